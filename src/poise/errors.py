@@ -1,0 +1,49 @@
+"""What a user's mistake raises: always a `PoiseError`, with what was got, what was expected and what to do."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class PoiseError(Exception):
+    """Something the user can put right; the message says how."""
+
+
+class ParseError(PoiseError):
+    """A file that cannot be read; the message starts with the place, `run.bvh:41:`."""
+
+    def __init__(self, message: str, *, path: str | Path = "<data>", line: int | None = None) -> None:
+        self.path, self.line = Path(path), line
+        place = f"{self.path.name}:{line}" if line is not None else self.path.name
+        super().__init__(f"{place}: {message}")
+
+
+class UnknownNameError(PoiseError):
+    """A name (joint, role, action, format, ...) that does not exist; lists the close ones."""
+
+    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+        self.name, self.valid = name, tuple(valid)
+        super().__init__(f"no {kind} {name!r}; {_hint(name, self.valid)}")
+
+
+class SkeletonError(PoiseError):
+    """A skeleton that is not one tree, or two skeletons that do not fit together."""
+
+
+class InvalidValueError(PoiseError):
+    """A number or an array that is out of range, not finite or of the wrong shape."""
+
+
+class MissingExtraError(PoiseError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}; install it with: pip install 'poise[{extra}]'")
+
+
+def _hint(name: str, valid: tuple[str, ...]) -> str:
+    folded = {candidate.casefold(): candidate for candidate in valid}
+    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(folded[match] for match in close) + "?"
+    return "valid: " + ", ".join(valid)

@@ -1,0 +1,1 @@
+"""Plain mathematics: rotations, cameras, splines."""

@@ -1,0 +1,55 @@
+"""Marker recordings: labelled points over frames. A marker that was not seen is NaN, and that is normal input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.motion import Origin
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Markers:
+    """Points in metres, Y up, over frames; NaN where a marker was not seen. `residuals` (metres) may be absent."""
+
+    labels: tuple[str, ...]
+    points: Float[Array, "frames markers 3"]
+    fps: float
+    residuals: Float[Array, "frames markers"] | None = None
+    name: str = ""
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "points", read_only(self.points))
+        if self.points.ndim != 3 or self.points.shape[1:] != (len(self.labels), 3):
+            raise InvalidValueError(
+                f"{len(self.labels)} labels need points (frames, {len(self.labels)}, 3); got {self.points.shape}"
+            )
+        if self.residuals is not None:
+            object.__setattr__(self, "residuals", read_only(self.residuals))
+        if not (np.isfinite(self.fps) and self.fps > 0):
+            raise InvalidValueError(f"a marker recording needs a positive frame rate; got {self.fps}")
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return f"Markers({len(self.labels)} markers, {len(self)} frames at {self.fps:g} Hz)"
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return len(self) / self.fps
+
+    def index(self, label: str) -> int:
+        """The number of the marker of this label; an unknown one lists close matches."""
+        if label not in self.labels:
+            raise UnknownNameError("marker", label, self.labels)
+        return self.labels.index(label)

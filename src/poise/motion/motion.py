@@ -1,0 +1,87 @@
+"""Motions: one skeleton over many frames, with where they came from. What is done to motions is in the files beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.skeleton.skeleton import Pose, Skeleton, read_only
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a motion came from and what its reader decided on the way; nothing a reader infers is silent."""
+
+    path: str = ""
+    format: str = ""
+    metres_per_unit: float = 1.0
+    units: str = "m"
+    units_reason: str = "given"
+    frames_in_file: int = 0
+    dropped_first_frame: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A skeleton moving: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
+
+    skeleton: Skeleton
+    fps: float
+    root_positions: Float[Array, "frames 3"]
+    rotations: Float[Array, "frames joints 4"]
+    name: str = ""
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root_positions", read_only(self.root_positions))
+        object.__setattr__(self, "rotations", read_only(self.rotations))
+        frames, joints = len(self.root_positions), len(self.skeleton)
+        if self.root_positions.shape != (frames, 3) or self.rotations.shape != (frames, joints, 4):
+            raise InvalidValueError(
+                f"a motion of {joints} joints needs root positions (frames, 3) and rotations (frames, {joints}, 4); "
+                f"got {self.root_positions.shape} and {self.rotations.shape}"
+            )
+        if not (np.isfinite(self.fps) and self.fps > 0):
+            raise InvalidValueError(f"a motion needs a positive frame rate; got {self.fps}")
+        if not (np.all(np.isfinite(self.root_positions)) and np.all(np.isfinite(self.rotations))):
+            raise InvalidValueError("a motion's positions and rotations must be finite; got NaN or infinity")
+
+    def __len__(self) -> int:
+        return len(self.root_positions)
+
+    def __iter__(self) -> Iterator[Pose]:
+        return (self[frame] for frame in range(len(self)))
+
+    @overload
+    def __getitem__(self, frames: int) -> Pose: ...
+    @overload
+    def __getitem__(self, frames: slice | Array) -> Motion: ...
+    def __getitem__(self, frames: int | slice | Array) -> Pose | Motion:
+        """One frame as a Pose, or some frames as a Motion (a stride keeps the frame rate's meaning)."""
+        if isinstance(frames, (int, np.integer)):
+            return Pose(self.skeleton, self.root_positions[frames], self.rotations[frames])
+        step = abs(frames.step or 1) if isinstance(frames, slice) else 1
+        return self.with_frames(self.root_positions[frames], self.rotations[frames], fps=self.fps / step)
+
+    def __repr__(self) -> str:
+        label = f"{self.name!r}, " if self.name else ""
+        return f"Motion({label}{len(self)} frames at {self.fps:g} Hz, {len(self.skeleton)} joints)"
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return len(self) / self.fps
+
+    def with_frames(
+        self, root_positions: Float[Array, "frames 3"], rotations: Float[Array, "frames joints 4"], **changes: Any
+    ) -> Motion:
+        """The same skeleton and origin with other frames."""
+        return replace(self, root_positions=root_positions, rotations=rotations, **changes)

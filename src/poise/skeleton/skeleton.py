@@ -1,0 +1,202 @@
+"""Skeletons: a tree of joints with offsets in metres, immutable, and the poses they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
+from poise.geometry import rotations
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """A box per joint on the exponential map about that joint's reference: R = reference exp(e), lower <= e <= upper."""
+
+    references: Float[Array, "joints 4"]
+    lower: Float[Array, "joints 3"]
+    upper: Float[Array, "joints 3"]
+
+    def __post_init__(self) -> None:
+        for name in ("references", "lower", "upper"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        if not np.all(self.lower <= self.upper):
+            raise InvalidValueError("joint limits need lower <= upper for every joint and axis")
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """Joints in an order in which parents come first; joint 0 is the root. Offsets are from the parent, in metres.
+
+    In the rest pose every rotation is the identity and every joint's frame is aligned with the world's. `orders` are
+    the rotation channels a file uses for the joint ("ZYX"); an end site has none ("") and never rotates.
+    """
+
+    names: tuple[str, ...]
+    parents: Int[Array, "joints"]
+    offsets: Float[Array, "joints 3"]
+    orders: tuple[str, ...] = ()
+    limits: JointLimits | None = None
+    role_overrides: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "parents", read_only(self.parents, dtype=np.int64))
+        object.__setattr__(self, "offsets", read_only(self.offsets))
+        object.__setattr__(self, "orders", tuple(self.orders) or self._default_orders())
+        object.__setattr__(self, "role_overrides", MappingProxyType(dict(self.role_overrides)))
+        self._check()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Skeleton)
+            and self.same_topology(other)
+            and self.orders == other.orders
+            and np.array_equal(self.offsets, other.offsets)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.parents.tobytes(), self.offsets.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Skeleton({len(self)} joints, root {self.names[0]!r})"
+
+    def index(self, name: str) -> int:
+        """The number of the joint (or of the role) of this name; an unknown one lists close matches."""
+        found = self._index_of.get(name)
+        if found is None and name in self.roles:
+            found = self._index_of[self.roles[name]]
+        if found is None:
+            raise UnknownNameError("joint or role", name, (*self.names, *self.roles))
+        return found
+
+    def same_topology(self, other: Skeleton) -> bool:
+        """Whether both have the same joints below the same parents, whatever the limb lengths."""
+        return self.names == other.names and np.array_equal(self.parents, other.parents)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of each joint's children."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for joint, parent in enumerate(self.parents.tolist()):
+            if parent >= 0:
+                found[parent].append(joint)
+        return tuple(tuple(joints) for joints in found)
+
+    @cached_property
+    def is_end_site(self) -> Array:
+        """Per joint, whether it is an end site: a point that never rotates."""
+        return read_only([order == "" for order in self.orders], dtype=np.bool_)
+
+    def chain(self, name: str) -> tuple[int, ...]:
+        """Joint numbers from the root down to the named joint, both included."""
+        joint, path = self.index(name), []
+        while joint >= 0:
+            path.append(joint)
+            joint = int(self.parents[joint])
+        return tuple(reversed(path))
+
+    @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """Role to joint name, guessed from names and geometry, with the overrides applied; see `skeleton.roles`."""
+        from poise.skeleton.roles import guess_roles
+
+        return MappingProxyType({**guess_roles(self), **self.role_overrides})
+
+    @cached_property
+    def height(self) -> float:
+        """The height in metres of the standing body, from its bone lengths; see `skeleton.measure`."""
+        from poise.skeleton.measure import standing_height
+
+        return standing_height(self)
+
+    def with_roles(self, **roles: str) -> Skeleton:
+        """The same skeleton with these roles given by hand: `with_roles(left_hand="Wrist_L")`."""
+        return self._with(role_overrides={**self.role_overrides, **roles})
+
+    def with_limits(self, limits: JointLimits | None) -> Skeleton:
+        """The same skeleton with these joint limits."""
+        return self._with(limits=limits)
+
+    def with_offsets(self, offsets: Float[Array, "joints 3"]) -> Skeleton:
+        """The same topology with other limb lengths."""
+        return self._with(offsets=offsets)
+
+    def scaled(self, factor: float) -> Skeleton:
+        """The same body, larger or smaller."""
+        return self._with(offsets=self.offsets * factor)
+
+    def _with(self, **changes: Any) -> Skeleton:
+        return replace(self, **changes)
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return {name: joint for joint, name in enumerate(self.names)}
+
+    def _default_orders(self) -> tuple[str, ...]:
+        parents = set(self.parents.tolist())
+        return tuple("ZYX" if joint in parents or joint == 0 else "" for joint in range(len(self.names)))
+
+    def _check(self) -> None:
+        count = len(self.names)
+        if count == 0:
+            raise SkeletonError("a skeleton needs at least one joint")
+        if not (self.parents.shape == (count,) and self.offsets.shape == (count, 3) and len(self.orders) == count):
+            raise SkeletonError(
+                f"{count} names need parents ({count},), offsets ({count}, 3) and {count} orders; "
+                f"got {self.parents.shape}, {self.offsets.shape} and {len(self.orders)}"
+            )
+        if not np.all(np.isfinite(self.offsets)):
+            raise SkeletonError("joint offsets must be finite")
+        if self.parents[0] != -1 or np.any(self.parents[1:] < 0) or np.any(self.parents >= np.arange(count)):
+            raise SkeletonError("joint 0 must be the only root (parent -1) and parents must come before their children")
+        if len(set(self.names)) != count:
+            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            raise SkeletonError(f"joint names must be unique; given more than once: {', '.join(twice)}")
+        for role, name in self.role_overrides.items():
+            if name not in self.names:
+                raise UnknownNameError(f"joint for the role {role!r}:", name, self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """One frame: where the root is and how every joint is turned relative to its parent (wxyz, identity at end sites)."""
+
+    skeleton: Skeleton
+    root_position: Float[Array, "3"]
+    rotations: Float[Array, "joints 4"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root_position", read_only(self.root_position))
+        object.__setattr__(self, "rotations", read_only(self.rotations))
+        expected = (len(self.skeleton), 4)
+        if self.root_position.shape != (3,) or self.rotations.shape != expected:
+            raise InvalidValueError(
+                f"a pose of this skeleton needs a root position (3,) and rotations {expected}; "
+                f"got {self.root_position.shape} and {self.rotations.shape}"
+            )
+
+    @classmethod
+    def rest(cls, skeleton: Skeleton, *, root_position: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
+        """The pose in which nothing is turned."""
+        return cls(skeleton, np.asarray(root_position), np.tile(rotations.IDENTITY, (len(skeleton), 1)))
+
+
+def read_only(values: Any, *, dtype: Any = np.float64) -> Array:
+    """A copy of the values as a contiguous array that cannot be written to; one that cannot be already is kept."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable and values.dtype == dtype and values.flags.c_contiguous:
+        return values
+    array = np.array(values, dtype=dtype, order="C")
+    array.flags.writeable = False
+    return array
