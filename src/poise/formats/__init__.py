@@ -1,1 +1,5 @@
-"""TBD"""
+"""Motion files: BVH, Acclaim, C3D, TRC and GLB, one file each, behind one `read` and one `write`."""
+
+from poise.formats.registry import FORMATS, Format, read, write
+
+__all__ = ["FORMATS", "Format", "read", "write"]

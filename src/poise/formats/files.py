@@ -1,0 +1,77 @@
+"""Opening files for reading with clear errors, and writing them whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from poise.errors import ParseError, PoiseError
+
+
+class FileAccessError(PoiseError, OSError):
+    """A file that is missing, is a folder, or may not be read or written."""
+
+
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there, is not a folder and holds at least one byte."""
+    found = Path(path)
+    if found.is_dir():
+        raise FileAccessError(f"{found} is a folder; expected a file")
+    if not found.exists():
+        raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
+    try:
+        size = found.stat().st_size
+        found.open("rb").close()
+    except OSError as error:
+        raise FileAccessError(f"{found} cannot be read: {error.strerror or error}") from error
+    if size == 0:
+        raise ParseError("the file is empty", path=found)
+    return found
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+    """A file to write ("w" is UTF-8 text with \\n, "wb" bytes) that takes the path's place only once it is complete.
+
+    It is written in the same folder under a temporary name, so a failure half way leaves what was there before.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise FileAccessError(f"{target} is a folder; expected the name of a file to write")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise FileAccessError(f"cannot write {target}: {error.strerror or error}") from error
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with open(handle, mode, **text) as file:  # type: ignore[call-overload]
+            yield file
+        os.chmod(temporary, _usual_permissions(target))
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _usual_permissions(target: Path) -> int:
+    """Those of the file that is replaced, else those a new file gets: mkstemp's own are for the owner alone."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _similar_files(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"; nor does the folder {path.parent}"
+    twins = (
+        sorted(other.name for other in path.parent.glob(f"{path.stem}.*"))[:3]
+        if path.stem.isidentifier()
+        else []
+    )
+    return f"; beside it: {', '.join(twins)}" if twins else ""
