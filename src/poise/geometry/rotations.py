@@ -125,16 +125,16 @@ def quaternion_from_matrix(m: Float[Array, "*n 3 3"]) -> Float[Array, "*n 4"]:
     """Unit quaternions of rotation matrices, from the largest of the four squared components (Shepperd 1978)."""
     m = np.asarray(m, dtype=np.float64)
     xx, yy, zz = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
-    # Four times q q', each row a multiple of q: the row with the largest diagonal is the best conditioned.
-    outer = np.stack(
-        [
-            np.stack([1 + xx + yy + zz, m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]], -1),
-            np.stack([m[..., 2, 1] - m[..., 1, 2], 1 + xx - yy - zz, m[..., 0, 1] + m[..., 1, 0], m[..., 0, 2] + m[..., 2, 0]], -1),
-            np.stack([m[..., 0, 2] - m[..., 2, 0], m[..., 0, 1] + m[..., 1, 0], 1 - xx + yy - zz, m[..., 1, 2] + m[..., 2, 1]], -1),
-            np.stack([m[..., 1, 0] - m[..., 0, 1], m[..., 0, 2] + m[..., 2, 0], m[..., 1, 2] + m[..., 2, 1], 1 - xx - yy + zz], -1),
-        ],
-        axis=-2,
-    )  # fmt: skip
+    wx, wy, wz = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
+    xy, xz, yz = m[..., 0, 1] + m[..., 1, 0], m[..., 0, 2] + m[..., 2, 0], m[..., 1, 2] + m[..., 2, 1]
+    # Four times q q': each row is a multiple of q, and the one with the largest diagonal is the best conditioned.
+    rows = [
+        [1 + xx + yy + zz, wx, wy, wz],
+        [wx, 1 + xx - yy - zz, xy, xz],
+        [wy, xy, 1 - xx + yy - zz, yz],
+        [wz, xz, yz, 1 - xx - yy + zz],
+    ]
+    outer = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
     best = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
     return canonical(normalize(np.take_along_axis(outer, best[..., None, None], axis=-2)[..., 0, :]))
 
@@ -185,7 +185,9 @@ def skew(v: Float[Array, "*n 3"]) -> Float[Array, "*n 3 3"]:
     """The matrix of the cross product: skew(v) @ u = v x u."""
     x, y, z = np.moveaxis(np.asarray(v), -1, 0)
     zero = np.zeros_like(x)
-    return np.stack([np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], -2)
+    return np.stack(
+        [np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], -2
+    )
 
 
 # --- Euler angles --------------------------------------------------------------------------------------------------
@@ -251,7 +253,9 @@ def _axes_of(order: str) -> list[int]:
 def _three_axes_of(order: str) -> tuple[int, int, int]:
     axes = _axes_of(order)
     if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
-        raise InvalidValueError(f"rotation order {order!r} must have three axes, neighbours different, such as 'ZYX'")
+        raise InvalidValueError(
+            f"rotation order {order!r} must have three axes, neighbours different, such as 'ZYX'"
+        )
     return axes[0], axes[1], axes[2]
 
 

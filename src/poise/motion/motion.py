@@ -81,7 +81,10 @@ class Motion:
         return len(self) / self.fps
 
     def with_frames(
-        self, root_positions: Float[Array, "frames 3"], rotations: Float[Array, "frames joints 4"], **changes: Any
+        self,
+        root_positions: Float[Array, "frames 3"],
+        rotations: Float[Array, "frames joints 4"],
+        **changes: Any,
     ) -> Motion:
         """The same skeleton and origin with other frames."""
         return replace(self, root_positions=root_positions, rotations=rotations, **changes)

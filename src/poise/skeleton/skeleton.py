@@ -19,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class JointLimits:
-    """A box per joint on the exponential map about that joint's reference: R = reference exp(e), lower <= e <= upper."""
+    """A box per joint on the exponential map e about that joint's reference rotation: R = reference exp(e)."""
 
     references: Float[Array, "joints 4"]
     lower: Float[Array, "joints 3"]
@@ -152,7 +152,9 @@ class Skeleton:
         count = len(self.names)
         if count == 0:
             raise SkeletonError("a skeleton needs at least one joint")
-        if not (self.parents.shape == (count,) and self.offsets.shape == (count, 3) and len(self.orders) == count):
+        if not (
+            self.parents.shape == (count,) and self.offsets.shape == (count, 3) and len(self.orders) == count
+        ):
             raise SkeletonError(
                 f"{count} names need parents ({count},), offsets ({count}, 3) and {count} orders; "
                 f"got {self.parents.shape}, {self.offsets.shape} and {len(self.orders)}"
@@ -160,7 +162,9 @@ class Skeleton:
         if not np.all(np.isfinite(self.offsets)):
             raise SkeletonError("joint offsets must be finite")
         if self.parents[0] != -1 or np.any(self.parents[1:] < 0) or np.any(self.parents >= np.arange(count)):
-            raise SkeletonError("joint 0 must be the only root (parent -1) and parents must come before their children")
+            raise SkeletonError(
+                "joint 0 must be the only root (parent -1) and parents must come before their children"
+            )
         if len(set(self.names)) != count:
             twice = sorted({name for name in self.names if self.names.count(name) > 1})
             raise SkeletonError(f"joint names must be unique; given more than once: {', '.join(twice)}")
@@ -171,7 +175,7 @@ class Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """One frame: where the root is and how every joint is turned relative to its parent (wxyz, identity at end sites)."""
+    """One frame: where the root is, and every joint's rotation relative to its parent (identity at end sites)."""
 
     skeleton: Skeleton
     root_position: Float[Array, "3"]
@@ -195,7 +199,12 @@ class Pose:
 
 def read_only(values: Any, *, dtype: Any = np.float64) -> Array:
     """A copy of the values as a contiguous array that cannot be written to; one that cannot be already is kept."""
-    if isinstance(values, np.ndarray) and not values.flags.writeable and values.dtype == dtype and values.flags.c_contiguous:
+    if (
+        isinstance(values, np.ndarray)
+        and not values.flags.writeable
+        and values.dtype == dtype
+        and values.flags.c_contiguous
+    ):
         return values
     array = np.array(values, dtype=dtype, order="C")
     array.flags.writeable = False

@@ -1,0 +1,204 @@
+"""Pose vectors q and their kinematics: what solvers and priors work in.
+
+q = [root position 3, root quaternion wxyz 4, exponential maps 3 per moving joint]; each exponential map is about that
+joint's own reference rotation (R = reference exp(e)), so that natural motion stays far from its singularity. The
+tangent has one number less: the root's rotation is changed by three, in the root's own frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.errors import InvalidValueError, SkeletonError
+from poise.geometry import rotations
+from poise.skeleton import kernels
+from poise.skeleton.skeleton import Pose, Skeleton, read_only
+
+Array = np.ndarray
+
+STILL_ANGLE = 0.001  # radians: a joint that varies by no more carries no motion of its own
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A point fixed to a joint (a joint's or a role's name), at an offset in the joint's frame, in metres."""
+
+    joint: str
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Handles:
+    """Handles looked up on one skeleton, ready for the compiled core."""
+
+    joints: Int[Array, "handles"]
+    offsets: Float[Array, "handles 3"]
+
+    def __len__(self) -> int:
+        return len(self.joints)
+
+
+class PoseSpace:
+    """The coordinates of one skeleton's poses: which joints move, about which references, and the kinematics of it."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        *,
+        references: Float[Array, "joints 4"] | None = None,
+        moving: Bool[Array, "joints"] | None = None,
+    ) -> None:
+        self.skeleton = skeleton
+        self.references = read_only(self._default_references() if references is None else references)
+        moves = ~skeleton.is_end_site if moving is None else np.asarray(moving) & ~skeleton.is_end_site
+        moves[0] = False  # the root has a position and a quaternion of its own
+        self.moving = read_only(np.flatnonzero(moves), dtype=np.int64)
+        self._links, self._rest = self._tree()
+
+    @classmethod
+    def of_rotations(cls, skeleton: Skeleton, quaternions: Float[Array, "frames joints 4"]) -> PoseSpace:
+        """References at the mean rotations of the data; joints that stay within 0.001 rad of it do not move."""
+        references = rotations.mean(quaternions)
+        references[0] = rotations.IDENTITY
+        angles = rotations.geodesic_distance(quaternions, references)
+        return cls(skeleton, references=references, moving=angles.max(axis=0) > STILL_ANGLE)
+
+    @property
+    def size(self) -> int:
+        """The length of q."""
+        return kernels.ROOT_SIZE + 3 * len(self.moving)
+
+    @property
+    def freedoms(self) -> int:
+        """The length of a tangent step."""
+        return kernels.ROOT_FREEDOMS + 3 * len(self.moving)
+
+    @property
+    def tree(self) -> tuple[Int[Array, "joints 2"], Float[Array, "joints 12"]]:
+        """The two arrays from which the compiled core works; see `kernels`."""
+        return self._links, self._rest
+
+    # --- poses in and out ------------------------------------------------------------------------------------------
+
+    def q_from_pose(self, pose: Pose) -> Float[Array, "size"]:
+        """The pose vector of a pose; joints that do not move here are left out."""
+        return self.q_from_frames(pose.root_position, pose.rotations)
+
+    def q_from_frames(
+        self, root_positions: Float[Array, "*frames 3"], quaternions: Float[Array, "*frames joints 4"]
+    ) -> Float[Array, "*frames size"]:
+        """Pose vectors of one frame or many."""
+        local = rotations.multiply(
+            rotations.conjugate(self.references[self.moving]), quaternions[..., self.moving, :]
+        )
+        maps = rotations.expmap_from_quaternion(local)
+        return np.concatenate(
+            [root_positions, rotations.canonical(quaternions[..., 0, :]), maps.reshape(*maps.shape[:-2], -1)],
+            axis=-1,
+        )
+
+    def pose_from_q(self, q: Float[Array, "size"]) -> Pose:
+        """The pose of a pose vector; joints that do not move take their references."""
+        root_position, quaternions = self.frames_from_q(self.checked(q))
+        return Pose(self.skeleton, root_position, quaternions)
+
+    def frames_from_q(
+        self, q: Float[Array, "*frames size"]
+    ) -> tuple[Float[Array, "*frames 3"], Float[Array, "*frames joints 4"]]:
+        """Root positions and joint rotations of pose vectors."""
+        quaternions = np.broadcast_to(self.references, (*q.shape[:-1], *self.references.shape)).copy()
+        maps = q[..., kernels.ROOT_SIZE :].reshape(*q.shape[:-1], -1, 3)
+        turned = rotations.multiply(self.references[self.moving], rotations.quaternion_from_expmap(maps))
+        quaternions[..., self.moving, :] = rotations.canonical(turned)
+        quaternions[..., 0, :] = q[..., 3:7]
+        return q[..., :3].copy(), quaternions
+
+    def checked(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+        """The pose vector as a contiguous array, after a check of its shape and numbers."""
+        q = np.ascontiguousarray(q, dtype=np.float64)
+        if q.shape != (self.size,) or not np.all(np.isfinite(q)):
+            raise InvalidValueError(f"a pose vector here is {self.size} finite numbers; got shape {q.shape}")
+        return q
+
+    def integrate(self, q: Float[Array, "size"], step: Float[Array, "freedoms"]) -> Float[Array, "size"]:
+        """The pose a tangent step away."""
+        out = np.empty(self.size)
+        kernels.integrate(self.checked(q), np.ascontiguousarray(step, dtype=np.float64), out)
+        return out
+
+    # --- kinematics ------------------------------------------------------------------------------------------------
+
+    def handles(self, handles: Sequence[Handle | str]) -> Handles:
+        """Handles looked up by joint or role name."""
+        given = [Handle(handle) if isinstance(handle, str) else handle for handle in handles]
+        joints = read_only([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
+        offsets = read_only([handle.offset for handle in given] if given else np.empty((0, 3)))
+        return Handles(joints, offsets)
+
+    def forward(
+        self, q: Float[Array, "*frames size"]
+    ) -> tuple[Float[Array, "*frames joints 3"], Float[Array, "*frames joints 3 3"]]:
+        """World positions and rotations of every joint, for one pose or many."""
+        q = np.ascontiguousarray(q, dtype=np.float64)
+        count = len(self.skeleton)
+        positions, matrices = np.empty((*q.shape[:-1], count, 3)), np.empty((*q.shape[:-1], count, 3, 3))
+        kernels.forward_many(
+            q.reshape(-1, self.size),
+            self._links,
+            self._rest,
+            positions.reshape(-1, count, 3),
+            matrices.reshape(-1, count, 3, 3),
+        )
+        return positions, matrices
+
+    def handle_positions(
+        self, q: Float[Array, "size"], handles: Handles
+    ) -> tuple[Float[Array, "handles 3"], Float[Array, "3*handles freedoms"]]:
+        """World positions of handles and their Jacobian."""
+        points, jacobian = np.empty((len(handles), 3)), np.empty((3 * len(handles), self.freedoms))
+        kernels.handle_points(q, self._links, self._rest, handles.joints, handles.offsets, points, jacobian)
+        return points, jacobian
+
+    def handle_orientations(
+        self, q: Float[Array, "size"], handles: Handles
+    ) -> tuple[Float[Array, "handles 3 3"], Float[Array, "3*handles freedoms"]]:
+        """World rotations of handles, and the Jacobian of their angular velocity in the world."""
+        turns, jacobian = np.empty((len(handles), 3, 3)), np.empty((3 * len(handles), self.freedoms))
+        kernels.handle_turns(q, self._links, self._rest, handles.joints, turns, jacobian)
+        return turns, jacobian
+
+    def centre_of_mass(self, q: Float[Array, "size"]) -> tuple[Float[Array, "3"], Float[Array, "3 freedoms"]]:
+        """The body's centre of mass in the world and its Jacobian."""
+        centre, jacobian = np.empty(3), np.empty((3, self.freedoms))
+        kernels.balance(q, self._links, self._rest, self.masses, centre, jacobian)
+        return centre, jacobian
+
+    @cached_property
+    def masses(self) -> Float[Array, "joints 4"]:
+        """Each joint's share of the body's mass and its centre in the joint's frame, as the compiled core takes it."""
+        from poise.skeleton.mass import segment_masses
+
+        masses = segment_masses(self.skeleton)
+        return read_only(np.column_stack([masses.fraction, masses.centre]))
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _default_references(self) -> Float[Array, "joints 4"]:
+        if self.skeleton.limits is not None:
+            return self.skeleton.limits.references
+        return np.tile(rotations.IDENTITY, (len(self.skeleton), 1))
+
+    def _tree(self) -> tuple[Int[Array, "joints 2"], Float[Array, "joints 12"]]:
+        count = len(self.skeleton)
+        if self.references.shape != (count, 4):
+            raise SkeletonError(f"{count} joints need references ({count}, 4); got {self.references.shape}")
+        slots = np.full(count, -1)
+        slots[self.moving] = np.arange(len(self.moving))
+        matrices = rotations.matrix_from_quaternion(self.references).reshape(count, 9)
+        links = np.column_stack([self.skeleton.parents, slots])
+        return read_only(links, dtype=np.int64), read_only(np.hstack([self.skeleton.offsets, matrices]))
