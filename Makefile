@@ -1,0 +1,76 @@
+# Poise: everything a newcomer, a developer and CI need. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+export PYTHON
+
+.PHONY: help setup run demo test check bench docs docs-pictures lock clean format lint types layers examples gltf-validator
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.run ## make .venv, install the locked dependencies, compile the kernels
+
+run: demo ## the demo, until there is a studio
+
+demo: .venv/.run ## make a motion, write it as BVH, GLB and PNG into out/, and sum it up
+	$(BIN)/poise demo --output out
+
+test: .venv/.dev gltf-validator ## run the tests
+	$(BIN)/pytest
+
+check: lint types layers examples docs ## format, lint, types, layers, examples and documentation
+
+format: .venv/.dev ## format the code and mend what can be mended
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: .venv/.dev ## check format and lint
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: .venv/.dev ## check types
+	$(BIN)/mypy
+
+layers: .venv/.dev ## check that every layer imports only from those below it
+	$(BIN)/lint-imports
+
+examples: .venv/.dev ## run every example
+	@for example in examples/[0-9]*.py; do echo "$$example"; MPLBACKEND=Agg $(BIN)/python -W error "$$example"; done
+
+docs: .venv/.dev ## build the documentation into site/, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-pictures: .venv/.dev ## draw the documentation's pictures again
+	$(BIN)/python docs/make_pictures.py
+
+bench: .venv/.dev ## measure, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+lock: ## resolve the dependencies again (needs uv)
+	tools/lock.sh
+
+clean: ## remove everything that was made, the virtual environment too
+	rm -rf .venv out site dist build tests/tools/node_modules
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# Stamps: an environment is made again only when its lock or pyproject.toml changed.
+.venv/.run: requirements/run.lock pyproject.toml tools/setup.sh
+	tools/setup.sh requirements/run.lock
+	$(BIN)/poise warm-up
+	@touch $@
+
+.venv/.dev: requirements/dev.lock .venv/.run
+	tools/setup.sh requirements/dev.lock
+	@touch $@
+
+# The Khronos glTF validator; without npm the tests that need it say so and skip.
+gltf-validator: $(patsubst %/package-lock.json,%/node_modules,$(wildcard tests/tools/package-lock.json))
+
+tests/tools/node_modules: tests/tools/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix tests/tools --silent --no-audit --no-fund && touch $@; \
+	else echo "npm is not installed: the tests that need the glTF validator are skipped"; fi

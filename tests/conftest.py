@@ -1,0 +1,24 @@
+"""Set-up of all tests: types and shapes checked as annotated, Hypothesis profiles, no window ever opened."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import shape_checks
+from hypothesis import settings
+from jaxtyping import config, install_import_hook
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+install_import_hook(shape_checks.checked_modules(), "shape_checks.check")
+
+settings.register_profile("developer", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """For tests that hand over a wrong shape on purpose, to see Poise's own message rather than the checker's."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
