@@ -23,7 +23,7 @@ _GIMBAL_LOCK = 1e-8  # the sine or cosine below which an Euler order has lost a 
 # --- quaternion algebra --------------------------------------------------------------------------------------------
 
 
-def multiply(a: Float[Array, "*n 4"], b: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
+def multiply(a: Float[Array, "*#n 4"], b: Float[Array, "*#n 4"]) -> Float[Array, "... 4"]:
     """The quaternion product: first b, then a, when applied to a vector. The sign is left as it falls."""
     aw, ax, ay, az = np.moveaxis(np.asarray(a), -1, 0)
     bw, bx, by, bz = np.moveaxis(np.asarray(b), -1, 0)
@@ -43,7 +43,7 @@ def conjugate(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
     return np.asarray(q) * np.array([1.0, -1.0, -1.0, -1.0])
 
 
-def rotate(q: Float[Array, "*n 4"], v: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
+def rotate(q: Float[Array, "*#n 4"], v: Float[Array, "*#n 3"]) -> Float[Array, "... 3"]:
     """Vectors turned by unit quaternions."""
     q, v = np.asarray(q), np.asarray(v)
     w, u = q[..., :1], q[..., 1:]
@@ -74,7 +74,7 @@ def continuous(q: Float[Array, "frames *n 4"]) -> Float[Array, "frames *n 4"]:
     return np.concatenate([q[:1], q[1:] * sign[..., None]], axis=0)
 
 
-def slerp(a: Float[Array, "*n 4"], b: Float[Array, "*n 4"], t: ArrayLike) -> Float[Array, "*n 4"]:
+def slerp(a: Float[Array, "*#n 4"], b: Float[Array, "*#n 4"], t: ArrayLike) -> Float[Array, "... 4"]:
     """The rotation a fraction t of the shorter way from a to b, at constant speed (Shoemake 1985)."""
     step = expmap_from_quaternion(multiply(conjugate(a), b))
     return multiply(a, quaternion_from_expmap(np.asarray(t, dtype=np.float64)[..., None] * step))
@@ -88,14 +88,14 @@ def mean(q: Float[Array, "n *m 4"], weights: Float[Array, "n"] | None = None) ->
     return canonical(np.linalg.eigh(moment)[1][..., -1])
 
 
-def geodesic_distance(a: Float[Array, "*n 4"], b: Float[Array, "*n 4"]) -> Float[Array, "*n"]:
+def geodesic_distance(a: Float[Array, "*#n 4"], b: Float[Array, "*#n 4"]) -> Float[Array, "..."]:
     """The angle of the rotation from a to b, in [0, pi]; exact for tiny angles and near pi alike."""
     a, b = np.asarray(a), np.asarray(b)
     difference, total = np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1)
     return 4.0 * np.arctan2(np.minimum(difference, total), np.maximum(difference, total))
 
 
-def quaternion_between(a: Float[Array, "*n 3"], b: Float[Array, "*n 3"]) -> Float[Array, "*n 4"]:
+def quaternion_between(a: Float[Array, "*#n 3"], b: Float[Array, "*#n 3"]) -> Float[Array, "... 4"]:
     """The smallest rotation that turns direction a into direction b; half a turn where they are opposite."""
     a = np.asarray(a, dtype=np.float64) / np.linalg.norm(a, axis=-1, keepdims=True)
     b = np.asarray(b, dtype=np.float64) / np.linalg.norm(b, axis=-1, keepdims=True)

@@ -1,7 +1,7 @@
 """The compiled core: forward kinematics, axes of motion and Jacobians of one pose, in Numba.
 
 A tree is two arrays. `links[j] = (parent, slot)`: the parent's number, and which exponential map turns the joint
-(-1 for one that does not move). `rest[j]` holds the joint's offset (3) and its reference rotation as a row-major matrix (9).
+(-1 for one that does not move). `rest[j]` holds the joint's offset (3) and its reference rotation as a matrix (9).
 A pose is q = [root position 3, root quaternion wxyz 4, exponential maps 3 per slot]; its tangent is
 [root translation in the world 3, root rotation in the root's own frame 3, change of exponential map 3 per slot].
 
