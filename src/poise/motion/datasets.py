@@ -1,0 +1,165 @@
+"""Public recordings by name: the CMU database in B. Hahne's BVH conversion, fetched once, checked and kept in a cache.
+
+The catalogue beside this file (`cmu_clips.csv`) holds name, size, SHA-256 and description of each clip, as CMU's index
+describes them and as the pinned revision of the mirror serves them. A clip of the database that is not in the catalogue
+can be fetched too; its checksum is recorded at its first download and held to from then on.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from poise.errors import MissingExtraError, UnknownNameError
+from poise.motion.download import DownloadError, Progress, ResumingDownloader
+
+MIRROR = (
+    "https://raw.githubusercontent.com/una-dinosauria/cmu-mocap/09a07f54f3bbb58797325f009282d0b2048a2871/data"
+)
+LICENCE = (
+    "CMU Graphics Lab Motion Capture Database (mocap.cs.cmu.edu), BVH conversion by B. Hahne (2010). Free for research "
+    "and commercial projects; the recordings themselves may not be resold. Please acknowledge: The data used in this "
+    "project was obtained from mocap.cs.cmu.edu. The database was created with funding from NSF EIA-0196217."
+)
+_CLIP_NAME = re.compile(r"\d{2,3}_\d{2}")
+_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A recording that can be fetched. Without a checksum (`sha256` empty) the first download sets it."""
+
+    name: str
+    description: str = "(not in the catalogue)"
+    bytes: int = 0
+    sha256: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The number of the performer, as the database writes it."""
+        return self.name.split("_")[0]
+
+    @property
+    def url(self) -> str:
+        """Where it is fetched from: the mirror, or the folder of the same layout that POISE_DATA_URL names."""
+        base = os.environ.get("POISE_DATA_URL") or MIRROR
+        return f"{base.rstrip('/')}/{int(self.subject):03d}/{self.name}.bvh"
+
+    @property
+    def path(self) -> Path:
+        """Where it lies once fetched."""
+        return cache_folder() / "cmu" / f"{self.name}.bvh"
+
+
+@cache
+def catalogue() -> tuple[Clip, ...]:
+    """The clips whose checksums are known, by subject and number."""
+    text = resources.files("poise.motion").joinpath("cmu_clips.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return tuple(Clip(row["name"], row["description"], int(row["bytes"]), row["sha256"]) for row in rows)
+
+
+def find(name: str) -> tuple[Clip, ...]:
+    """The clip of this name ("07_01"), or every catalogued clip of a subject ("07")."""
+    of_subject = tuple(clip for clip in catalogue() if name.zfill(2) == clip.subject)
+    exact = tuple(clip for clip in catalogue() if name == clip.name)
+    found = exact or of_subject
+    if not found and _CLIP_NAME.fullmatch(name):
+        return (Clip(name),)
+    if not found:
+        subjects = dict.fromkeys(clip.subject for clip in catalogue())
+        raise UnknownNameError("clip (such as 07_01) or subject", name, subjects)
+    return found
+
+
+def fetch(clip: Clip, *, progress: Progress | None = None) -> Path:
+    """The clip's path in the cache, downloaded if it is not there yet (or no longer what it was)."""
+    recorded = clip.sha256 or _recorded_checksums().get(clip.name, "")
+    if clip.path.exists() and _sha256(clip.path) == recorded:
+        return clip.path
+    try:
+        _download(clip, recorded, progress)
+    except OSError as error:
+        raise DownloadError(
+            f"cannot keep {clip.path}: {error.strerror or error}; name another folder with POISE_CACHE"
+        ) from error
+    return clip.path
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: POISE_CACHE, else this platform's folder for caches."""
+    chosen = os.environ.get("POISE_CACHE")
+    return Path(chosen).expanduser() if chosen else _platform_cache() / "poise"
+
+
+def _platform_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _download(clip: Clip, sha256: str, progress: Progress | None) -> None:
+    pooch = _pooch()
+    part = clip.path.with_name(clip.path.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    if not sha256:  # nothing could tell a part of an older version from a part of this one
+        part.unlink(missing_ok=True)
+    downloader = ResumingDownloader(part, clip.bytes, progress, timeout_s=_TIMEOUT_S)
+    try:
+        pooch.retrieve(
+            clip.url,
+            known_hash=sha256 or None,
+            fname=clip.path.name,
+            path=clip.path.parent,
+            downloader=downloader,
+        )
+    except ValueError as error:
+        raise DownloadError(
+            f"{clip.name}: what came from {clip.url} does not have the recorded checksum and was thrown away; "
+            "a proxy or mirror may have changed it"
+        ) from error
+    if not sha256:
+        _record_checksum(clip)
+
+
+def _pooch() -> ModuleType:
+    try:
+        import pooch
+        import requests  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("pooch", extra="data", purpose="downloading recordings") from error
+    pooch.get_logger().setLevel("WARNING")  # what it does is shown by our progress bar and our errors
+    return cast(ModuleType, pooch)
+
+
+def _record_file() -> Path:
+    return cache_folder() / "cmu" / "checksums.txt"
+
+
+def _recorded_checksums() -> dict[str, str]:
+    """Clip to SHA-256, of clips outside the catalogue, in the format of sha256sum."""
+    if not _record_file().exists():
+        return {}
+    lines = _record_file().read_text(encoding="utf-8").splitlines()
+    return {Path(name).stem: digest for digest, name in (line.split() for line in lines)}
+
+
+def _record_checksum(clip: Clip) -> None:
+    with _record_file().open("a", encoding="utf-8") as file:
+        file.write(f"{_sha256(clip.path)}  {clip.path.name}\n")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
