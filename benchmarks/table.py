@@ -1,4 +1,4 @@
-"""What every benchmark reports: rows of one table, each a time of ours, and where there is one, a peer's in the same run."""
+"""What every benchmark reports: rows of one table, ours and, where there is one, a peer's measured in the same run."""
 
 from __future__ import annotations
 

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-import shape_checks
 from hypothesis import settings
 from jaxtyping import config, install_import_hook
+
+import shape_checks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 install_import_hook(shape_checks.checked_modules(), "shape_checks.check")

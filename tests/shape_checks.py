@@ -18,7 +18,9 @@ def check(function: Callable[..., object]) -> Callable[..., object]:
 def checked_modules() -> list[str]:
     """Every module but the compiled ones: Numba cannot compile a function that a checker has wrapped."""
     files = (file for file in (SOURCE / "poise").rglob("*.py") if file.name != "__init__.py")
-    return [".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in files if not _is_compiled(file)]
+    return [
+        ".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in files if not _is_compiled(file)
+    ]
 
 
 def _is_compiled(file: Path) -> bool:
