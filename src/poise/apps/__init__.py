@@ -1,1 +1,1 @@
-"""TBD"""
+"""What a user asks for, in a page of code each."""

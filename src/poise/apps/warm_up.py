@@ -1,0 +1,22 @@
+"""Everything that is compiled, in one list, so that it can be compiled ahead of its use."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+KERNELS = {
+    "kinematics": "poise.skeleton.kinematics:warm_up",
+}
+"""What a set of kernels does, to the function that compiles it: `module:function`."""
+
+
+def load(where: str) -> Callable[[], None]:
+    """The function that an entry of `KERNELS` names."""
+    module, _, function = where.partition(":")
+    return cast(Callable[[], None], getattr(import_module(module), function))
+
+
+def warm_up() -> None:
+    """Compiles every kernel, or loads it from the cache of an earlier time."""
+    for where in KERNELS.values():
+        load(where)()
