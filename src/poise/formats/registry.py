@@ -1,8 +1,8 @@
 """One place that knows every file format: `read` and `write`, by extension or by content.
 
-A format is one module of this package, imported when first needed. It offers `read(path, *, option=...)` and, where it
-can write, `write(value, path, *, option=...)`. Readers open files through `files.existing_file` and writers write through
-`files.replacing`, so that errors read alike and no half-written file is left behind.
+A format is one module of this package, imported when first needed. It offers `read(path, *, option=...)` and, where
+it can write, `write(value, path, *, option=...)`. Readers open files through `files.existing_file` and writers write
+through `files.replacing`, so that errors read alike and no half-written file is left behind.
 """
 
 from __future__ import annotations

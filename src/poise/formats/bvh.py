@@ -1,0 +1,171 @@
+"""BVH (Biovision hierarchy) files, read and written.
+
+Meredith and Maddock 2001, "Motion capture file formats explained". Angles are degrees; a joint's rotation channels are
+intrinsic Euler angles in the order written, and that order is the joint's own. Position channels replace the offset.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.formats.bvh_frames import Frames, read_frames
+from poise.formats.bvh_header import Header, read_header
+from poise.formats.files import existing_file, replacing
+from poise.formats.tpose import without_added_tpose
+from poise.formats.units import choose_unit, metres_per_unit
+from poise.geometry import rotations
+from poise.motion.motion import Motion, Origin
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+_RATE_TOLERANCE = 5e-4  # a printed frame time of .00833 means 120 Hz; 29.97 Hz is further from 30 than this
+_AXES = "XYZ"
+
+
+def read(
+    path: str | os.PathLike[str], *, units: str | float | None = None, keep_first: bool = False
+) -> Motion:
+    """The motion of a BVH file, in metres.
+
+    `units` is the file's unit of length ("m", "cm", "mm", "inch", "cmu") or metres per unit; by default it is
+    inferred from the size of the body. A T-pose added as the first frame is left out unless `keep_first`. What was
+    inferred, left out or put right is on the motion's `origin`.
+    """
+    file = existing_file(path)
+    with file.open("rb") as stream:
+        header = read_header(stream, path=file)
+        frames = read_frames(stream, header, path=file)
+    skeleton = Skeleton(frames.names, frames.parents, frames.offsets, frames.orders)
+    unit = choose_unit(skeleton, frames.root_positions, units=units)
+    frames.root_positions *= unit.metres
+    for array in (frames.root_positions, frames.rotations):
+        array.flags.writeable = False
+    motion = Motion(
+        skeleton.scaled(unit.metres),
+        fps=_frame_rate(header.frame_time),
+        root_positions=frames.root_positions,
+        rotations=frames.rotations,
+        name=file.stem,
+        origin=Origin(
+            path=str(file),
+            format="bvh",
+            metres_per_unit=unit.metres,
+            units=unit.name,
+            units_reason=unit.reason,
+            frames_in_file=len(frames.rotations),
+            warnings=(*_warnings(header, frames), *unit.warnings),
+        ),
+    )
+    return motion if keep_first else without_added_tpose(motion)
+
+
+def write(
+    motion: Motion, path: str | os.PathLike[str], *, units: str | float = "cm", decimals: int = 6
+) -> None:
+    """Writes a motion as BVH in the given unit of length.
+
+    The root has six channels and every other joint three, in its own rotation order; leaves without rotations become
+    end sites, whose names the format does not keep.
+    """
+    if not isinstance(motion, Motion):
+        raise InvalidValueError(f"a BVH file holds a motion of a skeleton; got {type(motion).__name__}")
+    if len(motion) == 0:
+        raise InvalidValueError("a motion without frames cannot be written as BVH")
+    scale = 1.0 / metres_per_unit(units)
+    joints = _depth_first(motion.skeleton)
+    with replacing(path) as file:
+        file.write("HIERARCHY\n")
+        file.writelines(_hierarchy_lines(motion.skeleton, joints, scale=scale, decimals=decimals))
+        file.write(f"MOTION\nFrames: {len(motion)}\nFrame Time: {1.0 / motion.fps:.10g}\n")
+        file.writelines(_rows(motion, joints, scale=scale, decimals=decimals))
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def _frame_rate(frame_time: float) -> float:
+    """Frames per second; a whole number where the printed frame time is a whole rate cut short."""
+    rate = 1.0 / frame_time
+    whole = round(rate)
+    return float(whole) if whole and abs(rate - whole) <= _RATE_TOLERANCE * whole else rate
+
+
+def _warnings(header: Header, frames: Frames) -> Iterator[str]:
+    yield from header.warnings
+    present = len(frames.rotations)
+    if present != header.frames:
+        yield f"the file declares {header.frames} frames and holds {present}; all {present} were read"
+    yield from frames.warnings
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def _depth_first(skeleton: Skeleton) -> list[int]:
+    """Joint numbers in the order in which the nested braces of the file name them."""
+    found, waiting = [], [0]
+    while waiting:
+        joint = waiting.pop()
+        found.append(joint)
+        waiting.extend(reversed(skeleton.children[joint]))
+    return found
+
+
+def _hierarchy_lines(skeleton: Skeleton, joints: list[int], *, scale: float, decimals: int) -> Iterator[str]:
+    open_joints: list[int] = []
+    for joint in joints:
+        while open_joints and open_joints[-1] != skeleton.parents[joint]:
+            open_joints.pop()
+            yield "\t" * len(open_joints) + "}\n"
+        indent = "\t" * len(open_joints)
+        x, y, z = skeleton.offsets[joint] * scale
+        yield f"{indent}{_title(skeleton, joint)}\n{indent}{{\n"
+        yield f"{indent}\tOFFSET {x:.{decimals}f} {y:.{decimals}f} {z:.{decimals}f}\n"
+        if _has_channels(skeleton, joint):
+            yield f"{indent}\tCHANNELS {_channel_names(skeleton, joint)}\n"
+        open_joints.append(joint)
+    for depth in reversed(range(len(open_joints))):
+        yield "\t" * depth + "}\n"
+
+
+def _title(skeleton: Skeleton, joint: int) -> str:
+    if not _has_channels(skeleton, joint):
+        return "End Site"
+    name = "_".join(skeleton.names[joint].replace("{", " ").replace("}", " ").split())
+    return f"{'ROOT' if joint == 0 else 'JOINT'} {name}"
+
+
+def _has_channels(skeleton: Skeleton, joint: int) -> bool:
+    return joint == 0 or bool(skeleton.orders[joint]) or bool(skeleton.children[joint])
+
+
+def _channel_names(skeleton: Skeleton, joint: int) -> str:
+    turns = " ".join(f"{axis}rotation" for axis in _written_order(skeleton.orders[joint]))
+    return f"6 Xposition Yposition Zposition {turns}" if joint == 0 else f"3 {turns}"
+
+
+def _written_order(order: str) -> str:
+    """The joint's own order, with missing axes added: other readers expect three channels."""
+    if len(order) == 3 and order[0] != order[1] != order[2]:
+        return order
+    kept = "".join(dict.fromkeys(order)) or "ZYX"
+    return kept + "".join(axis for axis in _AXES if axis not in kept)
+
+
+def _rows(motion: Motion, joints: list[int], *, scale: float, decimals: int) -> Iterator[str]:
+    turning = [joint for joint in joints if _has_channels(motion.skeleton, joint)]
+    angles = np.empty((len(motion), len(turning), 3))
+    orders = [_written_order(motion.skeleton.orders[joint]) for joint in turning]
+    for order in set(orders):
+        places = [place for place, other in enumerate(orders) if other == order]
+        quaternions = motion.rotations[:, [turning[place] for place in places]]
+        euler = rotations.euler_from_quaternion(quaternions, order)
+        angles[:, places] = np.degrees(np.unwrap(euler, axis=0))
+    table = np.concatenate([motion.root_positions * scale, angles.reshape(len(motion), -1)], axis=1)
+    row_format = " ".join([f"%.{decimals}f"] * table.shape[1]) + "\n"
+    return (row_format % tuple(row) for row in table.tolist())

@@ -1,0 +1,222 @@
+"""The rows of a BVH file as root positions and quaternions, converted block by block while they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BufferedReader
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import ParseError
+from poise.formats.bvh_header import Header, Node
+from poise.formats.number_rows import NumberRows
+from poise.geometry import rotations
+
+Array = np.ndarray
+
+_STILL = 1e-3  # positions that vary by less than this part of the body's size are constant
+_MOST_BYTES_PER_BYTE = 40  # a pose takes at most this many times its text, or the file is not a recording
+_ALWAYS_ALLOWED_BYTES = 1 << 28
+
+
+@dataclass
+class Frames:
+    """A skeleton and its frames in the file's units, as they are built up from the rows."""
+
+    names: tuple[str, ...]
+    parents: Int[Array, "joints"]
+    offsets: Float[Array, "joints 3"]
+    orders: tuple[str, ...]
+    root_positions: Float[Array, "frames 3"]
+    rotations: Float[Array, "frames joints 4"]
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_frames(file: BufferedReader, header: Header, *, path: Path) -> Frames:
+    """All frames behind the header, with what was put right on the way."""
+    if header.columns == 0:
+        raise ParseError("no joint has a channel, so there is no motion", path=path)
+    table = _Table(header, room=_expected_frames(header, path=path))
+    file.seek(header.first_row_byte)
+    rows = NumberRows(file, columns=header.columns, line=header.first_row_line, path=path)
+    for block in rows:
+        table.add(block)
+    rows.check_end(declared=header.frames)
+    if rows.rows == 0:
+        raise ParseError(
+            f"no frames: {header.frames} are declared and none is there",
+            path=path,
+            line=header.first_row_line,
+        )
+    return table.frames()
+
+
+def _expected_frames(header: Header, *, path: Path) -> int:
+    """As many as declared, but no more than the file has room for: a number and its separator take two bytes."""
+    size = path.stat().st_size
+    most = (size - header.first_row_byte) // (2 * header.columns) + 1
+    expected = min(header.frames, most)
+    needed = expected * len(header.nodes) * rotations.IDENTITY.nbytes
+    if needed > _ALWAYS_ALLOWED_BYTES + _MOST_BYTES_PER_BYTE * size:
+        raise ParseError(
+            f"{expected} frames of {len(header.nodes)} joints would take {needed / 1e9:.1f} GB, "
+            f"far more than a recording of {size / 1e6:.1f} MB holds",
+            path=path,
+        )
+    return expected
+
+
+class _Table:
+    """Rotations, the positions of joints that may become the root, and the range of all other positions."""
+
+    def __init__(self, header: Header, *, room: int) -> None:
+        self._nodes = header.nodes
+        self._count = 0
+        self._offsets = np.array([node.offset for node in header.nodes])
+        self._low, self._high = self._offsets.copy(), self._offsets.copy()
+        self._total = np.zeros_like(self._offsets)
+        self._chain = _possible_roots(header.nodes)
+        self._groups = _joints_by_order(header.nodes)
+        self._placed, self._axes, self._columns = _position_channels(header.nodes)
+        self._tracks = np.empty((room, len(self._chain), 3))
+        self._rotations = np.empty((room, len(header.nodes), 4))
+
+    def add(self, rows: Float[Array, "rows columns"]) -> None:
+        """Converts a block of rows and keeps what it says."""
+        start, self._count = self._count, self._count + len(rows)
+        self._make_room()
+        for order, (joints, columns) in self._groups.items():
+            turned = (
+                rotations.quaternion_from_euler(np.radians(rows[:, columns]), order)
+                if order
+                else rotations.IDENTITY
+            )
+            self._rotations[start : self._count, joints] = turned
+        self._add_positions(rows, self._tracks[start : self._count])
+
+    def frames(self) -> Frames:
+        """All that was added, with static roots merged and position channels settled as offsets."""
+        tracks, turns = self._tracks[: self._count], self._rotations[: self._count]
+        warnings = self._scale_warnings()
+        first = 0
+        while first + 1 < len(self._chain) and self._merges(first):
+            tracks[:, first + 1] = tracks[:, first] + rotations.rotate(turns[:, first], tracks[:, first + 1])
+            turns[:, first + 1] = rotations.canonical(
+                rotations.multiply(turns[:, first], turns[:, first + 1])
+            )
+            name, child = self._nodes[first].name, self._nodes[first + 1].name
+            warnings.append(f"the root {name!r} above {child!r} was merged into it")
+            first += 1
+            self._offsets[first] = 0.0  # the position channels place it
+        warnings += self._settle_offsets(first)
+        return Frames(
+            names=tuple(node.name for node in self._nodes[first:]),
+            parents=np.array([-1, *(node.parent - first for node in self._nodes[first + 1 :])]),
+            offsets=self._offsets[first:],
+            orders=tuple(node.order() for node in self._nodes[first:]),
+            root_positions=np.ascontiguousarray(tracks[:, first]),
+            rotations=np.ascontiguousarray(turns[:, first:]),
+            warnings=warnings,
+        )
+
+    def _make_room(self) -> None:
+        """More rows than declared: grow in place where the system can, by half as much again."""
+        if self._count > len(self._rotations):
+            room = max(self._count, len(self._rotations) * 3 // 2)
+            self._tracks.resize((room, *self._tracks.shape[1:]), refcheck=False)
+            self._rotations.resize((room, *self._rotations.shape[1:]), refcheck=False)
+
+    def _add_positions(
+        self, rows: Float[Array, "rows columns"], tracks: Float[Array, "rows chain 3"]
+    ) -> None:
+        positions, where = rows[:, self._columns], (self._placed, self._axes)
+        if self._count == len(rows):  # the first block: position channels replace the offset, whatever it was
+            self._low[where] = self._high[where] = positions[0]
+        self._low[where] = np.minimum(self._low[where], positions.min(axis=0))
+        self._high[where] = np.maximum(self._high[where], positions.max(axis=0))
+        self._total[where] += positions.sum(axis=0)
+        tracks[:] = self._offsets[: len(self._chain)]
+        followed = self._placed < len(self._chain)
+        tracks[:, self._placed[followed], self._axes[followed]] = positions[:, followed]
+
+    def _merges(self, first: int) -> bool:
+        """Whether the possible root gives way to its only child: it stands still, or the child moves within it."""
+        turns = self._rotations[: self._count, first]
+        turning = bool(np.any(rotations.geodesic_distance(turns, turns[0]) > _STILL))
+        return self._varies(first + 1) or not (turning or self._varies(first))
+
+    def _varies(self, joint: int) -> bool:
+        return bool(np.any(self._high[joint] - self._low[joint] > self._tolerance))
+
+    @cached_property
+    def _tolerance(self) -> float:
+        bones = np.linalg.norm((self._low + self._high)[len(self._chain) :] / 2, axis=-1)
+        return _STILL * float(bones.max(initial=0.0))
+
+    def _settle_offsets(self, root: int) -> list[str]:
+        """Position channels below the root become offsets: their mean, where it is not the offset already."""
+        moving, means = [], self._offsets.copy()
+        means[self._placed, self._axes] = self._total[self._placed, self._axes] / self._count
+        for joint in sorted(set(self._placed[self._placed > root].tolist())):
+            if self._varies(joint):
+                moving.append(joint)
+            if np.any(np.abs(means[joint] - self._offsets[joint]) > self._tolerance):
+                self._offsets[joint] = means[joint]
+        if not moving:
+            return []
+        names = ", ".join(self._nodes[joint].name for joint in moving[:5]) + (
+            ", ..." if len(moving) > 5 else ""
+        )
+        furthest = float((self._high - self._low)[moving].max())
+        return [
+            f"{len(moving)} joints move relative to their parents (by up to {furthest:.4g} units of the file); "
+            f"their mean offsets are used: {names}"
+        ]
+
+    def _scale_warnings(self) -> list[str]:
+        scaled = [
+            node.name for node in self._nodes if any(channel.kind == "scale" for channel in node.channels)
+        ]
+        return [f"scale channels are not used (joints: {', '.join(scaled[:5])})"] if scaled else []
+
+
+def _possible_roots(nodes: tuple[Node, ...]) -> list[int]:
+    """The root and, while each is an only child with position channels, the joints below it: 0, 1, 2, ..."""
+    children = np.bincount([node.parent for node in nodes[1:]], minlength=len(nodes))
+    chain = [0]
+    while children[chain[-1]] == 1 and any(
+        channel.kind == "position" for channel in nodes[chain[-1] + 1].channels
+    ):
+        chain.append(chain[-1] + 1)
+    return chain
+
+
+def _joints_by_order(nodes: tuple[Node, ...]) -> dict[str, tuple[Array, Array]]:
+    """Per rotation order, the joints that have it and their columns."""
+    joints: dict[str, list[int]] = {}
+    for joint, node in enumerate(nodes):
+        joints.setdefault(node.order(), []).append(joint)
+    return {order: (np.array(found), _rotation_columns(nodes, found)) for order, found in joints.items()}
+
+
+def _rotation_columns(nodes: tuple[Node, ...], joints: list[int]) -> Int[Array, "joints k"]:
+    columns = [
+        [channel.column for channel in nodes[joint].channels if channel.kind == "rotation"]
+        for joint in joints
+    ]
+    return np.array(columns, dtype=np.int64)
+
+
+def _position_channels(nodes: tuple[Node, ...]) -> tuple[Array, Array, Array]:
+    """Joint, axis and column of every position channel."""
+    found = [
+        (joint, "XYZ".index(channel.axis), channel.column)
+        for joint, node in enumerate(nodes)
+        for channel in node.channels
+        if channel.kind == "position"
+    ]
+    joints, axes, columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+    return joints, axes, columns

@@ -1,0 +1,130 @@
+"""The compiled scanner of number rows: text to float64, with the line of everything that is not a plain number.
+
+A decimal of at most 2^53 as an integer, times or divided by a power of ten up to 10^22, is correctly rounded by one
+floating-point operation (Clinger 1990, "How to read floating point numbers accurately"). Every other token is left to
+the caller, who finds it in `hard`.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from poise.compiled import compiled
+
+Array = np.ndarray
+
+# Where the scan stands, as one array of integers, so that a call has few arguments.
+COUNT, LINE, ON_LINE, FILL, ROW_LINE, BROKEN_LINE, FULL_LINES, LAST_BYTE, HARD = range(9)
+STATE_SIZE = 9
+
+_POWERS = 10.0 ** np.arange(23)
+_EXACT = np.uint64(1 << 53)
+_NO_MORE_DIGITS = np.uint64(10**17)
+_NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _ZERO, _NINE = 10, 13, 45, 43, 46, 48, 57
+
+
+@compiled
+def scan(
+    data: UInt8[Array, "bytes"],
+    start: int,
+    stop: int,
+    columns: int,
+    values: Float[Array, "capacity"],
+    hard: Int[Array, "most 4"],
+    state: Int[Array, "9"],
+) -> int:
+    """Reads numbers of data[start:stop] into `values` until all is read or `hard` is full; returns where it stopped."""
+    position = start
+    while position < stop and state[HARD] < len(hard):
+        byte = data[position]
+        if byte <= 32:
+            _pass_white(byte, columns, state)
+            position += 1
+            continue
+        end, value, plain = _number(data, position, stop)
+        if not plain:
+            while end < stop and data[end] > 32:
+                end += 1
+            hard[state[HARD], 0], hard[state[HARD], 1] = position, end
+            hard[state[HARD], 2], hard[state[HARD], 3] = state[COUNT], state[LINE]
+            state[HARD] += 1
+        values[state[COUNT]] = value
+        state[LAST_BYTE] = _ZERO
+        _count_number(columns, state)
+        position = end
+    return position
+
+
+@compiled
+def _pass_white(byte: int, columns: int, state: Int[Array, "9"]) -> None:
+    after_return = state[LAST_BYTE] == _RETURN
+    state[LAST_BYTE] = byte
+    if byte == _RETURN or (byte == _NEWLINE and not after_return):
+        state[LINE] += 1
+        if state[ON_LINE] == columns:
+            state[FULL_LINES] += 1
+        state[ON_LINE] = 0
+
+
+@compiled
+def _count_number(columns: int, state: Int[Array, "9"]) -> None:
+    if state[FILL] == 0:
+        if (
+            state[ON_LINE] > 0 and state[BROKEN_LINE] == 0
+        ):  # the row before this one ended in the middle of a line
+            state[BROKEN_LINE] = state[ROW_LINE]
+        state[ROW_LINE] = state[LINE]
+    state[COUNT] += 1
+    state[ON_LINE] += 1
+    state[FILL] += 1
+    if state[FILL] == columns:
+        state[FILL] = 0
+
+
+@compiled
+def _number(data: UInt8[Array, "bytes"], start: int, stop: int) -> tuple[int, float, bool]:
+    """Where the token ends, its value, and whether it is a plain number that this function may round."""
+    position = start
+    negative = data[position] == _MINUS
+    if negative or data[position] == _PLUS:
+        position += 1
+    mantissa, digits, decimals = np.uint64(0), 0, 0
+    past_point, fits = False, True
+    while position < stop:
+        byte = data[position]
+        if _ZERO <= byte <= _NINE:
+            if mantissa >= _NO_MORE_DIGITS:
+                fits = False
+            if fits:
+                mantissa = mantissa * np.uint64(10) + np.uint64(byte - _ZERO)
+            digits += 1
+            decimals += past_point
+        elif byte == _POINT and not past_point:
+            past_point = True
+        else:
+            break
+        position += 1
+    exponent, position, well_formed = _exponent(data, position, stop)
+    exponent -= decimals
+    ended = position == stop or data[position] <= 32
+    plain = ended and well_formed and fits and digits > 0 and mantissa <= _EXACT and -22 <= exponent <= 22
+    if not plain:
+        return position, 0.0, False
+    value = float(mantissa) * _POWERS[exponent] if exponent >= 0 else float(mantissa) / _POWERS[-exponent]
+    return position, -value if negative else value, True
+
+
+@compiled
+def _exponent(data: UInt8[Array, "bytes"], start: int, stop: int) -> tuple[int, int, bool]:
+    """The exponent that starts here (0 where there is none), where it ends, and whether it is well formed."""
+    if start == stop or (data[start] | 32) != 101:  # "e" or "E"
+        return 0, start, True
+    position = start + 1
+    negative = position < stop and data[position] == _MINUS
+    if position < stop and (negative or data[position] == _PLUS):
+        position += 1
+    exponent, digits = 0, 0
+    while position < stop and _ZERO <= data[position] <= _NINE and digits < 4:
+        exponent = exponent * 10 + (data[position] - _ZERO)
+        digits += 1
+        position += 1
+    return -exponent if negative else exponent, position, digits > 0

@@ -1,0 +1,115 @@
+"""Which unit of length a file without one is in, inferred from the size of the body in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.skeleton.measure import standing_height
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+METRES: dict[str, float] = {
+    "m": 1.0,
+    "cm": 0.01,
+    "mm": 0.001,
+    "inch": 0.0254,
+    "cmu": 0.0254
+    / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, both in its ASF files and their BVH conversion
+}
+_ALIASES = {
+    "metre": "m", "metres": "m", "meter": "m", "meters": "m",
+    "centimetre": "cm", "centimetres": "cm", "centimeter": "cm", "centimeters": "cm",
+    "millimetre": "mm", "millimetres": "mm", "millimeter": "mm", "millimeters": "mm",
+    "inches": "inch", "in": "inch",
+}  # fmt: skip
+
+_USUAL_HEIGHT = 1.70
+_SPREAD = 0.25  # of the logarithm of heights; wide, because characters and children are recorded too
+_RARITY = {
+    "m": 0.0,
+    "cm": 0.0,
+    "mm": 1.0,
+    "cmu": 2.0,
+    "inch": 4.0,
+}  # minus twice the log of how often a unit is met
+_SHORTEST, _TALLEST = 0.7, 2.6  # metres; beyond them the choice is reported as a doubt
+_HIP_HEIGHT = 0.53  # of the stature (Winter 2009, figure 4.1)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of length, why it was chosen, and what is doubtful about the choice."""
+
+    name: str
+    metres: float
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def metres_per_unit(unit: str | float) -> float:
+    """Metres in a unit given by its name or as a number of metres."""
+    return _given(unit).metres
+
+
+def choose_unit(
+    skeleton: Skeleton, root_positions: Float[Array, "frames 3"], *, units: str | float | None = None
+) -> Unit:
+    """The unit given, or the usual one in which the body comes out nearest to a person's height.
+
+    The height is the standing height along the bones, whatever the rest pose; a skeleton without any length is
+    measured by how high its root is above the ground.
+    """
+    if units is not None:
+        return _given(units)
+    height = standing_height(skeleton)
+    measure = f"the body's bones add up to a standing height of {height:.4g} units"
+    if height <= 0:
+        height = float(np.median(np.abs(root_positions[:, 1]))) / _HIP_HEIGHT
+        measure = f"the root's height suggests a body of {height:.4g} units"
+    if height <= 0:
+        return Unit(
+            "m", 1.0, "nothing in the file has a size; taken as metres", ("the unit of length is a guess",)
+        )
+    return _likeliest(height, measure)
+
+
+def _likeliest(height: float, measure: str) -> Unit:
+    name = min(
+        METRES,
+        key=lambda unit: _RARITY[unit] + (math.log(height * METRES[unit] / _USUAL_HEIGHT) / _SPREAD) ** 2,
+    )
+    metres = height * METRES[name]
+    reason = f"{measure}, which is {metres:.2f} m in {_title(name)}"
+    doubts: tuple[str, ...] = ()
+    if not _SHORTEST <= metres <= _TALLEST:
+        doubts = (f"no usual unit gives a person's height: {metres:.3g} m in {_title(name)} is the nearest",)
+    return Unit(name, METRES[name], reason, doubts)
+
+
+def _given(unit: str | float) -> Unit:
+    if isinstance(unit, str):
+        name = _ALIASES.get(unit.strip().lower(), unit.strip().lower())
+        if name in METRES:
+            return Unit(name, METRES[name], "given")
+        unit = _number_in(name)
+    if isinstance(unit, bool) or not (math.isfinite(unit) and 1e-9 <= unit <= 1e9):
+        raise InvalidValueError(f"a unit of length is a positive number of metres; got {unit}")
+    named = next((name for name, metres in METRES.items() if math.isclose(metres, unit, rel_tol=1e-6)), None)
+    return Unit(named or f"{float(unit):g} m", float(unit), "given")
+
+
+def _number_in(name: str) -> float:
+    try:
+        return float(name)
+    except ValueError:
+        raise UnknownNameError("unit of length", name, (*METRES, "a number of metres")) from None
+
+
+def _title(name: str) -> str:
+    return "CMU's unit (2.54/0.45 cm)" if name == "cmu" else name
