@@ -2,17 +2,36 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray
 
 SOURCE = Path(__file__).parents[1] / "src"
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
-def check(function: Callable[..., object]) -> Callable[..., object]:
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check a function's calls; constructors are left to their own checks, which say more and take array-likes."""
-    return function if function.__name__ == "__init__" else _check(function)
+    if function.__name__ == "__init__":
+        return function
+    returned = function.__annotations__.get("return")
+    is_array = isinstance(returned, type) and issubclass(returned, AbstractArray)
+    return _scalars_as_arrays(_check(function)) if is_array else _check(function)
+
+
+def _scalars_as_arrays(checked: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy returns a scalar where an array of no axes is meant. jaxtyping hands a result over as the last keyword."""
+
+    def check_call(*args: Any, **kwargs: Any) -> Any:
+        name, result = kwargs.popitem()
+        return checked(
+            *args, **kwargs, **{name: np.asarray(result) if isinstance(result, np.generic) else result}
+        )
+
+    return check_call
 
 
 def checked_modules() -> list[str]:
