@@ -92,7 +92,8 @@ def _most_alike(skeleton: Skeleton, reach: np.ndarray, branches: list[int]) -> l
         a, b = reach[pair[0]], reach[pair[1]]
         return (abs(a - b) / max(a, b) + 0.5 * (sizes[0] != sizes[1]), -float(a + b))
 
-    return list(min(itertools.combinations(branches, 2), key=difference))
+    best = min(itertools.combinations(branches, 2), key=difference)
+    return list(best)
 
 
 def _sided(

@@ -1,0 +1,188 @@
+"""Joint limits: from recordings, by hand, or a default human set, as boxes on exponential maps about references.
+
+The human set takes its ranges from the American Academy of Orthopaedic Surgeons (1965), "Joint motion: method of
+measuring and recording", and Norkin and White (2016), "Measurement of joint motion", appendix B; the shoulder girdle's
+are from Kapandji (2007), "The physiology of the joints", volume 1. They are measured from the neutral pose
+(`skeleton.neutral`), which is therefore each joint's reference. A box lies along the joint's own axes, so on a skeleton
+whose axes are oblique to the body it is the smallest box that holds the anatomical one. Where the rest pose does not
+stand like a person and no `samples` are given, a limb's turn about its own length is unknown, and its box is
+widened to hold every such turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, SkeletonError
+from poise.geometry import rotations
+from poise.skeleton.neutral import Neutral, neutral_pose
+from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path, subtree
+from poise.skeleton.skeleton import JointLimits, Skeleton
+
+Array = np.ndarray
+Range = tuple[float, float]
+
+# Degrees about the body's left, up and forward axes (turning right-handed), for the trunk and for the left limbs, from
+# the neutral pose: arms out, palms down. About "left", + bends the trunk forward, the thigh back and the knee shut.
+_TRUNK: dict[str, tuple[Range, Range, Range]] = {
+    "spine": ((-30, 80), (-45, 45), (-35, 35)),
+    "neck": ((-70, 60), (-80, 80), (-45, 45)),
+}
+_LEFT: dict[str, tuple[Range, Range, Range]] = {
+    "shoulder": ((-45, 45), (-35, 35), (-15, 50)),
+    "upper_arm": ((-100, 100), (-140, 60), (-110, 100)),
+    "forearm": (
+        (-90, 90),
+        (-155, 15),
+        (-90, 90),
+    ),  # bent and turned at once, its map has a part about forward
+    "hand": ((-90, 90), (-30, 40), (-85, 75)),
+    "thigh": ((-130, 35), (-50, 50), (-30, 55)),
+    "shin": ((-10, 155), (-30, 30), (-15, 15)),
+    "foot": ((-35, 65), (-35, 35), (-35, 35)),
+    "toes": ((-75, 45), (-15, 15), (-15, 15)),
+}
+_FINGER, _HELPER = 110.0, 30.0  # joints below a hand, and joints without a part of their own
+_SPREAD = 2.0  # joints that share a range (the spine's) do not share it evenly
+
+
+def human_limits(
+    skeleton: Skeleton, *, samples: Float[Array, "frames joints 4"] | None = None
+) -> JointLimits:
+    """The default human limits by role; `samples` are recorded rotations that tell how a bone-aligned rig is turned."""
+    neutral = neutral_pose(skeleton, samples)
+    lower, upper = np.full((len(skeleton), 3), -_HELPER), np.full((len(skeleton), 3), _HELPER)
+    for joint, ranges in _anatomical_ranges(skeleton).items():
+        lower[joint], upper[joint] = _box_in_own_axes(skeleton, neutral, joint, ranges)
+    free = path(skeleton, 0, skeleton.index("pelvis")) if "pelvis" in skeleton.roles else [0]
+    lower[free], upper[free] = -180.0, 180.0
+    return JointLimits(neutral.rotations, np.radians(lower), np.radians(upper))
+
+
+def limits_from_rotations(
+    samples: Iterable[Float[Array, "frames joints 4"]], *, margin: float = np.radians(5.0)
+) -> JointLimits:
+    """Limits that hold every recorded rotation and a margin in radians, about each joint's mean rotation."""
+    recorded = [np.asarray(sample, dtype=np.float64) for sample in samples]
+    if not recorded or sum(len(sample) for sample in recorded) == 0:
+        raise InvalidValueError("limits from data need at least one frame; got none")
+    if len({sample.shape[1:] for sample in recorded}) > 1:
+        raise SkeletonError("limits from data need motions of one skeleton; their numbers of joints differ")
+    frames = np.concatenate(recorded)
+    references = rotations.mean(frames)
+    turns = rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(references), frames))
+    lower, upper = turns.min(axis=0) - margin, turns.max(axis=0) + margin
+    return JointLimits(references, np.maximum(lower, -np.pi), np.minimum(upper, np.pi))
+
+
+def limits_by_hand(
+    skeleton: Skeleton,
+    ranges: Mapping[str, Sequence[Range]],
+    *,
+    base: JointLimits | None = None,
+) -> JointLimits:
+    """Limits in degrees for some joints or roles, three (lower, upper) pairs each; others keep the base's, or are free.
+
+    Without a base, the references are the rest pose, so that the pairs are exponential-map components of the joint's
+    own rotation about its x, y and z axes.
+    """
+    count = len(skeleton)
+    references = np.tile(rotations.IDENTITY, (count, 1)) if base is None else base.references
+    lower = np.full((count, 3), -np.pi) if base is None else base.lower.copy()
+    upper = np.full((count, 3), np.pi) if base is None else base.upper.copy()
+    for name, pairs in ranges.items():
+        joint = skeleton.index(name)
+        box = np.asarray(pairs, dtype=np.float64)
+        if box.shape != (3, 2) or not np.all(box[:, 0] <= box[:, 1]):
+            raise InvalidValueError(
+                f"limits of {name!r} need three (lower, upper) pairs in degrees; got {pairs!r}"
+            )
+        lower[joint], upper[joint] = np.radians(box[:, 0]), np.radians(box[:, 1])
+    return JointLimits(references, lower, upper)
+
+
+def clamped(
+    limits: JointLimits, turned: Float[Array, "*frames joints 4"]
+) -> Float[Array, "*frames joints 4"]:
+    """The rotations moved into their boxes, component by component."""
+    about = rotations.multiply(rotations.conjugate(limits.references), turned)
+    inside = np.clip(rotations.expmap_from_quaternion(about), limits.lower, limits.upper)
+    return rotations.multiply(limits.references, rotations.quaternion_from_expmap(inside))
+
+
+def excess(limits: JointLimits, turned: Float[Array, "*frames joints 4"]) -> Float[Array, "*frames joints"]:
+    """How far outside its box each joint is, in radians: the largest over its three components, zero inside."""
+    about = rotations.multiply(rotations.conjugate(limits.references), turned)
+    turns = rotations.expmap_from_quaternion(about)
+    outside: Array = np.maximum(np.maximum(limits.lower - turns, turns - limits.upper), 0.0)
+    return outside.max(axis=-1)
+
+
+# --- the human set -------------------------------------------------------------------------------------------------
+
+
+def _anatomical_ranges(skeleton: Skeleton) -> dict[int, Float[Array, "3 2"]]:
+    """Per joint with a part of its own, degrees about left, up and forward."""
+    found: dict[int, Array] = {}
+    for side in SIDES:
+        for part in (*ARM_ROLES, *LEG_ROLES):
+            if f"{side}_{part}" in skeleton.roles:
+                joint = skeleton.index(f"{side}_{part}")
+                if part == "hand":
+                    found.update(
+                        {below: np.tile([-_FINGER, _FINGER], (3, 1)) for below in subtree(skeleton, joint)}
+                    )
+                found[joint] = _on_side(np.array(_LEFT[part], dtype=np.float64), side)
+    for first, last, part in (("pelvis", "chest", "spine"), ("chest", "head", "neck")):
+        found.update(_shared_ranges(skeleton, first, last, np.array(_TRUNK[part], dtype=np.float64)))
+    return found
+
+
+def _on_side(ranges: Float[Array, "3 2"], side: str) -> Float[Array, "3 2"]:
+    """A left limb's ranges for either side: in a mirror, turns about up and forward change sign, about left not."""
+    if side == "left":
+        return ranges
+    return np.stack([ranges[0], -ranges[1, ::-1], -ranges[2, ::-1]])
+
+
+def _shared_ranges(
+    skeleton: Skeleton, first: str, last: str, ranges: Float[Array, "3 2"]
+) -> dict[int, Array]:
+    if first not in skeleton.roles or last not in skeleton.roles:
+        return {}
+    joints = path(skeleton, skeleton.index(first), skeleton.index(last))[1:]
+    return {joint: ranges * min(1.0, _SPREAD / len(joints)) for joint in joints}
+
+
+def _box_in_own_axes(
+    skeleton: Skeleton, neutral: Neutral, joint: int, ranges: Float[Array, "3 2"]
+) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """The smallest box along the joint's axes that holds the anatomical one, at any twist if the twist is not known."""
+    axes = neutral.world[joint].T  # columns: the body's left, up, forward in the joint's axes
+    if not neutral.twist_known:
+        return _box_at_any_twist(skeleton, joint, axes, ranges)
+    ends = axes[:, :, None] * ranges[None, :, :]
+    return ends.min(axis=-1).sum(axis=-1), ends.max(axis=-1).sum(axis=-1)
+
+
+def _box_at_any_twist(
+    skeleton: Skeleton, joint: int, axes: Float[Array, "3 3"], ranges: Float[Array, "3 2"]
+) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """The box around the ranges turned by every angle about the bone."""
+    bone = (
+        skeleton.offsets[list(skeleton.children[joint])].sum(axis=0)
+        if skeleton.children[joint]
+        else np.zeros(3)
+    )
+    widest = np.abs(ranges).max(axis=-1)
+    if np.linalg.norm(bone) == 0:
+        radius = np.full(3, np.linalg.norm(widest))
+        return -np.minimum(radius, 180.0), np.minimum(radius, 180.0)
+    bone = bone / np.linalg.norm(bone)
+    along = float(np.abs(axes.T @ bone) @ widest)
+    across = float(np.max(widest * np.sqrt(np.clip(1.0 - (axes.T @ bone) ** 2, 0.0, 1.0))))
+    reach = np.minimum(along * np.abs(bone) + across * np.sqrt(np.clip(1.0 - bone**2, 0.0, 1.0)), 180.0)
+    return -reach, reach

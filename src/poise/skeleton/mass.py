@@ -1,0 +1,168 @@
+"""Where a body's mass is: anthropometric segments laid onto any skeleton, for the centre of mass and its Jacobian.
+
+Masses and centres along the segments are those of de Leva (1996), "Adjustments to Zatsiorsky-Seluyanov's segment
+inertia parameters", Journal of Biomechanics 29(9), table 4: a share of the body's mass, and a share of the segment's
+length measured from its upper end. The head's and hand's centres are given from the skull's joint and from the wrist.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.skeleton.measure import HEAD_TO_CROWN, standing_height
+from poise.skeleton.neutral import LEFT, UP, Neutral, neutral_pose
+from poise.skeleton.roles import SIDES, path
+from poise.skeleton.skeleton import Skeleton, read_only
+
+Array = np.ndarray
+
+# Segment: mass of women and men in percent of the body's, then the centre's distance from the upper joint in percent.
+_DE_LEVA: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    "head": ((6.68, 6.94), (50.0, 50.0)),
+    "upper_trunk": ((15.45, 15.96), (50.0, 50.0)),
+    "middle_trunk": ((14.65, 16.33), (50.0, 50.0)),
+    "lower_trunk": ((12.47, 11.17), (50.0, 50.0)),
+    "upper_arm": ((2.55, 2.71), (57.54, 57.72)),
+    "forearm": ((1.38, 1.62), (45.59, 45.74)),
+    "hand": ((0.56, 0.61), (74.74, 79.00)),
+    "thigh": ((14.78, 14.16), (36.12, 40.95)),
+    "shin": ((4.81, 4.33), (43.52, 43.95)),
+    "foot": ((1.29, 1.37), (40.14, 44.15)),
+}
+_HAND_LENGTH = 0.050  # wrist to the third knuckle, of stature
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Per joint, its share of the body's mass (all add up to 1) and where it lies in the joint's own axes, in metres."""
+
+    fraction: Float[Array, "joints"]
+    centre: Float[Array, "joints 3"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", read_only(self.fraction))
+        object.__setattr__(self, "centre", read_only(self.centre))
+
+
+def segment_masses(skeleton: Skeleton, *, maleness: float = 0.5) -> Masses:
+    """Masses by role, between the tables for women (0) and men (1); by bone length where the roles are not known."""
+    if not 0.0 <= maleness <= 1.0:
+        raise InvalidValueError(f"maleness must lie between 0 and 1; got {maleness}")
+    known = {"pelvis", "head", *(f"{side}_{part}" for side in SIDES for part in ("thigh", "shin", "foot"))}
+    if not known <= set(skeleton.roles):
+        return masses_by_length(skeleton)
+    points = [*_trunk_points(skeleton), *_limb_points(skeleton, neutral_pose(skeleton), maleness)]
+    return _gathered(skeleton, points, maleness)
+
+
+def masses_by_length(skeleton: Skeleton) -> Masses:
+    """Mass in proportion to bone length, each bone's halfway along it and carried by the joint that turns it."""
+    lengths = np.linalg.norm(skeleton.offsets, axis=-1)
+    points = [
+        (parent, 0.5 * skeleton.offsets[joint], float(lengths[joint]))
+        for joint, parent in enumerate(skeleton.parents.tolist())
+        if parent >= 0
+    ]
+    if not any(weight > 0 for _, _, weight in points):
+        points = [(0, np.zeros(3), 1.0)]
+    return _weighted(skeleton, points)
+
+
+# --- laying segments onto joints -----------------------------------------------------------------------------------
+
+_Point = tuple[str, int, Array, float]  # segment, joint, place in its axes, share of the segment
+
+
+def _gathered(skeleton: Skeleton, points: Iterable[_Point], maleness: float) -> Masses:
+    mix = np.array([1.0 - maleness, maleness])
+    weighted = [
+        (joint, place, share * float(mix @ _DE_LEVA[segment][0])) for segment, joint, place, share in points
+    ]
+    return _weighted(skeleton, weighted)
+
+
+def _weighted(skeleton: Skeleton, points: list[tuple[int, Array, float]]) -> Masses:
+    """Masses from weighted points; weights are scaled so that all add up to 1, whatever limb is missing."""
+    joints = [joint for joint, _, _ in points]
+    weights = np.array([weight for _, _, weight in points])
+    weights = weights / weights.sum()
+    fraction, moment = np.zeros(len(skeleton)), np.zeros((len(skeleton), 3))
+    np.add.at(fraction, joints, weights)
+    np.add.at(moment, joints, weights[:, None] * np.array([place for _, place, _ in points]))
+    return Masses(fraction, moment / np.where(fraction > 0, fraction, 1.0)[:, None])
+
+
+def _trunk_points(skeleton: Skeleton) -> list[_Point]:
+    """The lower trunk around the pelvis, the middle along the spine, the upper from the chest to the neck."""
+    roles = skeleton.roles
+    pelvis = skeleton.index("pelvis")
+    chest = skeleton.index("chest") if "chest" in roles else pelvis
+    hips = [_offset(skeleton, pelvis, skeleton.index(f"{side}_thigh")) for side in SIDES]
+    points: list[_Point] = [("lower_trunk", pelvis, 0.5 * np.mean(hips, axis=0), 1.0)]
+    points += _along(skeleton, "middle_trunk", path(skeleton, pelvis, chest))
+    neck = skeleton.index("neck") if "neck" in roles else skeleton.index("head")
+    arms = [
+        _offset(skeleton, chest, skeleton.index(r))
+        for r in ("left_upper_arm", "right_upper_arm")
+        if r in roles
+    ]
+    ends = [_offset(skeleton, chest, neck), *arms]
+    points.append(("upper_trunk", chest, 0.5 * np.mean(ends, axis=0), 1.0))
+    return points
+
+
+def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[_Point]:
+    height, head = standing_height(skeleton), skeleton.index("head")
+    points: list[_Point] = [("head", head, neutral.local(head, 0.5 * HEAD_TO_CROWN * height * UP), 1.0)]
+    for side, out in (("left", LEFT), ("right", -LEFT)):
+        for segment, end in (
+            ("upper_arm", "forearm"),
+            ("forearm", "hand"),
+            ("thigh", "shin"),
+            ("shin", "foot"),
+        ):
+            top, bottom = f"{side}_{segment}", f"{side}_{end}"
+            if top in skeleton.roles and bottom in skeleton.roles:
+                joints = path(skeleton, skeleton.index(top), skeleton.index(bottom))
+                points += _along(skeleton, segment, joints, centre=_centre(segment, maleness))
+        if f"{side}_hand" in skeleton.roles:
+            hand = skeleton.index(f"{side}_hand")
+            reach = _centre("hand", maleness) * _HAND_LENGTH * height
+            points.append(("hand", hand, neutral.local(hand, reach * out), 1.0))
+        foot = skeleton.index(f"{side}_foot")
+        toes = skeleton.roles.get(f"{side}_toes")
+        place = _offset(skeleton, foot, skeleton.index(toes)) if toes else np.zeros(3)
+        points.append(("foot", foot, _centre("foot", maleness) * place, 1.0))
+    return points
+
+
+def _along(skeleton: Skeleton, segment: str, joints: list[int], *, centre: float = 0.5) -> list[_Point]:
+    """A segment on the bones between joints: at its centre on a single bone, spread by length over several."""
+    bones = [(top, skeleton.offsets[end]) for top, end in itertools.pairwise(joints)]
+    lengths = np.array([float(np.linalg.norm(bone)) for _, bone in bones])
+    if lengths.sum() == 0:
+        return [(segment, joints[-1], np.zeros(3), 1.0)]
+    where = centre if np.count_nonzero(lengths) == 1 else 0.5
+    shares = lengths / lengths.sum()
+    return [
+        (segment, top, where * bone, float(share))
+        for (top, bone), share in zip(bones, shares, strict=True)
+        if share
+    ]
+
+
+def _centre(segment: str, maleness: float) -> float:
+    women, men = _DE_LEVA[segment][1]
+    return ((1.0 - maleness) * women + maleness * men) / 100.0
+
+
+def _offset(skeleton: Skeleton, upper: int, lower: int) -> Array:
+    """From one joint to another below it, in the rest pose."""
+    total: Array = np.sum(skeleton.offsets[path(skeleton, upper, lower)[1:]], axis=0)
+    return total

@@ -1,0 +1,189 @@
+"""The neutral pose of a body: upright, facing +Z, legs straight down, arms straight out to the sides.
+
+It tells what each joint's own axes mean on a body (which way a knee bends, where the front of the head is), whatever
+the file's rest pose. A rest pose that stands like a person (T, A or I pose) needs only its limbs straightened, which
+fixes every axis. One that does not, such as the stick along X that bone-aligned rigs leave in BVH files, says nothing
+of how a limb is turned about its own length; then recorded rotations, if given, settle it through their mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.skeleton.roles import SIDES, path
+from poise.skeleton.skeleton import Skeleton, read_only
+
+Array = np.ndarray
+LEFT, UP, FORWARD = np.eye(3)
+_NEARLY_AXES = np.radians(40.0)  # rigs with bone-aligned axes have them along the body's in the neutral pose
+_DOWN_AND_FORWARD = np.array([0.0, -np.sin(np.radians(20.0)), np.cos(np.radians(20.0))])
+
+
+@dataclass(frozen=True, eq=False)
+class Neutral:
+    """Rotations of the neutral pose; `twist_known` is false where limbs may be turned about their own length."""
+
+    rotations: Float[Array, "joints 4"]
+    world: Float[Array, "joints 3 3"]
+    positions: Float[Array, "joints 3"]
+    twist_known: bool
+
+    def local(self, joint: int, direction: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
+        """A direction of the neutral body (left, up, forward) in the joint's own axes."""
+        turned: Array = np.asarray(direction) @ self.world[joint]
+        return turned
+
+
+def neutral_pose(skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None) -> Neutral:
+    """The neutral pose; `samples` are recorded rotations, used where the rest pose does not stand like a person."""
+    upright = stands_at_rest(skeleton)
+    base = np.tile(rotations.IDENTITY, (len(skeleton), 1))
+    if samples is not None and not upright:
+        base = rotations.mean(samples)
+    world = _straightened(skeleton, base, keep_trunk=upright)
+    local = world.copy()
+    local[1:] = np.swapaxes(world[skeleton.parents[1:]], -1, -2) @ world[1:]
+    return Neutral(
+        rotations=read_only(rotations.quaternion_from_matrix(local)),
+        world=read_only(world),
+        positions=read_only(_positions(skeleton, world)),
+        twist_known=upright or samples is not None,
+    )
+
+
+def stands_at_rest(skeleton: Skeleton) -> bool:
+    """Whether in the rest pose both legs point away from the trunk and left and right are where they should be."""
+    roles = skeleton.roles
+    needed = {"pelvis", "head", "left_thigh", "right_thigh", "left_foot", "right_foot"}
+    if not needed <= set(roles):
+        return False
+    places = _positions(skeleton, np.tile(np.eye(3), (len(skeleton), 1, 1)))
+    up = _unit(places[skeleton.index("head")] - places[skeleton.index("pelvis")])
+    legs = [_unit(places[skeleton.index(f"{s}_foot")] - places[skeleton.index(f"{s}_thigh")]) for s in SIDES]
+    across = places[skeleton.index("left_thigh")] - places[skeleton.index("right_thigh")]
+    return bool(all(leg @ up < -0.7 for leg in legs) and np.linalg.norm(np.cross(up, across)) > 1e-9)
+
+
+# --- building it ---------------------------------------------------------------------------------------------------
+
+
+def _straightened(
+    skeleton: Skeleton, base: Float[Array, "joints 4"], *, keep_trunk: bool
+) -> Float[Array, "joints 3 3"]:
+    """World rotations of the base pose with the pelvis facing +Z and the limbs (and trunk) turned the shortest way."""
+    local = rotations.matrix_from_quaternion(base)
+    base_world = _accumulated(skeleton, local)
+    places = _positions(skeleton, base_world)
+    frames = _known_frames(skeleton, base_world, places, trunk=not keep_trunk)
+    bones = _bone_targets(skeleton, trunk=not keep_trunk)
+    feet = {skeleton.index(role) for role in ("left_foot", "right_foot") if role in skeleton.roles}
+    world = np.empty_like(local)
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        turned = local[joint] if parent < 0 else world[parent] @ local[joint]
+        if joint in frames:
+            turned = frames[joint]
+        elif joint in bones:
+            end, direction = bones[joint]
+            bone = turned @ base_world[joint].T @ (places[end] - places[joint])
+            turned = _shortest_turn(bone, direction) @ turned
+        world[joint] = turned if keep_trunk or joint in feet else nearest_axes(turned, within=_NEARLY_AXES)
+    return world
+
+
+def _known_frames(
+    skeleton: Skeleton, world: Float[Array, "joints 3 3"], places: Float[Array, "joints 3"], *, trunk: bool
+) -> dict[int, Float[Array, "3 3"]]:
+    """The world rotation of joints that a pair of limbs and the trunk fix in full: the pelvis, and the chest."""
+    roles = skeleton.roles
+    found: dict[int, Array] = {}
+    triples: list[tuple[str, str, tuple[str, ...]]] = [("pelvis", "thigh", ("chest", "neck", "head"))]
+    if trunk:
+        triples.append(("chest", "upper_arm", ("neck", "head")))
+    for role, limb, tops in triples:
+        top = next((name for name in tops if name in roles and name != role), None)
+        if role in roles and top and f"left_{limb}" in roles and f"right_{limb}" in roles:
+            joint = skeleton.index(role)
+            ends = [_limb_start(skeleton, joint, skeleton.index(f"{side}_{limb}")) for side in SIDES]
+            axes = _axes(places[ends[0]] - places[ends[1]], places[skeleton.index(top)] - places[joint])
+            if axes is not None:
+                found[joint] = nearest_axes(axes).T @ world[joint]
+    return found
+
+
+def _limb_start(skeleton: Skeleton, joint: int, limb: int) -> int:
+    """The first joint on the way to the limb that lies off the middle: its place is fixed to the joint itself."""
+    for step in path(skeleton, joint, limb)[1:]:
+        if np.linalg.norm(skeleton.offsets[step]) > 0:
+            return step
+    return limb
+
+
+def _bone_targets(skeleton: Skeleton, *, trunk: bool) -> dict[int, tuple[int, Array]]:
+    """Per joint, the joint its bone ends at and the direction that bone has in the neutral pose."""
+    wanted: list[tuple[str, str, Array]] = []
+    for side, out in (("left", LEFT), ("right", -LEFT)):
+        wanted += [(f"{side}_upper_arm", f"{side}_forearm", out), (f"{side}_forearm", f"{side}_hand", out)]
+        wanted += [(f"{side}_thigh", f"{side}_shin", -UP), (f"{side}_shin", f"{side}_foot", -UP)]
+        if trunk:
+            wanted += [
+                (f"{side}_foot", f"{side}_toes", _DOWN_AND_FORWARD),
+                (f"{side}_shoulder", f"{side}_upper_arm", out),
+            ]
+    if trunk:
+        wanted += [("spine", "chest", UP), ("neck", "head", UP)]
+    roles = skeleton.roles
+    targets = {}
+    for top, end, direction in wanted:
+        if top in roles and end in roles:
+            first, last = skeleton.index(top), skeleton.index(end)
+            if np.any(skeleton.offsets[path(skeleton, first, last)[1:]] != 0):
+                targets[first] = (last, direction)
+    return targets
+
+
+def _accumulated(skeleton: Skeleton, local: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3 3"]:
+    world = local.copy()
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        if parent >= 0:
+            world[joint] = world[parent] @ local[joint]
+    return world
+
+
+def _positions(skeleton: Skeleton, world: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3"]:
+    """Joint places with the root at the origin."""
+    places = np.zeros((len(skeleton), 3))
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        if parent >= 0:
+            places[joint] = places[parent] + world[parent] @ skeleton.offsets[joint]
+    return places
+
+
+def _axes(left: Array, up: Array) -> Float[Array, "3 3"] | None:
+    """The columns left, up, forward of a right-handed frame with up kept; none if left and up are parallel."""
+    if not (
+        np.any(up) and np.linalg.norm(np.cross(left, up)) > 1e-6 * np.linalg.norm(left) * np.linalg.norm(up)
+    ):
+        return None
+    up = _unit(up)
+    forward = _unit(np.cross(left, up))
+    return np.stack([np.cross(up, forward), up, forward], axis=-1)
+
+
+def nearest_axes(matrix: Float[Array, "3 3"], *, within: float = np.radians(15.0)) -> Float[Array, "3 3"]:
+    """The signed permutation of the axes that an orthogonal matrix nearly is; the matrix itself if it is none."""
+    snapped = np.round(matrix)
+    axes_match = snapped @ snapped.T
+    close = np.all(np.sum(snapped * matrix, axis=0) >= np.cos(within))
+    return snapped if np.array_equal(axes_match, np.eye(3)) and close else matrix
+
+
+def _shortest_turn(a: Array, b: Array) -> Float[Array, "3 3"]:
+    return rotations.matrix_from_quaternion(rotations.quaternion_between(a, b))
+
+
+def _unit(v: Array) -> Array:
+    return v / max(float(np.linalg.norm(v)), 1e-12)

@@ -1,0 +1,54 @@
+"""Poses moved to a body with the same joints and other limb lengths: rotations are kept, places scale with the legs."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+
+from poise.errors import SkeletonError
+from poise.skeleton.measure import leg_length, longest_way
+from poise.skeleton.skeleton import Array, Pose, Skeleton
+
+
+def retarget_pose(pose: Pose, target: Skeleton) -> Pose:
+    """The pose on another body of the same topology; the root's place is scaled by the ratio of leg lengths."""
+    check_same_topology(pose.skeleton, target)
+    return Pose(target, scaled_places(pose.root_position, pose.skeleton, target), pose.rotations)
+
+
+def scaled_places(places: Float[Array, "*n 3"], source: Skeleton, target: Skeleton) -> Float[Array, "*n 3"]:
+    """Root places for the other body: a step of a leg's length stays a step of a leg's length."""
+    return places * size_ratio(source, target)
+
+
+def size_ratio(source: Skeleton, target: Skeleton) -> float:
+    """The target's leg length over the source's; of the whole tree where there are no legs."""
+    ours, theirs = leg_length(source), leg_length(target)
+    if ours == 0.0 or theirs == 0.0:
+        ours, theirs = longest_way(source), longest_way(target)
+    return theirs / ours if ours > 0 else 1.0
+
+
+def check_same_topology(source: Skeleton, target: Skeleton) -> None:
+    """Raise a SkeletonError that names the first joint in which two skeletons differ."""
+    for joint, (ours, theirs) in enumerate(zip(source.names, target.names, strict=False)):
+        if ours != theirs:
+            raise SkeletonError(
+                f"the skeletons differ at joint {joint}: {ours!r} here, {theirs!r} in the target"
+            )
+        parents = [_parent_name(skeleton, joint) for skeleton in (source, target)]
+        if parents[0] != parents[1]:
+            raise SkeletonError(
+                f"joint {ours!r} hangs on {parents[0]!r} here and on {parents[1]!r} in the target"
+            )
+    if len(source) != len(target):
+        longer = source if len(source) > len(target) else target
+        extra = longer.names[min(len(source), len(target))]
+        where = "the source" if longer is source else "the target"
+        raise SkeletonError(
+            f"{where} has {abs(len(source) - len(target))} joints more; the first is {extra!r}"
+        )
+
+
+def _parent_name(skeleton: Skeleton, joint: int) -> str:
+    parent = int(skeleton.parents[joint])
+    return skeleton.names[parent] if parent >= 0 else "nothing"

@@ -1,0 +1,152 @@
+"""Left and right of a skeleton: which joints are each other's mirror image, and how their axes correspond.
+
+A mirrored body swaps each joint's world rotation with its partner's: W'_j = S W_m(j) S_j', where S reflects the world
+and S_j carries the partner's axes onto the joint's own. For a skeleton whose rest pose is a symmetric person every S_j
+is S; for rigs with other axes (bone-aligned ones negate a whole side) it follows from the symmetric neutral pose.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
+from poise.skeleton.roles import SIDES, side_and_part, subtree
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+_IMPROPER = [
+    reflection
+    for order in itertools.permutations(range(3))
+    for signs in itertools.product((1.0, -1.0), repeat=3)
+    if np.linalg.det(reflection := np.diag(signs)[list(order)]) < 0
+]
+ACROSS = np.diag([-1.0, 1.0, 1.0])  # the reflection of the world in the plane X = 0
+
+
+def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
+    """Per joint, the number of its partner on the other side; joints of the middle are their own."""
+    partner = _partners_by_name(skeleton)
+    for part in {role.partition("_")[2] for role in skeleton.roles if role.startswith(SIDES)}:
+        pair = [skeleton.index(f"{side}_{part}") for side in SIDES if f"{side}_{part}" in skeleton.roles]
+        if len(pair) == 2:
+            partner.update({pair[0]: pair[1], pair[1]: pair[0]})
+    result = np.arange(len(skeleton))
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        if parent >= 0 and result[joint] == joint:
+            other = partner.get(joint, -1)
+            if other < 0 or skeleton.parents[other] != result[parent]:
+                other = _alike_below(skeleton, joint, int(result[parent]), result)
+            result[joint], result[other] = other, joint
+    return result
+
+
+def reflections(
+    skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None
+) -> Float[Array, "joints 3 3"]:
+    """Per joint, the matrix S_j from its partner's axes to its own; S_j and S_m(j) are each other's inverse.
+
+    `samples` are recorded rotations, needed where the rest pose does not stand like a person; the axes of such rigs
+    lie along the bones, so what the samples' mean says is rounded to whole axes.
+    """
+    neutral, partner = neutral_pose(skeleton, samples), mirror_joints(skeleton)
+    if stands_at_rest(skeleton):
+        return np.swapaxes(neutral.world, -1, -2) @ ACROSS @ neutral.world[partner]
+    return _rounded_reflections(skeleton, neutral, partner)
+
+
+def _rounded_reflections(
+    skeleton: Skeleton, neutral: Neutral, partner: Int[Array, "joints"]
+) -> Float[Array, "joints 3 3"]:
+    """Down the tree, so that one joint's asymmetry in the samples does not reach the next."""
+    back = np.swapaxes(neutral.world, -1, -2)
+    found = np.tile(ACROSS, (len(skeleton), 1, 1))
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        other = int(partner[joint])
+        if other < joint:
+            found[joint] = found[other].T
+        elif parent >= 0:
+            own, others = back[joint] @ neutral.world[parent], back[partner[parent]] @ neutral.world[other]
+            found[joint] = _whole_axes(
+                skeleton, partner, joint, above=found[parent], sampled=own @ found[parent] @ others
+            )
+    return found
+
+
+def _whole_axes(
+    skeleton: Skeleton,
+    partner: Int[Array, "joints"],
+    joint: int,
+    *,
+    above: Float[Array, "3 3"],
+    sampled: Float[Array, "3 3"],
+) -> Float[Array, "3 3"]:
+    """Of the reflections in whole axes that carry the other side's bones onto this one's, the likeliest.
+
+    Below a limb's first joint a rig keeps its rule; elsewhere the samples decide, with some weight on the rule above
+    and on reflections that are their own inverse. Where none carries the bones, the samples' reflection is kept.
+    """
+    other = int(partner[joint])
+    middle = joint == other
+    fitting = [
+        s
+        for s in _IMPROPER
+        if _carries_bones(skeleton, partner, joint, s) and (not middle or np.array_equal(s, s.T))
+    ]
+    if not fitting:
+        return _involution(sampled) if middle else sampled
+    if not middle and skeleton.parents[joint] != skeleton.parents[other]:
+        kept = [s for s in fitting if np.array_equal(s, above)]
+        return kept[0] if kept else max(fitting, key=lambda s: float(np.sum(s * sampled)))
+    return max(
+        fitting,
+        key=lambda s: (
+            float(np.sum(s * sampled))
+            + 1.25 * (middle and np.array_equal(s, above))
+            + 0.5 * np.array_equal(s, s.T)
+        ),
+    )
+
+
+def _carries_bones(
+    skeleton: Skeleton, partner: Int[Array, "joints"], joint: int, reflection: Float[Array, "3 3"]
+) -> bool:
+    children = list(skeleton.children[joint])
+    bones, others = skeleton.offsets[children], skeleton.offsets[partner[children]]
+    lengths = np.linalg.norm(bones, axis=-1) * np.linalg.norm(others, axis=-1)
+    return bool(np.all(np.sum(bones * (others @ reflection.T), axis=-1) >= 0.97 * lengths))
+
+
+def _involution(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """The reflection in one plane nearest to a matrix: its own inverse, as the middle of a body needs."""
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    normal = vectors[:, np.argmin(values)]
+    return np.eye(3) - 2.0 * np.outer(normal, normal)
+
+
+def _partners_by_name(skeleton: Skeleton) -> dict[int, int]:
+    """Joints whose names differ in the side alone, digits included."""
+    keys = {}
+    for joint, name in enumerate(skeleton.names):
+        side, part = side_and_part(name)
+        if side:
+            keys[side, part, tuple(re.findall(r"\d+", name))] = joint
+    other = {"left": "right", "right": "left"}
+    return {
+        joint: keys[other[side], part, digits]
+        for (side, part, digits), joint in keys.items()
+        if (other[side], part, digits) in keys
+    }
+
+
+def _alike_below(skeleton: Skeleton, joint: int, other_parent: int, result: Int[Array, "joints"]) -> int:
+    """The free joint below the partner's parent most like this one: as many joints below it, and the nearest length."""
+    if other_parent == skeleton.parents[joint]:
+        return joint
+    free = [child for child in skeleton.children[other_parent] if result[child] == child]
+    alike = [child for child in free if len(subtree(skeleton, child)) == len(subtree(skeleton, joint))]
+    length = np.linalg.norm(skeleton.offsets[joint])
+    return min(alike, key=lambda c: abs(np.linalg.norm(skeleton.offsets[c]) - length), default=joint)
