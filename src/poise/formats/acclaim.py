@@ -1,0 +1,304 @@
+"""Acclaim ASF/AMC, a skeleton file and a motion file: read and written as one motion.
+
+After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995), J. Lander, "Working with motion capture file formats"
+(1998), and Vicon's notes on the lines of an ASF. A bone starts where its parent ends, is turned about its start, and
+its children start at its end. Rotation tokens apply in the order written about fixed axes: "rx ry rz" is Rz Ry Rx. A
+bone's `axis` gives the frame C that its channels B are in: relative to its parent it is turned by C B C^-1. That is
+the rotation of Poise's world-aligned joints, so a bone becomes a joint at its start.
+
+Lengths divided by `:units length` are inches (the definition's example is 2.54 for data in centimetres; the CMU
+database has 0.45). A length of 1 is what those write who do not care: then the size of the body tells. An AMC names
+no frame rate unless it has :SAMPLES-PER-SECOND, as Poise's own do; CMU's is 120 Hz.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, ParseError
+from poise.formats.acclaim_rig import (
+    ROOT,
+    Rig,
+    parse_rig,
+    quaternion_from_channels,
+    skeleton_from_rig,
+    words_of,
+)
+from poise.formats.acclaim_text import amc_lines, asf_text, bone_names
+from poise.formats.files import FileAccessError, existing_file, replacing
+from poise.formats.text import finite_numbers, text_lines
+from poise.formats.units import METRES, Unit, choose_unit
+from poise.geometry import rotations
+from poise.motion.motion import Motion, Origin
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+METRES_PER_INCH = 0.0254
+USUAL_FPS = 120.0
+
+_LEAST_HEIGHT, _MOST_HEIGHT = 0.5, 3.0  # metres; beyond them the file's unit is doubtful
+_HEAD_BYTES = 65536  # the comments and documentation above an ASF file's bones are shorter
+
+
+@dataclass(frozen=True, eq=False)
+class _Recording:
+    """An AMC file: the channel values of each bone it names, lengths in the file's unit and angles in radians."""
+
+    channels: dict[str, Float[Array, "frames channels"]]
+    frames: int
+    fps: float | None
+    warnings: tuple[str, ...]
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    asf: str | os.PathLike[str] | None = None,
+    units: str | float | None = None,
+    fps: float | None = None,
+) -> Motion:
+    """The motion of an AMC file, or the rest pose of an ASF file as a motion of one frame.
+
+    The ASF that belongs to an AMC is the one given, else the one of the same name, else of the subject (07 for 07_01),
+    else the only one in the folder. `units` and `fps` override what the files say or leave out.
+    """
+    file = existing_file(path)
+    is_skeleton = file.suffix.lower() == ".asf" or (asf is None and _holds_skeleton(file))
+    skeleton_file = file if is_skeleton else _skeleton_file(file, given=asf)
+    rig = parse_rig(text_lines(skeleton_file), path=skeleton_file)
+    recording = _rest(rig) if is_skeleton else _parse_recording(text_lines(file), rig=rig, path=file)
+    return _motion(rig, recording, path=file, units=units, fps=fps)
+
+
+def write(motion: Motion, path: str | os.PathLike[str]) -> None:
+    """Writes a motion as a pair, `name.asf` and `name.amc`, whichever of the two is named; CMU's unit of length.
+
+    Every joint gets three rotations. An ASF calls the root "root", has no place for limits on exponential maps, and
+    needs bones without freedom (`A_to_B`) where the children of a joint start at different places.
+    """
+    if not isinstance(motion, Motion):
+        raise InvalidValueError(f"an Acclaim file holds a motion; got {type(motion).__name__}")
+    if len(motion) == 0 or len(motion.skeleton) == 1:
+        raise InvalidValueError("an Acclaim file needs at least one frame and one joint below the root")
+    target = Path(path)
+    names = bone_names(motion.skeleton)
+    with replacing(target.with_suffix(".asf")) as file:
+        file.write(asf_text(motion.skeleton, names=names, title=motion.name or target.stem))
+    with replacing(target.with_suffix(".amc")) as file:
+        file.writelines(amc_lines(motion, names=names))
+
+
+# --- finding the skeleton ------------------------------------------------------------------------------------------
+
+
+def _holds_skeleton(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return b":bonedata" in opened.read(_HEAD_BYTES).lower()
+
+
+def _skeleton_file(file: Path, *, given: str | os.PathLike[str] | None) -> Path:
+    if given is not None:
+        return existing_file(given)
+    beside = sorted(other for other in file.parent.iterdir() if other.suffix.lower() == ".asf")
+    for stem in (file.stem, file.stem.partition("_")[0]):
+        for other in beside:
+            if other.stem.lower() == stem.lower():
+                return existing_file(other)
+    if len(beside) == 1:
+        return existing_file(beside[0])
+    found = ", ".join(other.name for other in beside[:5]) or "none"
+    raise FileAccessError(
+        f"{file.name} needs its skeleton, {file.stem}.asf, in the same folder (.asf files there: {found}); "
+        "or say which with asf="
+    )
+
+
+# --- the motion file -----------------------------------------------------------------------------------------------
+
+
+def _rest(rig: Rig) -> _Recording:
+    channels = {name: np.zeros((1, len(bone.freedoms))) for name, bone in rig.bones.items()}
+    return _Recording({ROOT: np.zeros((1, len(rig.root_freedoms))), **channels}, 1, USUAL_FPS, ())
+
+
+def _parse_recording(lines: list[str], *, rig: Rig, path: Path) -> _Recording:
+    freedoms = {name: bone.freedoms for name, bone in rig.bones.items()} | {ROOT: rig.root_freedoms}
+    settings, first = _settings(lines)
+    rows = _rows(lines, first=first, freedoms=freedoms, path=path)
+    frames = len(next(iter(rows.values())))
+    radians = _radians_per_angle(settings, rig)
+    channels = {
+        name: np.array(values) * _scales(freedoms[name], radians=radians) for name, values in rows.items()
+    }
+    missing = [name for name, tokens in freedoms.items() if tokens and name not in channels]
+    warnings = [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
+    fps = _samples_per_second(settings, path=path)
+    return _Recording(channels, frames, fps, tuple(warnings))
+
+
+def _settings(lines: list[str]) -> tuple[dict[str, tuple[int, list[str]]], int]:
+    """The keywords above the first frame, with their line and words, and the number of lines they take."""
+    settings: dict[str, tuple[int, list[str]]] = {}
+    for number, line in enumerate(lines):
+        words = words_of(line)
+        if words and not words[0].startswith(":"):
+            return settings, number
+        if words:
+            settings[words[0].lower()] = (number + 1, words[1:])
+    return settings, len(lines)
+
+
+def _rows(
+    lines: list[str], *, first: int, freedoms: dict[str, tuple[str, ...]], path: Path
+) -> dict[str, list[list[float]]]:
+    """Per bone, its numbers in every frame; every frame must have the bones of the first."""
+    rows: dict[str, list[list[float]]] = {}
+    frames = 0
+    for number, line in enumerate(lines[first:], start=first + 1):
+        words = words_of(line)
+        if not words:
+            continue
+        if len(words) == 1 and words[0].isdecimal():
+            _check_complete(rows, frames=frames, path=path, line=number)
+            frames += 1
+            continue
+        name, values = words[0], finite_numbers(words[1:], path=path, line=number, what="channels")
+        _check_row(name, values, freedoms=freedoms, frames=frames, path=path, line=number)
+        rows.setdefault(name, []).append(values)
+        if len(rows[name]) != frames:
+            raise ParseError(
+                f"bone {name!r} is given {len(rows[name])} times in {frames} frames", path=path, line=number
+            )
+    _check_complete(rows, frames=frames, path=path, line=len(lines))
+    if not rows:
+        raise ParseError("there are no frames", path=path, line=len(lines))
+    return rows
+
+
+def _check_row(
+    name: str,
+    values: list[float],
+    *,
+    freedoms: dict[str, tuple[str, ...]],
+    frames: int,
+    path: Path,
+    line: int,
+) -> None:
+    if frames == 0:
+        raise ParseError(f"expected the number of a frame; got {name[:40]!r}", path=path, line=line)
+    if name not in freedoms:
+        raise ParseError(f"bone {name[:40]!r} is not in the ASF file", path=path, line=line)
+    if len(values) != len(freedoms[name]):
+        expected = f"{len(freedoms[name])} ({' '.join(freedoms[name]) or 'it is rigid'})"
+        raise ParseError(
+            f"bone {name!r} has {len(values)} channels; the ASF says {expected}", path=path, line=line
+        )
+
+
+def _check_complete(rows: dict[str, list[list[float]]], *, frames: int, path: Path, line: int) -> None:
+    short = [name for name, values in rows.items() if len(values) != frames]
+    if short:
+        raise ParseError(f"frame {frames} ends here without {', '.join(short[:5])}", path=path, line=line)
+
+
+def _scales(freedoms: tuple[str, ...], *, radians: float) -> Float[Array, "channels"]:
+    return np.array([radians if freedom[0] == "r" else 1.0 for freedom in freedoms])
+
+
+def _radians_per_angle(settings: dict[str, tuple[int, list[str]]], rig: Rig) -> float:
+    if ":radians" in settings:
+        return 1.0
+    return float(np.pi / 180) if ":degrees" in settings else rig.radians_per_angle
+
+
+def _samples_per_second(settings: dict[str, tuple[int, list[str]]], *, path: Path) -> float | None:
+    if ":samples-per-second" not in settings:
+        return None
+    line, words = settings[":samples-per-second"]
+    rate = finite_numbers(words[:1], path=path, line=line, what="samples per second")
+    if not (rate and rate[0] > 0):
+        raise ParseError(
+            f"samples per second must be above zero; got {' '.join(words)!r}", path=path, line=line
+        )
+    return rate[0]
+
+
+# --- rig and recording together ------------------------------------------------------------------------------------
+
+
+def _motion(
+    rig: Rig, recording: _Recording, *, path: Path, units: str | float | None, fps: float | None
+) -> Motion:
+    skeleton = skeleton_from_rig(rig)
+    positions = _root_positions(rig, recording)
+    unit = _unit(rig, skeleton, positions, given=units)
+    rate, rate_warning = _rate(recording, given=fps)
+    origin = Origin(
+        path=str(path),
+        format="acclaim",
+        metres_per_unit=unit.metres,
+        units=unit.name,
+        units_reason=unit.reason,
+        frames_in_file=recording.frames,
+        warnings=(*rig.warnings, *recording.warnings, *unit.warnings, *rate_warning),
+    )
+    return Motion(
+        skeleton.scaled(unit.metres),
+        rate,
+        positions * unit.metres,
+        _rotations(rig, recording, skeleton),
+        name=path.stem,
+        origin=origin,
+    )
+
+
+def _unit(
+    rig: Rig, skeleton: Skeleton, positions: Float[Array, "frames 3"], *, given: str | float | None
+) -> Unit:
+    if given is not None or rig.length == 1.0:
+        return choose_unit(skeleton, positions, units=given)
+    metres = METRES_PER_INCH / rig.length
+    name = next(
+        (name for name, size in METRES.items() if np.isclose(size, metres, rtol=1e-6)), f"{metres:.6g} m"
+    )
+    reason = f"the file's length is {rig.length:g}, and lengths divided by it are inches"
+    height = skeleton.height * metres
+    doubts = () if _LEAST_HEIGHT <= height <= _MOST_HEIGHT else (f"that makes the body {height:.3g} m tall",)
+    return Unit(name, metres, reason, doubts)
+
+
+def _rate(recording: _Recording, *, given: float | None) -> tuple[float, tuple[str, ...]]:
+    if given is not None:
+        return given, ()
+    if recording.fps is not None:
+        return recording.fps, ()
+    return USUAL_FPS, (
+        f"the AMC names no frame rate; {USUAL_FPS:g} Hz taken, as in the CMU database (fps= overrides)",
+    )
+
+
+def _root_positions(rig: Rig, recording: _Recording) -> Float[Array, "frames 3"]:
+    positions = np.tile(rig.root_position, (recording.frames, 1))
+    for channel, freedom in enumerate(rig.root_freedoms):
+        if freedom[0] == "t" and ROOT in recording.channels:
+            positions[:, "xyz".index(freedom[1])] += recording.channels[ROOT][:, channel]
+    return positions
+
+
+def _rotations(rig: Rig, recording: _Recording, skeleton: Skeleton) -> Float[Array, "frames joints 4"]:
+    """Every joint's rotation; the root's preset orientation turns the skeleton before its motion does."""
+    found = np.tile(rotations.IDENTITY, (recording.frames, len(skeleton), 1))
+    found[:, 0] = rig.root_orientation
+    for joint, name in enumerate(skeleton.names):
+        values = recording.channels.get(name)
+        if values is not None and name == ROOT:
+            moved = quaternion_from_channels(values, rig.root_freedoms)
+            found[:, 0] = rotations.multiply(moved, rig.root_orientation)
+        elif values is not None:
+            found[:, joint] = rig.bones[name].rotations(values)
+    return found

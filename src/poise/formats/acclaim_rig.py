@@ -1,0 +1,360 @@
+"""The skeleton half of Acclaim, the ASF file: its bones as written, and the skeleton they make.
+
+After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995). The conventions are told in `acclaim`. Limits are on
+Euler channels in the file and on exponential maps in Poise: the box kept is the smallest that holds all rotations of a
+grid over the file's ranges, about the rotation in their middle; it allows a little more than the file does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import ParseError
+from poise.formats.text import finite_numbers, numbers
+from poise.geometry import rotations
+from poise.skeleton.skeleton import JointLimits, Skeleton
+
+Array = np.ndarray
+Row = tuple[int, list[str]]  # a line's number and words
+
+ROOT = "root"
+FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
+
+_FULL_TURN = 2 * np.pi - 1e-6
+_SAMPLES_PER_RANGE = 9
+_AS_SPACES = str.maketrans(",()", "   ")
+
+
+@dataclass(frozen=True, eq=False)
+class Bone:
+    """One bone in the file's units; `frame` is its axis rotation C, `limits` are per freedom, in radians."""
+
+    name: str
+    offset: Float[Array, "3"]
+    frame: Float[Array, "4"]
+    freedoms: tuple[str, ...]
+    limits: tuple[tuple[float, float], ...]
+
+    def rotations(self, values: Float[Array, "*n k"]) -> Float[Array, "*n 4"]:
+        """Rotations relative to the parent, C B C^-1, of channel values in radians."""
+        turned = quaternion_from_channels(values, self.freedoms)
+        return rotations.multiply(rotations.multiply(self.frame, turned), rotations.conjugate(self.frame))
+
+    def only_carries_offset_from(self, joint: str) -> bool:
+        """Whether it is a connector as Poise's writer makes them."""
+        return not self.freedoms and self.name.startswith(f"{joint}_to_")
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """An ASF file: bones, which bones start at the end of which, the root's settings and the units."""
+
+    bones: Mapping[str, Bone]
+    children: Mapping[str, tuple[str, ...]]
+    root_freedoms: tuple[str, ...]
+    root_position: Float[Array, "3"]
+    root_orientation: Float[Array, "4"]
+    length: float
+    radians_per_angle: float
+    warnings: tuple[str, ...]
+
+
+def quaternion_from_channels(values: Float[Array, "*n k"], freedoms: tuple[str, ...]) -> Float[Array, "*n 4"]:
+    """The rotation of channels in radians: tokens apply in the order written about fixed axes (rx ry rz: Rz Ry Rx)."""
+    turning = [k for k, freedom in enumerate(freedoms) if freedom[0] == "r"][::-1]
+    if not turning:
+        return np.broadcast_to(rotations.IDENTITY, (*values.shape[:-1], 4))
+    return rotations.quaternion_from_euler(values[..., turning], "".join(freedoms[k][1] for k in turning))
+
+
+def parse_rig(lines: list[str], *, path: Path) -> Rig:
+    """The rig of an ASF file's lines."""
+    sections = _sections(lines, path=path)
+    for needed in (":root", ":bonedata", ":hierarchy"):
+        if needed not in sections:
+            raise ParseError(f"an ASF file needs a {needed} section; this one has none", path=path)
+    units = {words[0].lower(): (line, words[1:]) for line, words in sections.get(":units", [])}
+    radians = _radians_per_angle(units, path=path)
+    bones = {bone.name: bone for bone in _bones(sections[":bonedata"], radians=radians, path=path)}
+    freedoms, position, orientation = _root(sections[":root"], radians=radians, path=path)
+    children = _hierarchy(sections[":hierarchy"], bones=bones, path=path)
+    return Rig(
+        bones, children, freedoms, position, orientation, _length(units, path=path), radians, _warnings(bones)
+    )
+
+
+def skeleton_from_rig(rig: Rig) -> Skeleton:
+    """The skeleton, in the file's unit: a joint where a bone starts, an end site where one without children ends."""
+    names, parents, offsets = [ROOT], [-1], [rig.root_position]
+    taken = {ROOT, *rig.bones}
+
+    def add(name: str, parent: int, offset: Float[Array, "3"]) -> int:
+        names.append(name)
+        parents.append(parent)
+        offsets.append(offset)
+        return len(names) - 1
+
+    waiting = [(child, 0, np.zeros(3)) for child in reversed(rig.children.get(ROOT, ()))]
+    while waiting:
+        name, parent, start = waiting.pop()
+        bone, children = rig.bones[name], rig.children.get(name, ())
+        folded = bone.only_carries_offset_from(names[parent])
+        joint = parent if folded else add(name, parent, start)
+        end = start + bone.offset if folded else bone.offset
+        if not children:
+            add(_unused(f"{names[joint]}_end", taken), joint, end)
+        waiting += [(child, joint, end) for child in reversed(children)]
+    orders = tuple("ZYX" if name in rig.bones or name == ROOT else "" for name in names)
+    skeleton = Skeleton(tuple(names), np.array(parents), np.array(offsets), orders)
+    return skeleton.with_limits(_limits(rig, skeleton))
+
+
+# --- sections and rows ---------------------------------------------------------------------------------------------
+
+
+def words_of(line: str) -> list[str]:
+    """A line's words: no comment, commas and parentheses as spaces."""
+    return line.partition("#")[0].translate(_AS_SPACES).split()
+
+
+def _sections(lines: list[str], *, path: Path) -> dict[str, list[Row]]:
+    sections: dict[str, list[Row]] = {}
+    current: list[Row] | None = None
+    for number, line in enumerate(lines, start=1):
+        words = words_of(line)
+        if words and words[0].startswith(":"):
+            current = sections.setdefault(words[0].lower(), [])
+            words = words[1:]
+        elif words and current is None:
+            raise ParseError(
+                f"expected a section such as :units; got {words[0][:40]!r}", path=path, line=number
+            )
+        if words and current is not None:
+            current.append((number, words))
+    return sections
+
+
+def _radians_per_angle(units: dict[str, Row], *, path: Path) -> float:
+    line, words = units.get("angle", (0, ["deg"]))
+    word = words[0].lower()[:3] if words else ""
+    if word not in ("deg", "rad"):
+        raise ParseError(f"angle must be deg or rad; got {' '.join(words)!r}", path=path, line=line)
+    return float(np.pi / 180) if word == "deg" else 1.0
+
+
+def _length(units: dict[str, Row], *, path: Path) -> float:
+    if "length" not in units:
+        return 1.0
+    line, words = units["length"]
+    length = finite_numbers(words[:1], path=path, line=line, what="length")
+    if not (length and length[0] > 0):
+        raise ParseError(f"length must be above zero; got {' '.join(words)!r}", path=path, line=line)
+    return length[0]
+
+
+def _root(
+    rows: list[Row], *, radians: float, path: Path
+) -> tuple[tuple[str, ...], Float[Array, "3"], Float[Array, "4"]]:
+    fields = {words[0].lower(): (line, words[1:]) for line, words in rows}
+    line, words = fields.get("order", (0, ["tx", "ty", "tz", "rx", "ry", "rz"]))
+    freedoms = _freedoms(words, path=path, line=line)
+    axis_line, axis = fields.get("axis", (0, ["xyz"]))
+    position = _vector(fields.get("position", (0, ["0"] * 3)), path=path, what="position")
+    orientation_line, angles = fields.get("orientation", (0, ["0"] * 3))
+    orientation = _frame(
+        (orientation_line or axis_line, [*angles, *axis]), radians=radians, path=path, what="orientation"
+    )
+    return freedoms, position, orientation
+
+
+# --- bones and hierarchy -------------------------------------------------------------------------------------------
+
+
+def _bones(rows: list[Row], *, radians: float, path: Path) -> Iterator[Bone]:
+    names: set[str] = set()
+    for line, fields in _blocks(rows, path=path):
+        bone = _bone(fields, line=line, radians=radians, path=path)
+        if bone.name in names or bone.name == ROOT:
+            raise ParseError(f"bone {bone.name!r} is defined twice", path=path, line=line)
+        names.add(bone.name)
+        yield bone
+
+
+def _blocks(rows: list[Row], *, path: Path) -> Iterator[tuple[int, dict[str, Row]]]:
+    """The fields between each begin and end; a line that starts with a number goes on with the field before it."""
+    fields: dict[str, Row] | None = None
+    start, last = 0, ""
+    for line, words in rows:
+        key = words[0].lower()
+        if key == "begin" and fields is None:
+            fields, start, last = {}, line, ""
+        elif fields is None:
+            raise ParseError(f"expected begin; got {words[0][:40]!r}", path=path, line=line)
+        elif key == "end":
+            yield start, fields
+            fields = None
+        elif last and key.lstrip("+-.")[:1].isdigit() | (key.lstrip("+-")[:3] == "inf"):
+            fields[last][1].extend(words)
+        else:
+            fields[key], last = (line, list(words[1:])), key
+    if fields is not None:
+        raise ParseError("this begin has no end", path=path, line=start)
+
+
+def _bone(fields: dict[str, Row], *, line: int, radians: float, path: Path) -> Bone:
+    if not fields.get("name", (0, []))[1]:
+        raise ParseError("this bone has no name", path=path, line=line)
+    name = fields["name"][1][0]
+    for needed in ("direction", "length"):
+        if needed not in fields:
+            raise ParseError(f"bone {name!r} has no {needed}", path=path, line=line)
+    length_line, length_words = fields["length"]
+    length = finite_numbers(length_words[:1] or ["nothing"], path=path, line=length_line, what="length")[0]
+    frame = _frame(
+        fields.get("axis", (line, ["0", "0", "0", "xyz"])), radians=radians, path=path, what="axis"
+    )
+    dof_line, dof_words = fields.get("dof", (line, []))
+    freedoms = _freedoms(dof_words, path=path, line=dof_line)
+    limits = _bone_limits(fields.get("limits"), freedoms=freedoms, radians=radians, path=path)
+    offset = length * _vector(fields["direction"], path=path, what="direction")
+    return Bone(name, offset, frame, freedoms, limits)
+
+
+def _vector(row: Row, *, path: Path, what: str) -> Float[Array, "3"]:
+    line, words = row
+    if len(words) < 3:
+        raise ParseError(f"{what} needs three numbers; got {' '.join(words)!r}", path=path, line=line)
+    return np.array(finite_numbers(words[:3], path=path, line=line, what=what))
+
+
+def _frame(row: Row, *, radians: float, path: Path, what: str) -> Float[Array, "4"]:
+    """The rotation of three angles given for x, y and z, applied about fixed axes in the order of the fourth word."""
+    line, words = row
+    order = words[3].lower() if len(words) > 3 else "xyz"
+    if sorted(order) != ["x", "y", "z"]:
+        raise ParseError(f"{what} order must be made of x, y and z; got {order[:40]!r}", path=path, line=line)
+    angles = _vector(row, path=path, what=what) * radians
+    in_order = angles[["xyz".index(letter) for letter in order]]
+    return quaternion_from_channels(in_order, tuple(f"r{letter}" for letter in order))
+
+
+def _freedoms(words: list[str], *, path: Path, line: int) -> tuple[str, ...]:
+    freedoms = tuple(word.lower() for word in words)
+    for freedom in freedoms:
+        if freedom not in FREEDOMS:
+            raise ParseError(
+                f"unknown freedom {freedom[:40]!r}; valid: {', '.join(FREEDOMS)}", path=path, line=line
+            )
+    if len(set(freedoms)) != len(freedoms):
+        raise ParseError(f"a freedom is given twice: {' '.join(freedoms)}", path=path, line=line)
+    return freedoms
+
+
+def _bone_limits(
+    row: Row | None, *, freedoms: tuple[str, ...], radians: float, path: Path
+) -> tuple[tuple[float, float], ...]:
+    if row is None:
+        return ()
+    line, words = row
+    values = np.array(numbers(words, path=path, line=line, what="limits"))
+    if len(values) != 2 * len(freedoms) or np.isnan(values).any():
+        raise ParseError(
+            f"{len(freedoms)} freedoms need {2 * len(freedoms)} limits; got {' '.join(words)[:80]!r}",
+            path=path,
+            line=line,
+        )
+    pairs = np.sort(values.reshape(-1, 2), axis=1)
+    return tuple((float(low) * radians, float(high) * radians) for low, high in pairs)
+
+
+def _hierarchy(rows: list[Row], *, bones: Mapping[str, Bone], path: Path) -> dict[str, tuple[str, ...]]:
+    children: dict[str, list[str]] = {}
+    parented: set[str] = set()
+    for line, words in rows:
+        if len(words) == 1 and words[0].lower() in ("begin", "end"):
+            continue
+        for name in words[1:]:
+            if name not in bones or name in parented:
+                trouble = "has two parents" if name in parented else "is not in :bonedata"
+                raise ParseError(f"bone {name!r} {trouble}", path=path, line=line)
+            parented.add(name)
+        children.setdefault(words[0], []).extend(words[1:])
+    _check_reached(children, bones=bones, path=path)
+    return {name: tuple(found) for name, found in children.items()}
+
+
+def _check_reached(children: Mapping[str, list[str]], *, bones: Mapping[str, Bone], path: Path) -> None:
+    reached, waiting = {ROOT}, [ROOT]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        reached.update(below)
+        waiting += below
+    lost = [name for name in bones if name not in reached]
+    if lost or not bones:
+        raise ParseError(
+            f"not attached to the root: {', '.join(lost[:5])}" if lost else "there are no bones", path=path
+        )
+
+
+def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
+    moving = [name for name, bone in bones.items() if any(freedom[0] != "r" for freedom in bone.freedoms)]
+    if not moving:
+        return ()
+    return (f"bones that move or stretch are kept rigid: {', '.join(moving[:5])}",)
+
+
+# --- the skeleton --------------------------------------------------------------------------------------------------
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    candidates = itertools.chain([name], (f"{name}{count}" for count in itertools.count(2)))
+    free = next(candidate for candidate in candidates if candidate not in taken)
+    taken.add(free)
+    return free
+
+
+def _limits(rig: Rig, skeleton: Skeleton) -> JointLimits | None:
+    """Limits of all joints where the file has any: free joints may turn all round, rigid ones not at all."""
+    boxes = {name: _limit_box(bone) for name, bone in rig.bones.items() if _is_limited(bone)}
+    if not boxes:
+        return None
+    references = np.tile(rotations.IDENTITY, (len(skeleton), 1))
+    upper = np.zeros((len(skeleton), 3))
+    upper[[name == ROOT or _turns(rig.bones.get(name)) for name in skeleton.names]] = np.pi
+    lower = -upper
+    for joint, name in enumerate(skeleton.names):
+        if name in boxes:
+            references[joint], lower[joint], upper[joint] = boxes[name]
+    return JointLimits(references, lower, upper)
+
+
+def _turns(bone: Bone | None) -> bool:
+    return bone is not None and any(freedom[0] == "r" for freedom in bone.freedoms)
+
+
+def _is_limited(bone: Bone) -> bool:
+    ranges = [pair for pair, freedom in zip(bone.limits, bone.freedoms, strict=False) if freedom[0] == "r"]
+    return bool(ranges) and all(high - low < _FULL_TURN for low, high in ranges)
+
+
+def _limit_box(bone: Bone) -> tuple[Float[Array, "4"], Float[Array, "3"], Float[Array, "3"]]:
+    """The middle rotation of a bone's ranges and the box of exponential maps about it that holds them."""
+    ranges = [
+        pair if freedom[0] == "r" else (0.0, 0.0)
+        for pair, freedom in zip(bone.limits, bone.freedoms, strict=True)
+    ]
+    reference = bone.rotations(np.mean(ranges, axis=1))
+    steps = [
+        np.linspace(low, high, _SAMPLES_PER_RANGE if freedom[0] == "r" else 1)
+        for (low, high), freedom in zip(ranges, bone.freedoms, strict=True)
+    ]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*steps, indexing="ij")], axis=1)
+    turned = rotations.multiply(rotations.conjugate(reference), bone.rotations(grid))
+    around = rotations.expmap_from_quaternion(turned)
+    return reference, around.min(axis=0), around.max(axis=0)

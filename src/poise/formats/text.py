@@ -1,0 +1,49 @@
+"""Reading the text of motion files: any of the encodings they come in, and numbers with the place of a bad one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from poise.errors import ParseError
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text file in UTF-8 (with or without a byte-order mark), UTF-16 or, failing these, latin-1."""
+    content = path.read_bytes()
+    return _decoded(content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
+    """The words as numbers, NaN and infinity among them; a word that is none is an error that names the place."""
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        bad = next(word for word in words if not _is_number(word))
+        raise ParseError(f"{what} must be numbers; got {bad[:40]!r}", path=path, line=line) from None
+
+
+def finite_numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
+    """The words as numbers; one that is none, or is NaN or infinite, is an error that names the place."""
+    found = numbers(words, path=path, line=line, what=what)
+    if not all(map(math.isfinite, found)):
+        raise ParseError(f"{what} must be finite; got {' '.join(words)[:80]}", path=path, line=line)
+    return found
+
+
+def _decoded(content: bytes) -> str:
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
