@@ -22,12 +22,22 @@ _FRAMES_LOOKED_AT = 30
 
 
 def without_added_tpose(motion: Motion) -> Motion:
-    """The motion without its first frame if that is a T-pose from which the second frame jumps away."""
-    if not (len(motion) > 1 and stands_in_tpose(motion) and jumps_after_first_frame(motion)):
+    """The motion without the T-pose that was put before it, if there is one; the origin says so."""
+    added = added_frames(motion)
+    if added == 0:
         return motion
-    note = "the first frame is a T-pose that is not part of the motion; it was left out (keep_first=True keeps it)"
+    blank = f", as were the {added - 1} blank frames behind it" if added > 1 else ""
+    note = f"the first frame is a T-pose that is not part of the motion; it was left out{blank}"
     origin = replace(motion.origin, dropped_first_frame=True, warnings=(*motion.origin.warnings, note))
-    return replace(motion[1:], origin=origin)
+    return replace(motion[added:], origin=origin)
+
+
+def added_frames(motion: Motion) -> int:
+    """How many frames come before the recording: none, or a T-pose and any blank frames (lost data) behind it."""
+    if len(motion) < 2 or not stands_in_tpose(motion):
+        return 0
+    first = 1 + _leading_blank_frames(motion[1:])
+    return first if first < len(motion) and _jumps(motion, first) else 0
 
 
 def stands_in_tpose(motion: Motion, frame: int = 0) -> bool:
@@ -46,9 +56,18 @@ def stands_in_tpose(motion: Motion, frame: int = 0) -> bool:
     return bool(level and arms[0] @ arms[1] < -_STRAIGHT and all(-leg[1] > _STRAIGHT for leg in legs))
 
 
-def jumps_after_first_frame(motion: Motion) -> bool:
-    """Whether the joints turn much further from the first frame to the second than between those that follow."""
-    turns = motion.rotations[: _FRAMES_LOOKED_AT + 2, ~motion.skeleton.is_end_site]
+def _leading_blank_frames(motion: Motion) -> int:
+    """Frames at the start with nothing but zeros in them: the root at the origin and no joint turned."""
+    shown = np.any(motion.root_positions != 0, axis=-1) | np.any(
+        motion.rotations[..., 1:] != 0, axis=(-2, -1)
+    )
+    return int(np.argmax(shown)) if shown.any() else len(motion)
+
+
+def _jumps(motion: Motion, first: int) -> bool:
+    """Whether the joints turn much further from frame 0 to the `first` frame than between those that follow."""
+    frames = [0, *range(first, min(first + _FRAMES_LOOKED_AT, len(motion)))]
+    turns = motion.rotations[frames][:, ~motion.skeleton.is_end_site]
     steps = np.mean(rotations.geodesic_distance(turns[:-1], turns[1:]), axis=-1)
     usual = float(np.median(steps[1:])) if len(steps) > 1 else 0.0
     return bool(steps[0] > max(_LEAST_JUMP, _JUMP_OVER_USUAL * usual))

@@ -1,0 +1,69 @@
+"""Where real recordings are, for tests, benchmarks and the evaluation; none are part of Poise.
+
+They are looked for where POISE_MOCAP points, else in ../shared/mocap beside the project. Archives found there are
+unpacked once into the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from pathlib import Path
+
+from poise.errors import PoiseError
+
+COLLECTIONS = {
+    "cmu": "cmu-bvh.tar.xz",
+    "bandai": "bandai-styles-bvh.tar.xz",
+    "optical": "optical.tar.xz",
+}
+"""Each collection's folder, and the archive that holds it."""
+
+_PROJECT = Path(__file__).parents[3]
+
+
+def find_recordings() -> Path | None:
+    """The folder with `cmu`, `bandai` and `optical` in it (those that are there), or None if there is none."""
+    given = os.environ.get("POISE_MOCAP")
+    source = Path(given) if given else _PROJECT.parent / "shared" / "mocap"
+    if any((source / name).is_dir() for name in COLLECTIONS):
+        return source
+    archives = {
+        name: source / archive for name, archive in COLLECTIONS.items() if (source / archive).is_file()
+    }
+    if not archives:
+        return None
+    cache = _cache_folder()
+    for name, archive in archives.items():
+        _unpack(name, archive, cache)
+    return cache
+
+
+def _cache_folder() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "poise" / "mocap"
+
+
+def _unpack(name: str, archive: Path, cache: Path) -> None:
+    """Unpacks to a folder of its own first, so that a collection in the cache is always a complete one."""
+    stamp = cache / f"{name}.size"
+    size = str(archive.stat().st_size)
+    if (cache / name).is_dir() and stamp.is_file() and stamp.read_text() == size:
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        try:
+            with tarfile.open(archive) as contents:
+                contents.extractall(folder, filter="data")
+            _take_place(Path(folder) / name, cache / name, aside=Path(folder) / "old")
+        except (tarfile.TarError, OSError) as error:
+            raise PoiseError(f"cannot unpack {archive} into {cache}: {error}") from error
+    stamp.write_text(size)
+
+
+def _take_place(new: Path, place: Path, *, aside: Path) -> None:
+    """Moves the new folder into place; an old one, of another archive, goes away with the temporary folder."""
+    if place.exists():
+        place.rename(aside)
+    new.rename(place)
