@@ -1,0 +1,222 @@
+"""Scenes: shaded figures on a floor with soft shadows, seen by a view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from poise.pictures.view import View
+from poise.skeleton.lofts import ball
+from poise.skeleton.mannequin import TONES, Colour, Mannequin
+
+Array = np.ndarray
+
+_SAMPLES = 3  # per pixel and axis
+_SHADOW_TEXEL = 0.006  # metres, at least
+_SHADOW_TEXELS = 1024  # at most, along one axis
+_SHADOW_BLUR = 0.035  # metres
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The colours (sRGB) and the grid of the floor that scenes stand on."""
+
+    top: Colour = (0.972, 0.972, 0.968)
+    bottom: Colour = (0.950, 0.950, 0.945)
+    floor: Colour = (0.905, 0.900, 0.890)
+    shadow: Colour = (0.52, 0.52, 0.55)
+    grid_spacing: float = 0.5
+    grid_strength: float = 0.16
+    grid_half_width: float = 0.006
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """Something to draw: a closed mesh in the world with linear colours per vertex."""
+
+    vertices: Float[Array, "vertices 3"]
+    normals: Float[Array, "vertices 3"]
+    triangles: Int[Array, "triangles 3"]
+    colours: Float[Array, "vertices 3"]
+    opacity: float = 1.0
+
+
+def figure(
+    mannequin: Mannequin,
+    positions: Float[Array, "joints 3"],
+    matrices: Float[Array, "joints 3 3"],
+    *,
+    opacity: float = 1.0,
+    tint: Colour | None = None,
+) -> Figure:
+    """A mannequin in a pose; with a tint it takes that one colour."""
+    vertices, normals = mannequin.posed(positions, matrices)
+    tones = np.array(list(TONES.values()) if tint is None else [tint] * len(TONES))
+    return Figure(vertices, normals, mannequin.triangles, linear(tones)[mannequin.tones], opacity)
+
+
+def marker(at: Float[Array, "3"], *, radius: float, colour: Colour) -> Figure:
+    """A sphere in one colour."""
+    solid = ball(np.asarray(at, dtype=np.float64), radius, sides=20)
+    return Figure(
+        solid.vertices,
+        solid.normals,
+        solid.triangles,
+        np.tile(linear(np.array(colour)), (len(solid.vertices), 1)),
+    )
+
+
+def render(
+    figures: Sequence[Figure], view: View, *, floor: float = 0.0, paper: Paper | None = None
+) -> UInt8[Array, "height width 3"]:
+    """The picture a view takes of figures on a floor. See-through figures lie beneath the solid ones."""
+    from poise.pictures import raster
+
+    paper = paper or Paper()
+    solid = _merged([f for f in figures if f.opacity >= 1.0])
+    light = _light(view)
+    light_axes, light_nearness, shadow, texel = _shadow_map(solid, light)
+    canvas = np.empty((view.size[1], view.size[0], 3), dtype=np.float32)
+    raster.paint_floor(
+        view.rays(), view.eye, _floor_extent(figures, floor), _paper_colours(paper),
+        np.array([paper.grid_spacing, paper.grid_strength, paper.grid_half_width]), light_axes, shadow, texel, canvas,
+    )  # fmt: skip
+    lit = (_lights(view, light), light_axes, light_nearness, texel)
+    for ghost in (f for f in figures if f.opacity < 1.0):
+        _blend(canvas, ghost, view, lit)
+    if solid is not None:
+        _blend(canvas, solid, view, lit)
+    picture = np.empty(canvas.shape, dtype=np.uint8)
+    raster.bytes_from_light(canvas, _SRGB_BYTES, picture)
+    return picture
+
+
+def linear(colour: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Linear light from sRGB values."""
+    colour = np.asarray(colour, dtype=np.float64)
+    return np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+
+
+def _srgb_bytes(size: int = 4096) -> UInt8[Array, "size"]:
+    light = np.linspace(0.0, 1.0, size)
+    values = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    return np.round(255.0 * values).astype(np.uint8)
+
+
+_SRGB_BYTES = _srgb_bytes()
+
+
+def _merged(figures: Sequence[Figure]) -> Figure | None:
+    if not figures:
+        return None
+    starts = np.cumsum([0, *(len(f.vertices) for f in figures[:-1])])
+    return Figure(
+        np.concatenate([f.vertices for f in figures]),
+        np.concatenate([f.normals for f in figures]),
+        np.concatenate([f.triangles + start for f, start in zip(figures, starts, strict=True)]),
+        np.concatenate([f.colours for f in figures]),
+    )
+
+
+def _paper_colours(paper: Paper) -> Float[Array, "4 3"]:
+    return linear(np.array([paper.top, paper.bottom, paper.floor, paper.shadow]))
+
+
+def _floor_extent(figures: Sequence[Figure], floor: float) -> Float[Array, "4"]:
+    """The floor's height, the middle of what stands on it, and how far it reaches before it fades."""
+    if not figures:
+        return np.array([floor, 0.0, 0.0, 3.0])
+    low = np.min([f.vertices.min(axis=0) for f in figures], axis=0)
+    high = np.max([f.vertices.max(axis=0) for f in figures], axis=0)
+    middle = 0.5 * (low + high)
+    return np.array([floor, middle[0], middle[2], 2.2 + 0.75 * max(high[0] - low[0], high[2] - low[2])])
+
+
+def _light(view: View) -> Float[Array, "3"]:
+    """Towards the main light: above, in front and to the left of whoever looks, so that no picture is dark."""
+    level_back = np.array([view.back[0], 0.0, view.back[2]]) / np.hypot(view.back[0], view.back[2])
+    light = -0.55 * view.right + np.array([0.0, 1.0, 0.0]) + 0.50 * level_back
+    return light / np.linalg.norm(light)
+
+
+def _lights(view: View, light: Float[Array, "3"]) -> Float[Array, "lights 7"]:
+    """(direction, colour, wrap): the main light, a cool fill from the right, the sky above and the floor's glow."""
+    return np.array(
+        [
+            [*light, 0.78, 0.76, 0.72, 0.15],
+            [*(0.8 * view.right + 0.5 * view.back + 0.2 * view.up), 0.13, 0.14, 0.16, 0.4],
+            [0.0, 1.0, 0.0, 0.26, 0.27, 0.29, 1.0],
+            [0.0, -1.0, 0.0, 0.10, 0.095, 0.09, 1.0],
+        ]
+    )
+
+
+def _shadow_map(
+    solid: Figure | None, light: Float[Array, "3"]
+) -> tuple[Float[Array, "4 3"], Array, Array, float]:
+    """What the light sees: the axes of its map, nearness to it per texel, a blurred shadow, and the texel's size."""
+    from poise.pictures import raster
+
+    across = np.cross([0.0, 1.0, 0.0], light) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], light))
+    down = np.cross(across, light)
+    if solid is None:
+        return (
+            np.stack([np.zeros(3), across, down, light]),
+            np.zeros((2, 2), np.float32),
+            np.zeros((2, 2)),
+            _SHADOW_TEXEL,
+        )
+    seen = solid.vertices @ np.stack([across, down, light], axis=-1)
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    border = 4 * _SHADOW_BLUR
+    texel = max(_SHADOW_TEXEL, float((high - low)[:2].max() + 2 * border) / _SHADOW_TEXELS)
+    origin = np.array([low[0] - border, low[1] - border, low[2] - 1.0])
+    shape = tuple(int((high[k] - low[k] + 2 * border) / texel) + 2 for k in (1, 0))
+    points = (seen - origin) / np.array([texel, texel, 1.0])
+    nearness = np.zeros(shape, np.float32)
+    raster.fill_triangles(points, solid.triangles, nearness, np.full(shape, -1, np.int32))
+    shadow = np.where(nearness > 0.0, 1.0, 0.0)
+    raster.soften(shadow, max(1, round(_SHADOW_BLUR / texel)))
+    axes = np.stack([origin @ np.stack([across, down, light]), across, down, light])
+    return axes, nearness, shadow, texel
+
+
+def _blend(
+    canvas: Float[Array, "height width 3"], shown: Figure, view: View, lit: tuple[Array, Array, Array, float]
+) -> None:
+    """Draws one figure over the canvas, several samples a pixel, only where it is."""
+    from poise.pictures import raster
+
+    points = view.project(shown.vertices)
+    window = _window(points, view.size)
+    if window is None:
+        return
+    left, top, right, bottom = window
+    shape = (bottom - top, right - left)
+    fine = (shape[0] * _SAMPLES, shape[1] * _SAMPLES)
+    points[:, :2] = (points[:, :2] - (left, top) + 0.5) * _SAMPLES - 0.5
+    nearness, hit = np.zeros(fine, np.float32), np.full(fine, -1, np.int32)
+    raster.fill_triangles(points, shown.triangles, nearness, hit)
+    lights, light_axes, light_nearness, texel = lit
+    layer = np.zeros((*shape, 4), np.float32)
+    surface = np.concatenate([shown.vertices, shown.normals, shown.colours], axis=-1)
+    raster.shade(
+        _SAMPLES, nearness, hit, shown.triangles, points, surface,
+        lights, view.eye, light_axes, light_nearness, texel, layer,
+    )  # fmt: skip
+    layer *= shown.opacity
+    canvas[top:bottom, left:right] *= 1.0 - layer[..., 3:]
+    canvas[top:bottom, left:right] += layer[..., :3]
+
+
+def _window(points: Float[Array, "vertices 3"], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
+    """The pixels that points in front of the camera may touch: left, top, right, bottom."""
+    visible = points[points[:, 2] > 0.0]
+    if len(visible) == 0:
+        return None
+    low = np.maximum(np.floor(visible[:, :2].min(axis=0)).astype(np.int64) - 1, 0)
+    high = np.minimum(np.ceil(visible[:, :2].max(axis=0)).astype(np.int64) + 2, size)
+    return (int(low[0]), int(low[1]), int(high[0]), int(high[1])) if np.all(low < high) else None

@@ -1,0 +1,184 @@
+"""Closed smooth solids for the mannequin: rings of growing and shrinking cross-section along an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import InvalidValueError
+
+Array = np.ndarray
+
+_CAP_ANGLES = np.radians([18.0, 42.0, 66.0])  # rings of a rounded end, from its pole
+_SHORTEST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """A closed triangle mesh with smooth normals; triangles run counter-clockwise seen from outside."""
+
+    vertices: Float[Array, "vertices 3"]
+    normals: Float[Array, "vertices 3"]
+    triangles: Int[Array, "triangles 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """Where a solid stands: an origin and three unit axes, right-handed: side x along = front."""
+
+    origin: Float[Array, "3"]
+    side: Float[Array, "3"]
+    along: Float[Array, "3"]
+    front: Float[Array, "3"]
+
+
+def axes(origin: Float[Array, "3"], along: Float[Array, "3"], side: Float[Array, "3"] | None = None) -> Axes:
+    """Axes along a direction, with the side as near to the one given as a right angle allows."""
+    length = float(np.linalg.norm(along))
+    if length < _SHORTEST:
+        raise InvalidValueError("a solid needs an axis of some length")
+    along = np.asarray(along, dtype=np.float64) / length
+    side = across(along, side)
+    return Axes(np.asarray(origin, dtype=np.float64), side, along, np.cross(side, along))
+
+
+def across(along: Float[Array, "3"], hint: Float[Array, "3"] | None) -> Float[Array, "3"]:
+    """A unit vector at right angles to `along`, as near to the hint as can be; any, where the hint says nothing."""
+    for candidate in (hint, np.eye(3)[np.argmin(np.abs(along))]):
+        if candidate is not None:
+            rest = candidate - along * (candidate @ along)
+            if np.linalg.norm(rest) > 1e-3 * np.linalg.norm(candidate):
+                return np.asarray(rest / np.linalg.norm(rest))
+    raise AssertionError("the axis least along a unit vector is never parallel to it")
+
+
+def loft(
+    stations: Float[Array, "rings 4"], place: Axes, *, sides: int = 14, squareness: float = 2.0
+) -> Solid:
+    """A solid through cross-sections, with rounded ends beyond the first and the last.
+
+    A station is (distance along, half width, half depth, shift to the front); the cross-section is an ellipse, or with
+    more squareness a superellipse.
+    """
+    poles = np.array([[0.0, *_pole(stations, end)] for end in (0, -1)])
+    return _skin(_with_caps(stations), poles, place, sides=sides, squareness=squareness)
+
+
+def egg(
+    place: Axes, profile: Float[Array, "knots 4"], *, height: float, roundness: float = 2.2, sides: int = 18
+) -> Solid:
+    """A closed round body standing on the origin, drawn in at both ends.
+
+    The profile is (part of the height, half width, half depth, shift to the front). Roundness 2
+    draws in as an ellipse does; more gives flatter ends.
+    """
+    t = 0.5 - 0.5 * np.cos(
+        np.radians(np.array([14.0, 30.0, 48.0, 66.0, 84.0, 102.0, 120.0, 138.0, 154.0, 167.0]))
+    )
+    drawn_in = (1.0 - np.abs(2.0 * t - 1.0) ** roundness) ** (1.0 / roundness)
+    width, depth, shift = (smooth_curve(t, profile[:, 0], profile[:, k]) for k in (1, 2, 3))
+    rings = np.stack([height * t, width * drawn_in, depth * drawn_in, shift], axis=-1)
+    poles = np.array([[0.0, 0.0, profile[0, 3]], [0.0, height, profile[-1, 3]]])
+    return _skin(rings, poles, place, sides=sides, squareness=2.2)
+
+
+def _skin(
+    rings: Float[Array, "rings 4"], poles: Float[Array, "2 3"], place: Axes, *, sides: int, squareness: float
+) -> Solid:
+    """The surface through rings, closed by a pole at each end."""
+    angle = np.linspace(0.0, 2.0 * np.pi, sides, endpoint=False)
+    width = np.sign(np.cos(angle)) * np.abs(np.cos(angle)) ** (2.0 / squareness)
+    depth = np.sign(np.sin(angle)) * np.abs(np.sin(angle)) ** (2.0 / squareness)
+    local = np.stack(
+        [
+            rings[:, 1, None] * width,
+            np.broadcast_to(rings[:, 0, None], (len(rings), sides)),
+            rings[:, 2, None] * depth + rings[:, 3, None],
+        ],
+        axis=-1,
+    ).reshape(-1, 3)
+    vertices = (
+        np.concatenate([local, poles]) @ np.stack([place.side, place.along, place.front]) + place.origin
+    )
+    triangles = _ring_triangles(len(rings), sides)
+    return Solid(vertices, _smooth_normals(vertices, triangles), triangles)
+
+
+def ball(origin: Float[Array, "3"], radius: float, *, sides: int = 16) -> Solid:
+    """A sphere."""
+    equator = np.array([[-1e-3 * radius, radius, radius, 0.0], [1e-3 * radius, radius, radius, 0.0]])
+    return loft(equator, axes(origin, np.array([0.0, 1.0, 0.0])), sides=sides)
+
+
+def tapered(
+    start: Float[Array, "3"], end: Float[Array, "3"], radii: Float[Array, "rings"], *, sides: int = 14
+) -> Solid:
+    """A round limb from start to end whose radius runs evenly through those given."""
+    length = float(np.linalg.norm(end - start))
+    distance = np.linspace(0.0, length, len(radii))
+    stations = np.stack([distance, radii, radii, np.zeros(len(radii))], axis=-1)
+    return loft(stations, axes(start, end - start), sides=sides)
+
+
+def smooth_curve(
+    x: Float[Array, "n"], knots: Float[Array, "knots"], values: Float[Array, "knots"]
+) -> Float[Array, "n"]:
+    """A smooth curve through values at knots: cubic pieces with the slopes of the neighbours (Catmull and Rom 1974)."""
+    slopes = np.gradient(values, knots)
+    at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    step = knots[at + 1] - knots[at]
+    t = (x - knots[at]) / step
+    rise = t * t * (3.0 - 2.0 * t)
+    bend = t * (1.0 - t) * step * (slopes[at] * (1.0 - t) - slopes[at + 1] * t)
+    return np.asarray(values[at] + rise * (values[at + 1] - values[at]) + bend)
+
+
+def _pole(stations: Float[Array, "rings 4"], end: int) -> tuple[float, float]:
+    """How far along, and how far to the front, the tip of a rounded end lies."""
+    along, width, depth, shift = stations[end]
+    outward = -1.0 if end == 0 else 1.0
+    return float(along + outward * _cap_length(width, depth)), float(shift)
+
+
+def _cap_length(width: float, depth: float) -> float:
+    return float(min(width, depth))
+
+
+def _with_caps(stations: Float[Array, "rings 4"]) -> Float[Array, "more_rings 4"]:
+    first, last = stations[0], stations[-1]
+    start = [_cap_ring(first, angle, -1.0) for angle in _CAP_ANGLES]
+    end = [_cap_ring(last, angle, 1.0) for angle in _CAP_ANGLES[::-1]]
+    return np.array([*start, *stations, *end])
+
+
+def _cap_ring(station: Float[Array, "4"], angle: float, outward: float) -> Float[Array, "4"]:
+    along, width, depth, shift = station
+    tip = outward * _cap_length(width, depth) * np.cos(angle)
+    return np.array([along + tip, width * np.sin(angle), depth * np.sin(angle), shift])
+
+
+def _ring_triangles(rings: int, sides: int) -> Int[Array, "triangles 3"]:
+    """Triangles between neighbouring rings and from the end rings to the two poles, which come last."""
+    here = np.arange(rings * sides).reshape(rings, sides)
+    a, b = here[:-1], np.roll(here, -1, axis=1)[:-1]
+    c, d = here[1:], np.roll(here, -1, axis=1)[1:]
+    walls = np.concatenate([np.stack([a, c, b], -1).reshape(-1, 3), np.stack([b, c, d], -1).reshape(-1, 3)])
+    first, last, turned = here[0], here[-1], np.roll(here, -1, axis=1)
+    bottom = np.stack([first, turned[0], np.full(sides, rings * sides)], -1)
+    top = np.stack([turned[-1], last, np.full(sides, rings * sides + 1)], -1)
+    return np.concatenate([walls, bottom, top])
+
+
+def _smooth_normals(
+    vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
+) -> Float[Array, "vertices 3"]:
+    """Unit normals at vertices: the mean of the faces around, by area."""
+    a, b, c = vertices[triangles].transpose(1, 0, 2)
+    faces = np.cross(b - a, c - a)
+    normals = np.zeros_like(vertices)
+    for corner in range(3):
+        np.add.at(normals, triangles[:, corner], faces)
+    length = np.linalg.norm(normals, axis=-1, keepdims=True)
+    return normals / np.where(length > 0, length, 1.0)
