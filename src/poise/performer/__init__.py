@@ -1,1 +1,22 @@
-"""TBD"""
+"""The procedural performer: whole-body motion made from published curves and anthropometric tables, not from recordings.
+
+`act("walk")` gives a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list what can be asked for.
+"""
+
+from poise.performer.acting import Performance, act, perform
+from poise.performer.actions import ACTIONS, Action
+from poise.performer.bodies import PERFORMERS, Body, Proportions
+from poise.performer.styles import STYLES, Style
+
+__all__ = [
+    "ACTIONS",
+    "PERFORMERS",
+    "STYLES",
+    "Action",
+    "Body",
+    "Performance",
+    "Proportions",
+    "Style",
+    "act",
+    "perform",
+]

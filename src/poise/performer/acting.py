@@ -1,0 +1,123 @@
+"""The performer's entry points: `act` for a motion, `perform` for a motion with its foot contacts."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.motion import Motion, Origin
+from poise.performer.actions import ACTIONS, Action
+from poise.performer.bodies import PERFORMERS, Body
+from poise.performer.checks import within
+from poise.performer.posing import Targets, pose
+from poise.performer.stage import Stage, lively
+from poise.performer.styles import STYLES, Style
+
+Array = np.ndarray
+Named = TypeVar("Named")
+
+LONGEST = 600.0  # seconds
+FRAME_RATES = (10.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class Performance:
+    """A motion and what touches the floor in each frame, known because the feet were planned.
+
+    The contacts are "left_heel", "left_ball", "right_heel" and "right_ball"; the ball is the base of the toes.
+    """
+
+    motion: Motion
+    contacts: Mapping[str, Bool[Array, "frames"]]
+
+    def grounded(self, side: str) -> Bool[Array, "frames"]:
+        """Whether any part of the left or right foot touches the floor."""
+        if side not in ("left", "right"):
+            raise UnknownNameError("side", side, ("left", "right"))
+        return self.contacts[f"{side}_heel"] | self.contacts[f"{side}_ball"]
+
+
+def act(
+    action: str,
+    *,
+    style: str | Style = "neutral",
+    performer: str | Body = "alex",
+    seconds: float | None = None,
+    fps: float = 120.0,
+    seed: int = 0,
+    **parameters: Any,
+) -> Motion:
+    """A motion of the named action: `act("walk", style="proud", speed=1.5, turn=0.3)`.
+
+    `ACTIONS`, `STYLES` and `PERFORMERS` list the names; a `Style` or a `Body` of your own will do as well. The seed
+    decides the small irregularities; the frame rate only how finely the same motion is sampled. `parameters` are the
+    action's own, such as `speed`.
+    """
+    return perform(
+        action, style=style, performer=performer, seconds=seconds, fps=fps, seed=seed, **parameters
+    ).motion
+
+
+def perform(
+    action: str,
+    *,
+    style: str | Style = "neutral",
+    performer: str | Body = "alex",
+    seconds: float | None = None,
+    fps: float = 120.0,
+    seed: int = 0,
+    **parameters: Any,
+) -> Performance:
+    """As `act`, with the foot contacts."""
+    chosen = _named("action", action, ACTIONS)
+    manner = style if isinstance(style, Style) else _named("style", style, STYLES)
+    body = performer if isinstance(performer, Body) else _named("performer", performer, PERFORMERS)
+    _check_parameters(chosen, parameters)
+    stage = Stage(
+        body,
+        manner,
+        _duration(chosen, manner, seconds),
+        within("a frame rate", fps, FRAME_RATES, "Hz"),
+        _seed(seed),
+    )
+    targets = lively(stage, chosen.direct(stage, **parameters))
+    root, rotations = pose(body, targets)
+    origin = Origin(format="performer", units_reason="made in metres", frames_in_file=len(root))
+    name = f"{action} ({manner.name}, {body.name})"
+    return Performance(Motion(body.skeleton, stage.fps, root, rotations, name, origin), _contacts(targets))
+
+
+def _contacts(targets: Targets) -> Mapping[str, Array]:
+    contacts = {}
+    for side, foot in targets.feet.items():
+        contacts[f"{side}_heel"], contacts[f"{side}_ball"] = foot.heel_down, foot.ball_down
+    return contacts
+
+
+def _named(kind: str, name: str, registry: Mapping[str, Named]) -> Named:
+    if not isinstance(name, str) or name not in registry:
+        raise UnknownNameError(kind, str(name), registry)
+    return registry[name]
+
+
+def _check_parameters(action: Action, parameters: Mapping[str, Any]) -> None:
+    valid = [name for name in inspect.signature(action.direct).parameters if name != "stage"]
+    for name in parameters:
+        if name not in valid:
+            raise UnknownNameError(f"parameter of {action.name!r} called", name, valid or ["(it has none)"])
+
+
+def _duration(action: Action, style: Style, seconds: float | None) -> float:
+    if seconds is None:
+        return action.seconds / min(style.tempo, 1.0)
+    return within("a performance's length in seconds", seconds, (0.05, LONGEST), "s")
+
+
+def _seed(seed: int) -> int:
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise InvalidValueError(f"a seed is a whole number from 0 up; got {seed!r}")
+    return int(seed)

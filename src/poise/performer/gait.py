@@ -1,0 +1,364 @@
+"""Walking and running: a stride's timing from the speed, footfalls along a course, and the body carried above them.
+
+Stride rate of walking after Grieve and Gear (1966), "The relationships between length of stride, step frequency, time
+of swing and speed of walking"; of running after Cavanagh and Kram (1989). Legs swing along published joint-angle
+curves (see `curves`); while running, the body falls freely between footfalls.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.performer.course import Course, integral
+from poise.performer.curves import RUN, WALK
+from poise.performer.posing import SIDES, Arm, Foot, Targets, turned, yawed
+from poise.performer.stage import Stage
+from poise.performer.steps import Footfalls, Stepping, planted_ankle
+from poise.performer.tracks import Drift, ease
+
+Array = np.ndarray
+
+GRAVITY = 9.81
+_WALKS_BELOW, _RUNS_ABOVE = 0.66, 0.80  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
+_LOWEST_AT = 0.045  # of the stride after foot strike: double support
+_PUSH_STARTS = {"walk": 0.62, "run": 0.45}  # share of the stance at which the heel leaves the floor
+_FLAT_BY = {"walk": 0.18, "run": 0.22}  # share of the stance at which the foot is flat
+_HALF_STRIDE = {"left": 0.0, "right": 0.5}
+
+
+@dataclass(frozen=True)
+class Gait:
+    """One walker on one course, as functions of time."""
+
+    stage: Stage
+    course: Course
+    manner: str = "by speed"  # "walk", "run", or whichever the speed asks for
+
+    # --- timing ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def running(self) -> Float[Array, "grid"]:
+        """0 walking, 1 running, over the course's grid."""
+        if self.manner != "by speed":
+            return np.full_like(self.course.grid, self.manner == "run")
+        froude = self.course.speed / np.sqrt(GRAVITY * self.stage.body.leg)
+        return ease((froude - _WALKS_BELOW) / (_RUNS_ABOVE - _WALKS_BELOW))
+
+    @cached_property
+    def stride_rate(self) -> Float[Array, "grid"]:
+        """Strides a second over the course's grid."""
+        body, style, speed = self.stage.body, self.stage.style, self.course.speed
+        walk = 64.8 / 60.0 * (np.maximum(speed, 0.05) / body.height) ** 0.57
+        run = (1.19 + 0.07 * speed) * np.sqrt(1.75 / body.height)
+        flutter = 1.0 + 0.008 * style.variation * self._drift("rate", 0.4)(self.course.grid)[:, 0]
+        return style.tempo * (walk + self.running * (run - walk)) * flutter
+
+    @cached_property
+    def duty(self) -> Float[Array, "grid"]:
+        """The share of the stride in which a foot is on the floor, over the course's grid."""
+        speed = self.course.speed * np.sqrt(0.856 / self.stage.body.leg)
+        walk = np.clip(0.70 - 0.06 * speed, 0.56, 0.68)
+        run = np.clip(0.46 - 0.033 * speed, 0.24, 0.45)
+        return walk + self.running * (run - walk)
+
+    @cached_property
+    def phases(self) -> Float[Array, "grid"]:
+        """Strides done since time zero, over the course's grid; the left foot lands at whole numbers."""
+        return integral(self.course.grid, self.stride_rate)
+
+    def phase(self, times: Array) -> Float[Array, "frames"]:
+        """Strides done since time zero."""
+        return self.course.at(self.phases, times)
+
+    def when(self, phases: Array) -> Float[Array, "frames"]:
+        """The times at which these phases are reached."""
+        return np.interp(phases, self.phases, self.course.grid)
+
+    def at(self, values: Float[Array, "grid"], times: Array) -> Float[Array, "frames"]:
+        """A function on the course's grid, at these times."""
+        return self.course.at(values, times)
+
+    # --- feet --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def passing(self) -> Float[Array, "grid"]:
+        """The share of the stride between foot strike and the pelvis passing over the ankle."""
+        walk, run = 0.36 * self.duty, 0.27 * self.duty
+        return walk + self.running * (run - walk)
+
+    def falls(self, side: str) -> Footfalls:
+        """One foot's footfalls, for the whole course."""
+        body, style = self.stage.body, self.stage.style
+        last = np.ceil(self.phase(np.array([self.stage.seconds]))[0])
+        strike_phase = np.arange(-2.0, last + 3.0) + _HALF_STRIDE[side]
+        strike = self.when(strike_phase)
+        over = self.when(strike_phase + self.at(self.passing, strike))
+        off = self.when(strike_phase + self.at(self.duty, strike) * self._limp(side))
+        yaw = self.course.heading(over) + SIDES[side] * np.radians(5.0 + style.toes_out)
+        scatter = 0.008 * style.variation * self._scatter(side, strike_phase)
+        aside = np.stack([SIDES[side] * self._half_width(over) + scatter[:, 0], 0 * over, scatter[:, 1]], -1)
+        ahead = np.broadcast_to(body.ball * [0.0, 0.0, 1.0], aside.shape)
+        ball = self.course.position(over) + yawed(self.course.heading(over), aside) + yawed(yaw, ahead)
+        return Footfalls(strike, off, ball, yaw)
+
+    def foot(self, side: str, times: Array) -> Foot:
+        """One foot at these times."""
+        falls = self.falls(side)
+        running = self.at(self.running, falls.strike)
+        effort = np.clip(
+            self.at(self.course.speed / self.stride_rate, falls.strike) / (1.6 * self.stage.body.leg),
+            0.4,
+            1.1,
+        )
+        roll = self.stage.style.foot_roll * (effort + running * (1.0 - effort))
+        rolling = _Rolling(
+            falls,
+            strike=-np.radians(21.0 - 12.0 * running) * roll,
+            push=np.radians(60.0) * np.minimum(roll, 1.1),
+            flat_by=_between("walk", "run", _FLAT_BY, running),
+            push_from=_between("walk", "run", _PUSH_STARTS, running),
+        )
+        stepping = Stepping(
+            self.stage.body, falls, rolling.pitch, free=lambda at: self._free_foot(side, falls, at)
+        )
+        return stepping.foot(times)
+
+    def _free_foot(self, side: str, falls: Footfalls, times: Array) -> tuple[Array, Array]:
+        """The ankle and the foot's pitch as the published curves would have them, from the hip joint."""
+        body, style = self.stage.body, self.stage.style
+        running = self.at(self.running, times)
+        local = self._swing_phase(side, falls, times)
+        curves = [
+            (walk, run)
+            for walk, run in zip(
+                WALK.at(_warp(local, WALK.toe_off)), RUN.at(_warp(local, RUN.toe_off)), strict=True
+            )
+        ]
+        thigh, knee, ankle = (walk + running * (run - walk) for walk, run in curves)
+        stretch = np.clip(self.at(self.course.speed / self.stride_rate, times) / (1.72 * body.leg), 0.3, 1.15)
+        reach = stretch + running * (self.at(self._run_effort, times) - stretch)
+        lift = (0.8 + 0.2 * reach) * style.knee_lift * self._limp(side)
+        knee, thigh = knee * lift, thigh * reach + 0.45 * knee * (lift - reach)
+        forward = body.thigh * np.sin(thigh) + body.shank * np.sin(thigh - knee)
+        down = body.thigh * np.cos(thigh) + body.shank * np.cos(thigh - knee)
+        hip_joint = self._hip(side, times)
+        aside = SIDES[side] * self._half_width(times)
+        across = yawed(self.course.heading(times), np.stack([aside, 0 * aside, forward], axis=-1))
+        ankle_at = self.course.position(times) + across + self._surge(times)
+        ankle_at[:, 1] = hip_joint[:, 1] - down
+        return ankle_at, knee - thigh - ankle
+
+    @cached_property
+    def _run_effort(self) -> Array:
+        return np.clip(0.62 + 0.11 * self.course.speed, 0.7, 1.25)
+
+    def _swing_phase(self, side: str, falls: Footfalls, times: Array) -> Array:
+        """0 where the foot leaves the floor, 1 where it lands."""
+        index = falls.current(times)
+        following = np.minimum(index + 1, len(falls.strike) - 1)
+        late = times - falls.off[index]
+        early = (late < 0) & (times - falls.strike[index] < 0.5 * (falls.off[index] - falls.strike[index]))
+        leave = np.where(early, falls.off[np.maximum(index - 1, 0)], falls.off[index])
+        land = np.where(early, falls.strike[index], falls.strike[following])
+        return (times - leave) / np.maximum(land - leave, 1e-3)
+
+    # --- pelvis ------------------------------------------------------------------------------------------------
+
+    def pelvis(self, times: Array) -> Float[Array, "frames 3"]:
+        """Where the pelvis is carried."""
+        style, phase = self.stage.style, self.phase(times)
+        running = self.at(self.running, times)
+        sway = (0.022 - 0.012 * running) * style.sway * self.stage.body.height / 1.75
+        sideways = (
+            sway * np.cos(2 * np.pi * (phase - 0.27)) + self._lean_in(times) * 0.55 * self.stage.body.leg
+        )
+        aside = yawed(self.course.heading(times), np.stack([sideways, 0 * sideways, 0 * sideways], axis=-1))
+        position = self.course.position(times) + aside + self._surge(times)
+        position[:, 1] = self._height(times)
+        return position
+
+    def pelvis_turn(self, times: Array) -> Float[Array, "frames 3"]:
+        """The pelvis' tilt, rotation and list."""
+        style, phase, running = self.stage.style, self.phase(times), self.at(self.running, times)
+        stride = self.at(self.course.speed / self.stride_rate, times) / (1.72 * self.stage.body.leg)
+        yaw = (
+            np.radians(4.5 + 2.5 * running)
+            * np.clip(stride, 0.3, 1.3)
+            * style.sway
+            * np.cos(2 * np.pi * (phase - 0.5))
+        )
+        list_ = (
+            np.radians(3.8)
+            * np.minimum(style.sway, 1.3)
+            * np.cos(2 * np.pi * (phase - 0.16 + 0.02 * running))
+        )
+        tilt = (
+            np.radians(2.0 + 5.0 * running)
+            + self._drive(times)
+            + np.radians(1.2) * np.cos(4 * np.pi * (phase - 0.05))
+        )
+        return np.stack([tilt, self.course.heading(times) + yaw, list_ - self._lean_in(times)], axis=-1)
+
+    def _hip(self, side: str, times: Array) -> Array:
+        offset = self.stage.body.skeleton.offsets[
+            self.stage.body.skeleton.names.index(f"{side.capitalize()}UpLeg")
+        ]
+        turn = turned(self.pelvis_turn(times))
+        return self.pelvis(times) + rotations.rotate(turn, np.broadcast_to(offset, (len(times), 3)))
+
+    def _height(self, times: Array) -> Array:
+        running = self.at(self.running, times)
+        walk, run = self._walking_height(times), self._running_height(times)
+        return walk + running * (run - walk) + self.stage.body.pelvis_height - self.stage.body.hip_height
+
+    def _walking_height(self, times: Array) -> Array:
+        """High over the standing leg, low in double support, as far as the reach of both legs asks."""
+        body, stride = self.stage.body, self.at(self.course.speed / self.stride_rate, times)
+        lead = self.at(self.passing, times) * stride
+        trail = (0.5 - self.at(self.passing, times)) * stride
+        low = np.minimum(self._hip_above(lead, np.radians(-20.0)), self._hip_above(trail, np.radians(14.0)))
+        high = body.ankle_height + 0.985 * body.leg
+        half = 0.5 * np.clip(high - low, 0.004, 0.06 * body.leg) * min(self.stage.style.bounce, 1.2)
+        bob = -np.cos(4 * np.pi * (self.phase(times) - _LOWEST_AT))
+        return np.minimum(low, high) + half * (1.0 + bob)
+
+    def _running_height(self, times: Array) -> Array:
+        """Free fall between footfalls, a smooth push in each."""
+        rate, duty = self.at(self.stride_rate, times), np.minimum(self.at(self.duty, times), 0.49)
+        stride = self.at(self.course.speed, times) / rate
+        lead = self.at(self.passing, times) * stride
+        trail = (duty - self.at(self.passing, times)) * stride
+        leaning = np.minimum(
+            self._hip_above(lead, np.radians(-9.0)), self._hip_above(trail, np.radians(62.0))
+        )
+        rise = _bounding((2.0 * self.phase(times)) % 1.0, 2.0 * duty)
+        return leaning - 0.008 * self.stage.body.leg + GRAVITY * (0.5 / rate) ** 2 * rise
+
+    def _hip_above(self, distance: Array, pitch: float) -> Array:
+        """The height of a hip joint this far, on the level, from the ankle of a flat foot, when that foot is rolled."""
+        body, one = self.stage.body, np.zeros(1)
+        flat, rolled = (planted_ankle(body, np.zeros((1, 3)), one, one + angle)[0] for angle in (0.0, pitch))
+        across = distance - abs(rolled[2] - flat[2])
+        return rolled[1] + np.sqrt(np.maximum((0.995 * body.leg) ** 2 - across**2, 0.3 * body.leg**2))
+
+    def _surge(self, times: Array) -> Array:
+        """Small changes of forward speed within each step: slower over the standing leg."""
+        phase, running = self.phase(times), self.at(self.running, times)
+        ahead = (0.010 - 0.004 * running) * self.stage.style.sway * np.sin(4 * np.pi * (phase - 0.05))
+        wander = 0.012 * self.stage.style.variation * self._drift("wander", 0.12)(times)[:, 0]
+        return yawed(self.course.heading(times), np.stack([wander, 0 * ahead, ahead], axis=-1))
+
+    def _lean_in(self, times: Array) -> Array:
+        """The lean into a turn, to the left."""
+        return np.arctan(self.at(self.course.speed * self.course.turn_rates, times) / GRAVITY)
+
+    def _drive(self, times: Array) -> Array:
+        """The forward lean that goes with speeding up."""
+        return 0.6 * np.arctan(self.at(np.gradient(self.course.speed, self.course.grid), times) / GRAVITY)
+
+    # --- upper body --------------------------------------------------------------------------------------------
+
+    def targets(self) -> Targets:
+        """The whole body at the stage's times."""
+        times = self.stage.times
+        heading, phase = self.course.heading(times), self.phase(times)
+        running = self.at(self.running, times)
+        pelvis_turn = self.pelvis_turn(times)
+        shoulders = (
+            np.radians(5.5 + 7.0 * running) * self.stage.style.sway * np.cos(2 * np.pi * (phase - 0.02))
+        )
+        spine = np.stack(
+            [
+                np.radians(1.0 + 5.0 * running) - 0.6 * (pelvis_turn[:, 0] - np.mean(pelvis_turn[:, 0])),
+                shoulders - (pelvis_turn[:, 1] - heading),
+                -0.9 * (pelvis_turn[:, 2] + self._lean_in(times)) - 0.2 * self._lean_in(times),
+            ],
+            axis=-1,
+        )
+        ahead = 0.6 * (self.course.heading(times + 0.45) - heading)
+        nod = np.radians(2.0) * np.cos(4 * np.pi * (phase - 0.30))
+        gaze = np.stack([np.radians(3.0) + nod, ahead, -0.25 * self._lean_in(times)], axis=-1)
+        feet = {side: self.foot(side, times) for side in SIDES}
+        arms = {side: self._arm(side, phase, running) for side in SIDES}
+        return Targets(self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms)
+
+    def _arm(self, side: str, phase: Array, running: Array) -> Arm:
+        """An arm that swings against the leg of its side, its elbow bending most in front."""
+        style, times = self.stage.style, self.stage.times
+        stride = np.clip(
+            self.at(self.course.speed / self.stride_rate, times) / (1.72 * self.stage.body.leg), 0.25, 1.3
+        )
+        swing = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.52))
+        late = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.57))
+        size = style.arm_swing * (stride + running * (1.0 - stride)) * (2.0 - self._limp(side))
+        return Arm(
+            flexion=np.radians((-1.0 - 14.0 * running) + size * (23.0 + 5.0 * running) * swing),
+            abduction=np.radians(7.0 + 9.0 * running),
+            twist=np.radians(14.0 + 16.0 * running + 6.0 * running * swing),
+            elbow=np.radians(16.0 + 76.0 * running + size * (13.0 + 1.0 * running) * (late + 0.7)),
+            pronation=np.radians(18.0 + 14.0 * running),
+            wrist=np.radians(6.0 + 3.0 * late),
+            shoulder_forward=np.radians(3.0 * size * swing),
+            shoulder_up=np.radians(2.0 * running),
+        )
+
+    # --- irregularity ------------------------------------------------------------------------------------------
+
+    def _half_width(self, times: Array) -> Array:
+        running = self.at(self.running, times)
+        walk, run = 0.050 * self.stage.style.step_width, 0.018
+        return (walk + running * (run - walk)) * self.stage.body.height / 1.75
+
+    def _limp(self, side: str) -> float:
+        return 1.0 - (self.stage.style.asymmetry if side == "left" else 0.0)
+
+    def _drift(self, purpose: str, hertz: float) -> Drift:
+        return self.stage.drift(purpose, hertz=hertz)
+
+    def _scatter(self, side: str, strike_phase: Array) -> Array:
+        """Random numbers per footfall that do not depend on how long the clip is."""
+        rows = [self.stage.generator(f"{side} {phase:.1f}").standard_normal(2) for phase in strike_phase]
+        return np.clip(np.array(rows).reshape(-1, 2), -2.0, 2.0)
+
+
+@dataclass(frozen=True)
+class _Rolling:
+    """The pitch of a planted foot: toes up at the strike, flat, then the heel rising until the toes leave."""
+
+    falls: Footfalls
+    strike: Float[Array, "steps"]
+    push: Float[Array, "steps"]
+    flat_by: Float[Array, "steps"]
+    push_from: Float[Array, "steps"]
+
+    def pitch(self, times: Array, index: Array) -> Array:
+        falls = self.falls
+        share = (times - falls.strike[index]) / (falls.off[index] - falls.strike[index])
+        landing = np.maximum(1.0 - share / self.flat_by[index], 0.0)
+        pushing = np.maximum((share - self.push_from[index]) / (1.0 - self.push_from[index]), 0.0)
+        return self.strike[index] * landing**2 + self.push[index] * pushing**2
+
+
+def _between(first: str, second: str, table: dict[str, float], share: Array) -> Array:
+    return table[first] + share * (table[second] - table[first])
+
+
+def _warp(swing: Array, toe_off: float) -> Array:
+    """The stride phase of a published curve at a share of the swing."""
+    return toe_off + (1.0 - toe_off) * swing
+
+
+def _bounding(u: Array, share: Array) -> Array:
+    """Height over the height at strike, in units of g times the step's duration squared, at a share u of the step.
+
+    Acceleration is -1 in flight (u > share) and -1 + (2 / share) sin^2(pi u / share) on the floor, so that a step ends as it
+    began.
+    """
+    half = 0.5 * (share - 1.0)
+    wave = share**2 / (8 * np.pi**2) * (np.cos(2 * np.pi * u / share) - 1.0)
+    on_floor = half * u - u**2 / 2 + (2.0 / share) * (u**2 / 4 + wave)
+    in_flight = (half + 1.0) * u - u**2 / 2 - share / 2
+    return np.where(u < share, on_floor, in_flight)

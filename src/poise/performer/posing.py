@@ -1,0 +1,266 @@
+"""From what the body should do (targets per frame) to joint rotations: trunk, head, arms and legs, all in closed form.
+
+A turn is a vector of angles about x (forward), y (to the left) and z (to the right: left side up), applied yaw first.
+Everything on the right side is the mirror image of the left, so limbs are solved once, for a left side.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.geometry import rotations as rot
+from poise.performer.bodies import Body
+from poise.performer.tracks import soft_minimum
+
+Array = np.ndarray
+
+SIDES: Mapping[str, float] = {"left": 1.0, "right": -1.0}
+_SPINE_SHARES = {"Spine": 0.30, "Spine1": 0.35, "Spine2": 0.35}
+_NECK_SHARE = 0.45
+_NECK_LIMIT = np.radians(75.0)
+_LONGEST_LEG = 0.998  # of thigh plus shank: the knee keeps 7 degrees of bend
+_STRAIGHT_LEG = 0.9995  # of thigh plus shank, where the pelvis does not mind the leg
+_LONGEST_ARM = 0.995
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A place for the wrist in the world, and the direction in which the elbow points. `weight` 0 leaves the arm's angles."""
+
+    point: Float[Array, "frames 3"]
+    elbow: Float[Array, "frames 3"]
+    weight: Float[Array, "frames"] | float = 1.0
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm's angles in radians, zero hanging at the side with the palm to the thigh; each per frame or constant.
+
+    `flexion` raises it forward, `abduction` sideways, `twist` turns it inward about itself, `elbow` bends, `pronation`
+    turns the palm inward and down, `wrist` bends the hand towards the palm.
+    """
+
+    flexion: Array | float = 0.0
+    abduction: Array | float = 0.0
+    twist: Array | float = 0.0
+    elbow: Array | float = 0.0
+    pronation: Array | float = 0.0
+    wrist: Array | float = 0.0
+    shoulder_up: Array | float = 0.0
+    shoulder_forward: Array | float = 0.0
+    reach: Reach | None = None
+
+
+@dataclass(frozen=True)
+class Foot:
+    """Where one ankle is, how the foot is turned, how far the toes are bent up, and what touches the floor."""
+
+    ankle: Float[Array, "frames 3"]
+    turn: Float[Array, "frames 3"]
+    toes: Float[Array, "frames"]
+    heel_down: Bool[Array, "frames"]
+    ball_down: Bool[Array, "frames"]
+    holds_pelvis: Float[Array, "frames"] | float = 1.0  # 1: the pelvis sinks until the leg can reach
+    knee_out: Float[Array, "frames"] | float = 0.0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the body should do, per frame. `gaze` is the head's turn relative to `facing`, a yaw in the world."""
+
+    pelvis: Float[Array, "frames 3"]
+    pelvis_turn: Float[Array, "frames 3"]
+    spine: Float[Array, "frames 3"]
+    facing: Float[Array, "frames"]
+    gaze: Float[Array, "frames 3"]
+    feet: Mapping[str, Foot]
+    arms: Mapping[str, Arm] = field(default_factory=lambda: {"left": Arm(), "right": Arm()})
+
+    def __len__(self) -> int:
+        return len(self.pelvis)
+
+
+def turned(turn: Float[Array, "*n 3"]) -> Float[Array, "*n 4"]:
+    """The rotation of a turn: yaw about y, then pitch about x, then roll about z."""
+    return rot.quaternion_from_euler(np.asarray(turn)[..., [1, 0, 2]], "YXZ")
+
+
+def yawed(yaw: Float[Array, "*n"], v: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
+    """Vectors turned about the vertical."""
+    cosine, sine = np.cos(yaw), np.sin(yaw)
+    v = np.asarray(v, dtype=np.float64)
+    return np.stack(
+        [
+            cosine * v[..., 0] + sine * v[..., 2],
+            v[..., 1] + 0.0 * sine,
+            cosine * v[..., 2] - sine * v[..., 0],
+        ],
+        -1,
+    )
+
+
+def pose(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[Array, "frames joints 4"]]:
+    """Root positions and joint rotations that do what the targets say."""
+    names = body.skeleton.names
+    local = {name: np.broadcast_to(rot.IDENTITY, (len(targets), 4)) for name in names}
+    pelvis_rotation = turned(targets.pelvis_turn)
+    root = _within_reach(body, targets, pelvis_rotation)
+    local["Hips"] = pelvis_rotation
+    local |= {name: turned(share * targets.spine) for name, share in _SPINE_SHARES.items()}
+    chest, chest_rotation = _chest(body, root, local)
+    local |= _head(targets, chest_rotation)
+    for side in SIDES:
+        local |= _posed_arm(body, side, targets.arms[side], chest, chest_rotation)
+        local |= _posed_leg(body, side, targets.feet[side], root, pelvis_rotation)
+    return root, rot.continuous(np.stack([local[name] for name in names], axis=1))
+
+
+def chest_frame(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
+    """Where the upper spine joint is and how it is turned."""
+    pelvis_rotation = turned(targets.pelvis_turn)
+    local = {name: turned(share * targets.spine) for name, share in _SPINE_SHARES.items()}
+    return _chest(body, _within_reach(body, targets, pelvis_rotation), {"Hips": pelvis_rotation, **local})
+
+
+def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
+    """A left upper arm's rotation in the shoulder's frame, from its angles."""
+    zero = np.zeros(frames)
+    raised = np.stack([zero - arm.flexion, zero + arm.abduction - np.pi / 2, zero + arm.twist], axis=-1)
+    return rot.quaternion_from_euler(raised, "XZX")
+
+
+# --- trunk and head ------------------------------------------------------------------------------------------------
+
+
+def _within_reach(body: Body, targets: Targets, pelvis_rotation: Array) -> Float[Array, "frames 3"]:
+    """The pelvis lowered, smoothly, until both legs reach their ankles."""
+    root = np.array(targets.pelvis)
+    for side, foot in targets.feet.items():
+        hip = rot.rotate(pelvis_rotation, np.broadcast_to(_offset(body, side, "UpLeg"), root.shape))
+        across = root + hip - foot.ankle
+        level = across[:, 0] ** 2 + across[:, 2] ** 2
+        longest = (_LONGEST_LEG * body.leg) ** 2
+        highest = foot.ankle[:, 1] - hip[:, 1] + np.sqrt(np.maximum(longest - level, 0.01 * longest))
+        free = (1.0 - np.asarray(foot.holds_pelvis)) * body.leg
+        root[:, 1] = soft_minimum(root[:, 1], highest + free, width=0.006 * body.leg)
+    return root
+
+
+def _chest(body: Body, root: Array, local: Mapping[str, Array]) -> tuple[Array, Array]:
+    skeleton, position, rotation = body.skeleton, root, local["Hips"]
+    for name in _SPINE_SHARES:
+        offset = skeleton.offsets[skeleton.names.index(name)]
+        position = position + rot.rotate(rotation, np.broadcast_to(offset, position.shape))
+        rotation = rot.multiply(rotation, local[name])
+    return position, rotation
+
+
+def _head(targets: Targets, chest_rotation: Array) -> dict[str, Array]:
+    gaze = targets.gaze + np.stack([np.zeros(len(targets)), targets.facing, np.zeros(len(targets))], axis=-1)
+    bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(chest_rotation), turned(gaze)))
+    angle = np.linalg.norm(bend, axis=-1, keepdims=True)
+    bend = bend * soft_minimum(1.0, _NECK_LIMIT / np.maximum(angle, 1e-9), width=0.02)
+    return {
+        "Neck": rot.quaternion_from_expmap(_NECK_SHARE * bend),
+        "Head": rot.quaternion_from_expmap((1.0 - _NECK_SHARE) * bend),
+    }
+
+
+# --- limbs ---------------------------------------------------------------------------------------------------------
+
+
+def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Array) -> dict[str, Array]:
+    frames, zero = len(chest), np.zeros(len(chest))
+    girdle = rot.quaternion_from_euler(
+        np.stack([zero - arm.shoulder_forward, zero + arm.shoulder_up], -1), "YZ"
+    )
+    upper, elbow = arm_rotation(arm, frames), zero + arm.elbow
+    if arm.reach is not None:
+        frame = rot.multiply(chest_rotation, _mirrored(girdle, side))
+        shoulder = chest + rot.rotate(
+            chest_rotation, np.broadcast_to(_offset(body, side, "Shoulder"), chest.shape)
+        )
+        shoulder = shoulder + rot.rotate(frame, np.broadcast_to(_offset(body, side, "Arm"), chest.shape))
+        to_wrist = _seen_from(frame, arm.reach.point - shoulder, side)
+        to_elbow = _seen_from(frame, arm.reach.elbow, side)
+        reached, bent = _reaching_arm(body, to_wrist, to_elbow)
+        weight = zero + arm.reach.weight
+        upper, elbow = rot.slerp(upper, reached, weight), elbow + weight * (bent - elbow)
+    forearm = rot.quaternion_from_euler(np.stack([-elbow, zero + arm.pronation], axis=-1), "YX")
+    hand = rot.quaternion_from_euler((zero - arm.wrist)[:, None], "Z")
+    posed = {"Shoulder": girdle, "Arm": upper, "ForeArm": forearm, "Hand": hand}
+    return {side.capitalize() + name: _mirrored(rotation, side) for name, rotation in posed.items()}
+
+
+def _reaching_arm(body: Body, to_wrist: Array, to_elbow: Array) -> tuple[Array, Array]:
+    """A left upper arm's rotation and the elbow's bend, with the elbow on the side of `to_elbow`."""
+    first, second = body.upper_arm, body.forearm
+    distance = np.linalg.norm(to_wrist, axis=-1)
+    reach = soft_minimum(distance, _LONGEST_ARM * (first + second), width=0.02 * (first + second))
+    bend, lift = _two_bones(first, second, reach)
+    along = to_wrist / distance[:, None]
+    outward = _unit(to_elbow - np.sum(to_elbow * along, axis=-1, keepdims=True) * along)
+    x = np.cos(lift)[:, None] * along + np.sin(lift)[:, None] * outward
+    z = np.sin(lift)[:, None] * along - np.cos(lift)[:, None] * outward
+    return rot.quaternion_from_matrix(np.stack([x, np.cross(z, x), z], axis=-1)), bend
+
+
+def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: Array) -> dict[str, Array]:
+    hip = root + rot.rotate(pelvis_rotation, np.broadcast_to(_offset(body, side, "UpLeg"), root.shape))
+    foot_rotation = turned(foot.turn)
+    to_ankle = _seen_from(pelvis_rotation, foot.ankle - hip, side)
+    toes = _seen_from(
+        pelvis_rotation, rot.rotate(foot_rotation, np.broadcast_to([0.0, 0.0, 1.0], root.shape)), side
+    )
+    thigh, knee = _reaching_leg(body, to_ankle, toes, foot)
+    shank = rot.multiply(rot.multiply(pelvis_rotation, _mirrored(thigh, side)), knee)
+    posed = {
+        "UpLeg": _mirrored(thigh, side),
+        "Leg": knee,
+        "Foot": rot.multiply(rot.conjugate(shank), foot_rotation),
+        "ToeBase": rot.quaternion_from_euler(-foot.toes[:, None], "X"),
+    }
+    return {side.capitalize() + name: rotation for name, rotation in posed.items()}
+
+
+def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple[Array, Array]:
+    """A left thigh's rotation and the knee's, a pure hinge; the knee points half way between the pelvis and the toes."""
+    distance = np.linalg.norm(to_ankle, axis=-1)
+    softness = 1e-6 + 0.03 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
+    reach = soft_minimum(distance, _STRAIGHT_LEG * body.leg, width=softness)
+    bend, lift = _two_bones(body.thigh, body.shank, reach)
+    swing = rot.quaternion_between(np.broadcast_to([0.0, -1.0, 0.0], to_ankle.shape), to_ankle)
+    ahead = rot.rotate(rot.conjugate(swing), toes)
+    twist = 0.5 * np.arctan2(ahead[:, 0], np.maximum(np.hypot(ahead[:, 2], 0.2), ahead[:, 2])) + foot.knee_out
+    turn = rot.quaternion_from_euler(np.stack([twist, -lift], axis=-1), "YX")
+    return rot.multiply(swing, turn), rot.quaternion_from_euler(bend[:, None], "X")
+
+
+def _two_bones(first: float, second: float, reach: Array) -> tuple[Array, Array]:
+    """The bend at the middle joint (0 straight) and the angle between the first bone and the line to the end."""
+    cosine = (reach**2 - first**2 - second**2) / (2 * first * second)
+    bend = np.arccos(np.clip(cosine, -1.0, 1.0))
+    return bend, np.arctan2(second * np.sin(bend), first + second * np.cos(bend))
+
+
+# --- helpers -------------------------------------------------------------------------------------------------------
+
+
+def _offset(body: Body, side: str, name: str) -> Array:
+    offset: Array = body.skeleton.offsets[body.skeleton.names.index(side.capitalize() + name)]
+    return offset
+
+
+def _mirrored(q: Array, side: str) -> Array:
+    return q * np.array([1.0, 1.0, SIDES[side], SIDES[side]])
+
+
+def _seen_from(frame: Array, v: Array, side: str) -> Array:
+    """World vectors in a joint's frame, as a left side sees them."""
+    return rot.rotate(rot.conjugate(frame), v) * np.array([SIDES[side], 1.0, 1.0])
+
+
+def _unit(v: Array) -> Array:
+    return v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-9)

@@ -1,0 +1,75 @@
+"""What every action works with: a body, a style, the times of the frames, and its own source of randomness."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.performer.bodies import Body
+from poise.performer.posing import Arm, Targets
+from poise.performer.styles import Style
+from poise.performer.tracks import Drift, soft_positive
+
+Array = np.ndarray
+
+_STRAIGHTEST = np.radians(4.0)  # an elbow is never quite straight
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One performance before it is acted: who, how, when; `seed` decides its small irregularities."""
+
+    body: Body
+    style: Style
+    seconds: float
+    fps: float
+    seed: int
+
+    @cached_property
+    def times(self) -> Float[Array, "frames"]:
+        """The times of the frames in seconds."""
+        return np.arange(max(1, round(self.seconds * self.fps))) / self.fps
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """A source of randomness for one purpose, so that adding one does not disturb the others."""
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+    def drift(self, purpose: str, *, hertz: float, channels: int = 1) -> Drift:
+        """A slow random function of time for one purpose."""
+        return Drift(self.generator(purpose), hertz=hertz, channels=channels)
+
+
+def lively(stage: Stage, targets: Targets) -> Targets:
+    """The targets with the style's posture, breathing, small unrest and, for some, a tremor."""
+    style, times = stage.style, stage.times
+    unrest = np.radians(style.variation) * stage.drift("unrest", hertz=0.35, channels=9)(times)
+    breath = np.sin(2 * np.pi * 0.27 * style.tempo * times + stage.generator("breath").uniform(0, 2 * np.pi))
+    spine = targets.spine + 0.6 * unrest[:, :3]
+    spine[:, 0] += np.radians(style.slump + 0.5 * breath)
+    pelvis_turn = targets.pelvis_turn.copy()
+    pelvis_turn[:, 0] += np.radians(style.lean)
+    gaze = targets.gaze + 1.2 * unrest[:, 3:6]
+    gaze[:, 0] += np.radians(style.head_down)
+    pelvis = targets.pelvis.copy()
+    pelvis[:, 1] -= style.crouch * stage.body.leg
+    arms = {
+        side: _lively_arm(stage, arm, breath, unrest[:, 6 + number])
+        for number, (side, arm) in enumerate(targets.arms.items())
+    }
+    return replace(targets, pelvis=pelvis, spine=spine, pelvis_turn=pelvis_turn, gaze=gaze, arms=arms)
+
+
+def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
+    style = stage.style
+    tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
+    bend = arm.elbow + np.radians(style.elbows) + 1.5 * unrest + tremor
+    return replace(
+        arm,
+        flexion=arm.flexion + np.radians(style.arms_forward) + 1.5 * unrest,
+        abduction=arm.abduction + np.radians(style.arms_out) + unrest,
+        elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
+        wrist=arm.wrist + 2.0 * unrest + 2.0 * tremor,
+        shoulder_up=arm.shoulder_up + np.radians(style.shoulders_up + 0.6 * breath),
+        shoulder_forward=arm.shoulder_forward + np.radians(style.shoulders_forward),
+    )

@@ -1,0 +1,173 @@
+"""Feet on the floor: where and when each is planted, how it rolls from heel to toe, and how it swings between.
+
+A planted foot turns about the back of the heel while the toes are up and about the base of the toes while the heel is
+up (at last about the tips of the toes), so that what touches the floor does not move. A swing is any free movement, bent so that its position and velocity
+match the planted foot's where it leaves the floor and where it lands.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.geometry import rotations as rot
+from poise.performer.bodies import Body
+from poise.performer.posing import Foot, turned, yawed
+from poise.performer.tracks import ease, soft_positive
+
+Array = np.ndarray
+FreeFoot = Callable[[Array], tuple[Array, Array]]  # times to ankle positions (n, 3) and pitches (n,)
+PlantedAngle = Callable[[Array, Array], Array]  # times and footfall numbers to angles
+
+_TOUCHING = np.radians(1.5)  # a heel (or the toes) raised by less counts as on the floor
+_TOES_BEND_FIRST = np.radians(30.0)
+_FADE = 0.5  # share of a swing over which the match with each planted end fades
+_RELEASE = 0.3  # share of a swing at either end in which the pelvis still minds the leg's reach
+_DIFFERENCE = 2e-3  # seconds, for velocities at the ends of a swing
+
+
+@dataclass(frozen=True)
+class Footfalls:
+    """One foot's footfalls in order of time: when the foot lands and leaves, where the base of the toes is, and the yaw."""
+
+    strike: Float[Array, "steps"]
+    off: Float[Array, "steps"]
+    ball: Float[Array, "steps 3"]
+    yaw: Float[Array, "steps"]
+
+    def current(self, times: Float[Array, "frames"]) -> Int[Array, "frames"]:
+        """The number of the last footfall before each time."""
+        return np.clip(np.searchsorted(self.strike, times, side="right") - 1, 0, len(self.strike) - 1)
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """How a foot goes through its footfalls: pitch (heel up) and extra yaw while planted, and its swing between."""
+
+    body: Body
+    falls: Footfalls
+    pitch: PlantedAngle
+    yaw: PlantedAngle = lambda times, _: np.zeros_like(times)
+    free: FreeFoot = lambda times: (np.zeros((len(times), 3)), np.zeros(len(times)))
+    lift: float = 0.0  # metres, added in the middle of the swing
+    clearance: float = 0.02  # metres between the floor and the sole in the middle of the swing
+
+    def foot(self, times: Float[Array, "frames"]) -> Foot:
+        """The foot at these times."""
+        index = self.falls.current(times)
+        planted = times <= self.falls.off[index]
+        ankle, pitch, yaw, toes = self._planted(times, index)
+        swinging = np.flatnonzero(~planted)
+        if len(swinging):
+            swung = self._swung(times[swinging], index[swinging])
+            ankle[swinging], pitch[swinging], yaw[swinging], toes[swinging] = swung
+        turn = np.stack([pitch, yaw, np.zeros_like(pitch)], axis=-1)
+        holds = 1.0 - self._aloft(times, index)
+        flat = np.abs(pitch) < _TOUCHING
+        heel_down = planted & (flat | (pitch < 0))
+        ball_down = planted & (flat | (pitch > 0)) & (toe_roll(pitch) < _TOUCHING)
+        return Foot(ankle, turn, toes, heel_down, ball_down, holds)
+
+    def _aloft(self, times: Array, index: Array) -> Array:
+        """0 on the floor, 1 in the middle of the swing."""
+        following = np.minimum(index + 1, len(self.falls.strike) - 1)
+        since, until = times - self.falls.off[index], self.falls.strike[following] - times
+        duration = np.maximum(since + until, 1e-3)
+        return ease(since / (_RELEASE * duration)) * ease(until / (_RELEASE * duration))
+
+    def _planted(self, times: Array, index: Array) -> tuple[Array, Array, Array, Array]:
+        pitch = self.pitch(times, index)
+        yaw = self.falls.yaw[index] + self.yaw(times, index)
+        return (
+            planted_ankle(self.body, self.falls.ball[index], yaw, pitch),
+            pitch,
+            yaw,
+            np.maximum(pitch, 0.0) - toe_roll(pitch),
+        )
+
+    def _swung(self, times: Array, index: Array) -> tuple[Array, Array, Array, Array]:
+        following = np.minimum(index + 1, len(self.falls.strike) - 1)
+        leave, land = self.falls.off[index], self.falls.strike[following]
+        duration = np.maximum(land - leave, 1e-3)
+        u = np.clip((times - leave) / duration, 0.0, 1.0)
+        ankle, pitch = self.free(times)
+        free = np.concatenate([ankle, pitch[:, None]], axis=1)
+        bent = free + _bridge(u, duration, self._mismatch(leave, index), self._mismatch(land, following))
+        yaw_before = self._planted(leave, index)[2]
+        yaw = yaw_before + ease(u) * (self._planted(land, following)[2] - yaw_before)
+        toes = self._planted(leave, index)[3] * (1.0 - ease(1.6 * u))
+        return self._raised(bent[:, :3], bent[:, 3], yaw, toes, u), bent[:, 3], yaw, toes
+
+    def _mismatch(self, times: Array, index: Array) -> tuple[Array, Array]:
+        """How the planted foot differs from the free one: position and pitch, and their rates."""
+        before, now, after = (
+            self._difference(times + step, index) for step in (-_DIFFERENCE, 0.0, _DIFFERENCE)
+        )
+        return now, (after - before) / (2 * _DIFFERENCE)
+
+    def _difference(self, times: Array, index: Array) -> Array:
+        planted_at, planted_pitch, _, _ = self._planted(times, index)
+        free_at, free_pitch = self.free(times)
+        return np.concatenate([planted_at - free_at, (planted_pitch - free_pitch)[:, None]], axis=1)
+
+    def _raised(self, ankle: Array, pitch: Array, yaw: Array, toes: Array, u: Array) -> Array:
+        arch = 64 * (u * (1 - u)) ** 3
+        window = ease(6 * u) * ease(6 * (1 - u))
+        missing = self.clearance * arch - lowest_of_sole(self.body, ankle, pitch, yaw, toes)
+        raised = ankle.copy()
+        raised[:, 1] += self.lift * arch + window * soft_positive(missing, width=0.01)
+        return raised
+
+
+def toe_roll(pitch: Float[Array, "frames"]) -> Float[Array, "frames"]:
+    """How far the toes themselves tip forward when the heel is raised by `pitch`: not at all at first, then more and more."""
+    beyond = np.maximum(pitch - _TOES_BEND_FIRST, 0.0)
+    return beyond**2 / (beyond + 0.3)
+
+
+def planted_ankle(
+    body: Body, ball: Float[Array, "frames 3"], yaw: Float[Array, "frames"], pitch: Float[Array, "frames"]
+) -> Float[Array, "frames 3"]:
+    """Where the ankle is when the foot is rolled by `pitch` about its heel (negative) or its toes (positive)."""
+    floor = ball * [1.0, 0.0, 1.0]
+    to_heel = np.array([0.0, 0.0, body.heel[2] - body.ball[2]])
+    heel = floor + yawed(yaw, np.broadcast_to(to_heel, ball.shape))
+    about_heel = heel - _turned_point(body.heel, pitch, yaw)
+    tip = floor + yawed(yaw, np.broadcast_to(body.toe_tip * [0.0, 0.0, 1.0], ball.shape))
+    joint = tip - _turned_point(body.toe_tip, toe_roll(pitch), yaw)
+    return np.where(pitch[:, None] < 0, about_heel, joint - _turned_point(body.ball, pitch, yaw))
+
+
+def lowest_of_sole(
+    body: Body,
+    ankle: Float[Array, "frames 3"],
+    pitch: Float[Array, "frames"],
+    yaw: Float[Array, "frames"],
+    toes: Float[Array, "frames"],
+) -> Float[Array, "frames"]:
+    """The height of the lowest of the heel and both ends of the toes."""
+    below_ball = body.toe_tip * [0.0, 1.0, 0.0]
+    heel = _turned_point(body.heel, pitch, yaw)[:, 1]
+    ball = _turned_point(body.ball, pitch, yaw)[:, 1]
+    ends = [ball + _turned_point(point, pitch - toes, yaw)[:, 1] for point in (below_ball, body.toe_tip)]
+    return ankle[:, 1] + np.minimum(heel, np.minimum(*ends))
+
+
+def _turned_point(point: Float[Array, "3"], pitch: Array, yaw: Array) -> Array:
+    rotation = turned(np.stack([pitch, yaw, np.zeros_like(pitch)], axis=-1))
+    return rot.rotate(rotation, np.broadcast_to(point, (len(pitch), 3)))
+
+
+def _bridge(u: Array, duration: Array, start: tuple[Array, Array], stop: tuple[Array, Array]) -> Array:
+    """A correction with these values and rates at u = 0 and u = 1; each end's share fades out within `_FADE` of the swing."""
+    width = _FADE * duration[:, None]
+    return _fade(u[:, None] / _FADE, start[0], width * start[1]) + _fade(
+        (1 - u[:, None]) / _FADE, stop[0], -width * stop[1]
+    )
+
+
+def _fade(u: Array, value: Array, rate: Array) -> Array:
+    """From this value and rate at u = 0 smoothly to nothing at u = 1."""
+    u = np.clip(u, 0.0, 1.0)
+    return (1.0 - ease(u)) * value + (u - 6 * u**3 + 8 * u**4 - 3 * u**5) * rate
