@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -11,12 +10,9 @@ Units = Annotated[
     str | None, Parameter(help="The file's unit of length (m, cm, mm, inch, cmu), not inferred.")
 ]
 KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")]
-Output = Annotated[
-    Path, Parameter(name=("--output", "-o"), help="The file to write; its extension names the format.")
-]
 
 
-def reading(*, units: str | None, keep_first: bool) -> dict[str, Any]:
+def reading(*, units: float | str | None, keep_first: bool) -> dict[str, Any]:
     """The reader's options that were given; a format that does not know one of them will say so."""
     options: dict[str, Any] = {}
     if units is not None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+
+_PIPED_WIDTH = 1000
 
 Report = Callable[[int, int], None]
 """Called with how much is done and how much there is in all."""
@@ -50,7 +53,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for line in lines:
         table.add_row(*line)
-    Console(highlight=False, markup=False).print(table)
+    _results().print(table)
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
@@ -62,7 +65,7 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(name, value)
-    Console(highlight=False, markup=False).print(table)
+    _results().print(table)
 
 
 def size(count: int) -> str:
@@ -70,11 +73,24 @@ def size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
+def file_size(path: Path) -> str:
+    """The size of a file as people write it."""
+    return size(path.stat().st_size)
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """A line that shows what is under way; call what it gives with each next step. It leaves nothing behind."""
+    with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+        shown = bar.add_task("", total=None)
+        yield lambda step: bar.update(shown, description=step)
+
+
 @contextmanager
 def working(task: str) -> Iterator[None]:
-    """A line that shows that a task is under way; it leaves nothing behind."""
-    with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-        bar.add_task(task, total=None)
+    """A line that shows that one task is under way."""
+    with steps() as step:
+        step(task)
         yield
 
 
@@ -85,6 +101,11 @@ def counting(task: str, *, download: bool = False) -> Iterator[Report]:
     with _bar(TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn()) as bar:
         shown = bar.add_task(task, total=None)
         yield lambda done, total: bar.update(shown, completed=done, total=total or None)
+
+
+def _results() -> Console:
+    """Standard output. Piped on, lines are not folded: whoever reads them may look for a word or count columns."""
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 
 
 def _bar(*columns: ProgressColumn) -> Progress:

@@ -1,0 +1,67 @@
+"""What is in a motion file, as plain values: what `poise info` shows and what scripts read as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.motion.stillness import still_joints
+
+
+def describe(value: Motion | Markers) -> dict[str, Any]:
+    """Counts, rates and sizes of a motion or a marker recording, and what its reader decided; ready for JSON.
+
+    `joints` counts joints that can turn; end sites are counted apart. Keys that make no sense for a marker recording
+    are there and empty, so that one script can read both.
+    """
+    about = _about_motion(value) if isinstance(value, Motion) else _about_markers(value)
+    origin = value.origin
+    return {
+        "name": value.name,
+        "path": origin.path,
+        "format": origin.format,
+        "frames": len(value),
+        "frames_in_file": origin.frames_in_file or len(value),
+        "dropped_first_frame": origin.dropped_first_frame,
+        "fps": round(value.fps, 4),
+        "seconds": round(value.seconds, 4),
+        "units": origin.units,
+        "metres_per_unit": origin.metres_per_unit,
+        "units_reason": origin.units_reason,
+        **about,
+        "warnings": list(origin.warnings),
+    }
+
+
+def _about_motion(motion: Motion) -> dict[str, Any]:
+    skeleton = motion.skeleton
+    turning = [name for name, order in zip(skeleton.names, skeleton.orders, strict=True) if order]
+    return {
+        "kind": "motion",
+        "joints": len(turning),
+        "end_sites": len(skeleton) - len(turning),
+        "joint_names": turning,
+        "height_m": round(skeleton.height, 4),
+        "roles": dict(skeleton.roles),
+        "still_joints": list(still_joints(motion)),
+    }
+
+
+def _about_markers(markers: Markers) -> dict[str, Any]:
+    unseen = np.isnan(markers.points).any(axis=2)
+    return {
+        "kind": "markers",
+        "markers": len(markers.labels),
+        "marker_names": list(markers.labels),
+        "gaps_percent": round(100.0 * float(unseen.mean()), 3) if unseen.size else 0.0,
+        "markers_with_gaps": [
+            label for label, gaps in zip(markers.labels, unseen.any(axis=0), strict=True) if gaps
+        ],
+        "joints": 0,
+        "height_m": None,
+        "roles": {},
+        "still_joints": [],
+    }

@@ -1,0 +1,88 @@
+"""`poise act ACTION -o FILE`: a motion without a recording."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from poise.performer import Action
+
+app = App(
+    name="act",
+    help_epilogue="""\
+An action's own parameters are options too: --list names them. The extension
+names what is written: .bvh .amc .glb, or .png .gif .mp4 to look at it.
+
+Examples:
+  poise act --list
+  poise act walk -o walk.bvh
+  poise act run --speed 3.5 --turn 0.4 -o run.gif
+  poise act throw --style old --performer kim --seed 7 -o throw.glb
+""",
+)
+
+
+@app.default
+def act(
+    action: Annotated[str | None, Parameter(help="What to do; --list shows what there is.")] = None,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    style: Annotated[str, Parameter(help="How to do it.")] = "neutral",
+    performer: Annotated[str | None, Parameter(help="Who does it.")] = None,
+    seconds: Annotated[float | None, Parameter(help="How long; each action has its own length.")] = None,
+    fps: Annotated[float, Parameter(help="Frames per second.")] = 120.0,
+    seed: Annotated[int, Parameter(help="Decides the small irregularities.")] = 0,
+    list_: Annotated[bool, Parameter(name="--list", help="Show actions, styles and performers.")] = False,
+    **parameters: Annotated[str, Parameter(help="The action's own: --speed 1.5 --turn 0.3 ...")],
+) -> None:
+    """Have the procedural performer act, and write the motion."""
+    if list_:
+        _list()
+        return
+    if action is None or output is None:
+        raise InvalidValueError(
+            "say what to do and where to write it: poise act walk -o walk.bvh (or poise act --list)"
+        )
+    from poise.apps.outputs import save
+    from poise.performer import act as perform
+
+    given = {name: _value(text) for name, text in parameters.items()}
+    if performer is not None:
+        given["performer"] = performer
+    with terminal.working(f"acting {action}"):
+        motion = perform(action, style=style, seconds=seconds, fps=fps, seed=seed, **given)
+    with terminal.working(f"writing {output.name}"):
+        save(motion, output)
+    print(f"{output}: {motion.name}, {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
+
+
+def _list() -> None:
+    from poise.performer import ACTIONS, PERFORMERS, STYLES
+
+    terminal.print_table(
+        ("action", "what", "its own options"),
+        ((name, action.summary, _options(action)) for name, action in ACTIONS.items()),
+    )
+    print()
+    terminal.print_facts("", [("styles", ", ".join(STYLES)), ("performers", ", ".join(PERFORMERS))])
+
+
+def _options(action: Action) -> str:
+    names = [name for name in inspect.signature(action.direct).parameters if name != "stage"]
+    return " ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _value(text: str) -> Any:
+    """A number, or several (0.3,1.2,0.4), where the text spells them; else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text

@@ -1,0 +1,52 @@
+"""`poise convert IN OUT`: from one file format to another, with the usual cuts on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import KeepFirst, Units, reading
+
+app = App(
+    name="convert",
+    help_epilogue="""\
+The extension names the format: .bvh .amc .glb for motions, .trc .c3d for
+markers; .png .gif .mp4 draw the motion instead.
+
+Examples:
+  poise convert walk.bvh walk.glb
+  poise convert walk.amc walk.bvh
+  poise convert run.bvh step.bvh --start 0.5 --end 1.3 --fps 60
+  poise convert throw.bvh left-handed.bvh --mirror
+""",
+)
+
+
+@app.default
+def convert(
+    source: Annotated[Path, Parameter(help="The file to read.")],
+    target: Annotated[Path, Parameter(help="The file to write.")],
+    *,
+    start: Annotated[float | None, Parameter(help="Leave out what comes before this second.")] = None,
+    end: Annotated[float | None, Parameter(help="Leave out what comes after this second.")] = None,
+    fps: Annotated[float | None, Parameter(help="Frames per second to resample to.")] = None,
+    mirror: Annotated[bool, Parameter(help="Exchange left and right.")] = False,
+    units: Units = None,
+    keep_first: KeepFirst = False,
+) -> None:
+    """Convert between file formats; trim, resample, mirror."""
+    from poise.apps.edit import edited
+    from poise.apps.outputs import save
+    from poise.formats import read
+
+    with terminal.working(f"reading {source.name}"):
+        original = read(source, **reading(units=units, keep_first=keep_first))
+        changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
+    for warning in original.origin.warnings:
+        terminal.warn(warning)
+    with terminal.working(f"writing {target.name}"):
+        save(changed, target)
+    print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")

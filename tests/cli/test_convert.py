@@ -1,0 +1,74 @@
+"""`poise convert`: what is written is what was read, cut as asked."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import poise as library
+from poise.motion.markers import Markers
+from poise.motion.world import joint_positions
+
+
+def test_a_round_trip_through_another_format_keeps_the_motion(poise, walk: Path, tmp_path: Path) -> None:
+    assert poise("convert", walk, tmp_path / "walk.glb").code == 0
+    assert poise("convert", tmp_path / "walk.glb", tmp_path / "walk.bvh").code == 0
+    before, after = library.read(walk), library.read(tmp_path / "walk.bvh")
+    order = [after.skeleton.index(name) for name in before.skeleton.names if name in after.skeleton.names]
+    kept = [before.skeleton.index(after.skeleton.names[joint]) for joint in order]
+    assert len(order) >= 20
+    np.testing.assert_allclose(joint_positions(after)[:, order], joint_positions(before)[:, kept], atol=1e-4)
+
+
+def test_trimmed_and_resampled(poise, walk: Path, tmp_path: Path) -> None:
+    done = poise("convert", walk, tmp_path / "part.bvh", "--start", 0.25, "--end", 0.75, "--fps", 30)
+    part = library.read(tmp_path / "part.bvh")
+    assert done.out.startswith(f"{tmp_path / 'part.bvh'}: 15 frames at 30 Hz")
+    assert (len(part), part.fps) == (15, 30.0)
+    np.testing.assert_allclose(part.root_positions[0], library.read(walk).root_positions[15], atol=1e-6)
+
+
+def test_mirrored_twice_is_the_motion_again(poise, walk: Path, tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.bvh", tmp_path / "twice.bvh"
+    poise("convert", walk, once, "--mirror")
+    poise("convert", once, twice, "--mirror")
+    assert np.abs(joint_positions(library.read(once)) - joint_positions(library.read(walk))).max() > 0.05
+    np.testing.assert_allclose(
+        joint_positions(library.read(twice)), joint_positions(library.read(walk)), atol=1e-4
+    )
+
+
+def test_markers_cannot_be_mirrored_and_it_says_so(poise, tmp_path: Path) -> None:
+    take = library.write(Markers(("A",), np.zeros((4, 1, 3)), fps=50.0), tmp_path / "take.trc")
+    done = poise("convert", take, tmp_path / "other.trc", "--mirror")
+    assert done.code == 2
+    assert "these are markers" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--start", "5"], "cannot trim to 5"),
+        (["--fps", "-3"], "a frame rate must be positive"),
+        (["--units", "furlong"], "furlong"),
+    ],
+)
+def test_mistakes_leave_no_file(poise, walk: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = poise("convert", walk, tmp_path / "out.bvh", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(poise, walk: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = poise("convert", walk, tmp_path / "file" / "out.bvh")
+    assert done.code == 2
+    assert done.err.startswith("poise: cannot make the folder")
+
+
+def test_an_output_that_is_a_folder_is_one_line(poise, walk: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.bvh").mkdir()
+    done = poise("convert", walk, tmp_path / "out.bvh")
+    assert done.code == 2
+    assert "is a folder" in done.err
