@@ -1,0 +1,194 @@
+"""The node tree of a glTF file: who hangs below whom, and which nodes are the joints of a body."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.formats.gltf.container import Container, Json
+from poise.geometry import rotations as turning
+
+Array = np.ndarray
+
+_MOST_NODES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A node's own transform: a translation, a rotation (wxyz) and a scale, each over frames or for all of them."""
+
+    translation: Float[Array, "frames 3"]
+    rotation: Float[Array, "frames 4"]
+    scale: Float[Array, "frames 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTree:
+    """Nodes with one parent each; `order` lists parents before children."""
+
+    names: list[str]
+    parents: list[int]
+    order: list[int]
+    locals: list[Local]
+
+    def nearest_above(self, chosen: set[int]) -> list[int]:
+        """For each node the nearest chosen one above it, or -1."""
+        found = [-1] * len(self.parents)
+        for node in self.order:
+            parent = self.parents[node]
+            found[node] = parent if parent in chosen or parent < 0 else found[parent]
+        return found
+
+    def with_above(self, nodes: list[int]) -> set[int]:
+        """These nodes and all above them."""
+        found: set[int] = set()
+        for node in nodes:
+            while node >= 0 and node not in found:
+                found.add(node)
+                node = self.parents[node]
+        return found
+
+
+def node_tree(file: Container) -> NodeTree:
+    """The tree of all nodes, checked: no node has two parents or is above itself."""
+    nodes = file.objects("nodes")
+    if not 0 < len(nodes) <= _MOST_NODES:
+        file.fail(f"{len(nodes)} nodes; expected 1 to {_MOST_NODES}")
+    parents = [-1] * len(nodes)
+    children = [file.integers("children", node, below=len(nodes)) for node in nodes]
+    for parent, below in enumerate(children):
+        for child in below:
+            if parents[child] != -1:
+                file.fail(f"node {child} has two parents")
+            parents[child] = parent
+    order = [node for node, parent in enumerate(parents) if parent == -1]
+    for node in order:
+        order.extend(children[node])
+    if len(order) != len(nodes):
+        file.fail("some nodes are above themselves")
+    return NodeTree(_names(nodes), parents, order, [_local(file, node) for node in nodes])
+
+
+def joints_of(file: Container, tree: NodeTree) -> tuple[list[int], int | None]:
+    """The nodes that are a body's joints, parents first and one root, and the number of the skin they come from."""
+    skins = file.objects("skins")
+    listed = [file.integers("joints", skin, below=len(tree.names)) for skin in skins]
+    if not any(listed):
+        return _without_skin(file, tree), None
+    number = max(range(len(listed)), key=lambda k: len(listed[k]))
+    return _in_order(tree, _under_one_root(tree, set(listed[number])), listed[number]), number
+
+
+def _under_one_root(tree: NodeTree, chosen: set[int]) -> set[int]:
+    """The nodes with the nearest one above all of them; where there is none, the largest of their trees."""
+    above = tree.nearest_above(chosen)
+    roots = [node for node in chosen if above[node] == -1]
+    if len(roots) == 1:
+        return chosen
+    meeting = _meeting_point(tree, roots)
+    if meeting is not None:
+        return chosen | {meeting}
+    top = _tops(tree)
+    largest = Counter(top[node] for node in chosen).most_common(1)[0][0]
+    return _under_one_root(tree, {node for node in chosen if top[node] == largest})
+
+
+def _meeting_point(tree: NodeTree, nodes: list[int]) -> int | None:
+    """The nearest node above (or at) all of these, if there is one."""
+    climb = [nodes[0]]
+    while tree.parents[climb[-1]] >= 0:
+        climb.append(tree.parents[climb[-1]])
+    height = {node: step for step, node in enumerate(climb)}
+    seen, highest = set(climb), 0
+    for node in nodes[1:]:
+        while node >= 0 and node not in seen:
+            seen.add(node)
+            node = tree.parents[node]
+        if node < 0:
+            return None
+        highest = max(highest, height.get(node, 0))
+    return climb[highest]
+
+
+def _tops(tree: NodeTree) -> list[int]:
+    """For each node the one at the top of its tree."""
+    top = [0] * len(tree.parents)
+    for node in tree.order:
+        top[node] = node if tree.parents[node] == -1 else top[tree.parents[node]]
+    return top
+
+
+def _without_skin(file: Container, tree: NodeTree) -> list[int]:
+    """The largest tree of nodes, without those that only carry a mesh, a camera or a light."""
+    nodes, top = file.objects("nodes"), _tops(tree)
+    largest = Counter(top).most_common(1)[0][0]
+    kept: set[int] = set()
+    for node in tree.order:
+        bare = not {"mesh", "camera", "extensions"} & nodes[node].keys()
+        if node == largest or (bare and tree.parents[node] in kept):
+            kept.add(node)
+    return _in_order(tree, kept, sorted(kept))
+
+
+def _in_order(tree: NodeTree, chosen: set[int], listed: list[int]) -> list[int]:
+    """The chosen nodes as the file lists them where that puts parents first, else in the order of the tree."""
+    place = {node: number for number, node in enumerate(listed)}
+    above = tree.nearest_above(chosen)
+    if all(node in place and place.get(above[node], -1) < place[node] for node in chosen):
+        return sorted(chosen, key=lambda node: place[node])
+    return [node for node in tree.order if node in chosen]
+
+
+def _names(nodes: list[Json]) -> list[str]:
+    """The nodes' names, made unique."""
+    found: list[str] = []
+    taken: set[str] = set()
+    for number, node in enumerate(nodes):
+        name = node.get("name")
+        name = name if isinstance(name, str) and name else f"node_{number}"
+        unique = name if name not in taken else f"{name}_{number}"
+        while unique in taken:
+            unique += "_"
+        taken.add(unique)
+        found.append(unique)
+    return found
+
+
+def _local(file: Container, node: Json) -> Local:
+    if "matrix" in node:
+        return _decomposed(file, file.numbers("matrix", node, count=16).reshape(4, 4).T)
+    rotation = np.roll(file.numbers("rotation", node, count=4, default=(0.0, 0.0, 0.0, 1.0)), 1)
+    if not np.linalg.norm(rotation) > 1e-6:
+        file.fail("a node's rotation has no length")
+    return Local(
+        file.numbers("translation", node, count=3, default=(0.0, 0.0, 0.0))[None],
+        turning.normalize(rotation)[None],
+        file.numbers("scale", node, count=3, default=(1.0, 1.0, 1.0))[None],
+    )
+
+
+def _decomposed(file: Container, matrix: Float[Array, "4 4"]) -> Local:
+    """Translation, rotation and scale of a matrix, which in glTF may hold nothing else."""
+    scale = np.linalg.norm(matrix[:3, :3], axis=0)
+    if not np.all((scale > 1e-9) & (scale < 1e9)):
+        file.fail("a node's matrix flattens space")
+    turn = matrix[:3, :3] / scale
+    if np.linalg.det(turn) < 0:
+        scale, turn = -scale, -turn
+    return Local(matrix[None, :3, 3], nearest_rotation(turn[None]), scale[None])
+
+
+def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
+    """The quaternions of the rotations nearest to matrices that may be scaled, mirrored or a little sheared."""
+    determinant = np.linalg.det(matrices)
+    size = np.cbrt(np.where(determinant == 0.0, 1.0, determinant))
+    turns = matrices / size[:, None, None]
+    skewed = np.abs(turns @ turns.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) > 1e-6
+    if np.any(skewed):
+        u, _, v = np.linalg.svd(turns[skewed])
+        u[:, :, 2] *= np.linalg.det(u @ v)[:, None]
+        turns[skewed] = u @ v
+    return turning.quaternion_from_matrix(turns)

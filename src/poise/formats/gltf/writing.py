@@ -1,0 +1,243 @@
+"""Writes GLB: joints as nodes, a mannequin skinned to them, and the animation."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.formats.files import replacing
+from poise.geometry import rotations as turning
+from poise.motion.motion import Motion
+from poise.skeleton.mannequin import TONES, Mannequin, build_mannequin
+from poise.skeleton.skeleton import Pose, Skeleton
+
+Array = np.ndarray
+Json = dict[str, Any]
+
+_FLOAT, _BYTE, _SHORT, _INT = 5126, 5121, 5123, 5125
+_VERTICES, _INDICES = 34962, 34963  # what a buffer view is for
+_STILL_RADIANS, _STILL_METRES = 1e-7, 1e-8  # changes below these are not animated
+
+
+def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
+    """Writes a motion or a single pose as GLB; returns the path.
+
+    With a mannequin the nodes stand in the first pose and only what moves is animated; without one the file holds the
+    bare skeleton in its rest pose and an animation of it.
+    """
+    motion = value if isinstance(value, Motion) else _still(value)
+    _check(motion)
+    document = _Document()
+    joints = _add_nodes(document, motion, rest=not mannequin)
+    if mannequin:
+        body = build_mannequin(motion.skeleton, rotations=motion.rotations)
+        _add_mannequin(document, motion.skeleton, body, joints)
+    _add_animation(document, motion, joints, rest=not mannequin)
+    target = Path(path)
+    with replacing(target, "wb") as file:
+        file.write(document.glb(_about(motion)))
+    return target
+
+
+def _still(pose: Pose) -> Motion:
+    return Motion(pose.skeleton, 30.0, pose.root_position[None], pose.rotations[None])
+
+
+def _check(motion: Motion) -> None:
+    if len(motion) == 0:
+        raise InvalidValueError("a motion without frames cannot be written as GLB")
+    if not (np.all(np.isfinite(motion.root_positions)) and np.all(np.isfinite(motion.rotations))):
+        raise InvalidValueError("a motion with NaN or infinite values cannot be written as GLB")
+
+
+def _about(motion: Motion) -> Json:
+    """What glTF has no place for and a round trip needs."""
+    return {
+        "name": motion.name,
+        "fps": motion.fps,
+        "frames": len(motion),
+        "orders": list(motion.skeleton.orders),
+    }
+
+
+@dataclass
+class _Document:
+    """A glTF document being built: its JSON parts, and one binary buffer that accessors point into."""
+
+    nodes: list[Json] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+    parts: dict[str, list[Json]] = field(default_factory=dict)
+    accessors: list[Json] = field(default_factory=list)
+    views: list[Json] = field(default_factory=list)
+    binary: bytearray = field(default_factory=bytearray)
+
+    def accessor(
+        self,
+        values: Array,
+        kind: str,
+        *,
+        target: int | None = None,
+        bounds: bool = False,
+        normalized: bool = False,
+    ) -> int:
+        """Adds an array, one element a row; returns the accessor's number."""
+        component = {"f": _FLOAT, "B": _BYTE, "H": _SHORT, "I": _INT}[values.dtype.char]
+        view: Json = {"buffer": 0, "byteOffset": len(self.binary), "byteLength": values.nbytes}
+        self.views.append(view | ({"target": target} if target else {}))
+        self.binary += values.tobytes() + bytes(-values.nbytes % 4)
+        entry: Json = {
+            "bufferView": len(self.views) - 1,
+            "componentType": component,
+            "count": len(values),
+            "type": kind,
+        }
+        if normalized:
+            entry["normalized"] = True
+        if bounds:
+            flat = values.reshape(len(values), -1)
+            entry |= {"min": flat.min(axis=0).tolist(), "max": flat.max(axis=0).tolist()}
+        self.accessors.append(entry)
+        return len(self.accessors) - 1
+
+    def glb(self, about: Json) -> bytes:
+        """The whole file: a header, the JSON chunk and, where there is any, the binary chunk."""
+        scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
+        document: Json = {
+            "asset": {"version": "2.0", "generator": "Poise"},
+            "scene": 0, "scenes": [scene], "nodes": self.nodes, **self.parts,
+        }  # fmt: skip
+        if self.binary:
+            document |= {
+                "accessors": self.accessors,
+                "bufferViews": self.views,
+                "buffers": [{"byteLength": len(self.binary)}],
+            }
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+        chunks = [(b"JSON", text + b" " * (-len(text) % 4))] + (
+            [(b"BIN\0", bytes(self.binary))] if self.binary else []
+        )
+        body = b"".join(struct.pack("<I4s", len(data), kind) + data for kind, data in chunks)
+        return struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body
+
+
+def _add_nodes(document: _Document, motion: Motion, *, rest: bool) -> list[int]:
+    """One node a joint, in the first pose or the rest pose; returns their numbers."""
+    skeleton = motion.skeleton
+    turns = np.tile(turning.IDENTITY, (len(skeleton), 1)) if rest else turning.canonical(motion.rotations[0])
+    places = skeleton.offsets.copy()
+    if not rest:
+        places[0] = motion.root_positions[0]
+    for joint, name in enumerate(skeleton.names):
+        node: Json = {"name": name, "translation": _floats(places[joint])}
+        if turning.geodesic_distance(turns[joint], turning.IDENTITY) > _STILL_RADIANS:
+            node["rotation"] = _floats(_xyzw(turning.normalize(turns[joint])))
+        if skeleton.children[joint]:
+            node["children"] = list(skeleton.children[joint])
+        document.nodes.append(node)
+    document.roots.append(0)
+    return list(range(len(skeleton)))
+
+
+def _add_mannequin(document: _Document, skeleton: Skeleton, body: Mannequin, joints: list[int]) -> None:
+    """The mesh in the rest pose, bound to the joints, one primitive and one material a tone."""
+    bind = _rest_positions(skeleton)
+    inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
+    inverse[:, :3, 3] = -bind
+    columns = np.ascontiguousarray(inverse.transpose(0, 2, 1))  # glTF stores matrices by columns
+    used = np.unique(body.tones[body.triangles[:, 0]])
+    document.parts["materials"] = [_material(list(TONES)[tone]) for tone in used]
+    primitives = [_primitive(document, body, bind, tone, material=k) for k, tone in enumerate(used)]
+    document.parts["meshes"] = [{"name": "Mannequin", "primitives": primitives}]
+    skin = {
+        "inverseBindMatrices": document.accessor(columns, "MAT4"),
+        "joints": joints,
+        "skeleton": joints[0],
+    }
+    document.parts["skins"] = [skin]
+    document.nodes.append({"name": "Mannequin", "mesh": 0, "skin": 0})
+    document.roots.append(len(document.nodes) - 1)
+
+
+def _primitive(
+    document: _Document, body: Mannequin, bind: Float[Array, "joints 3"], tone: int, *, material: int
+) -> Json:
+    chosen = np.flatnonzero(body.tones == tone)
+    number = np.full(len(body.vertices), -1)
+    number[chosen] = np.arange(len(chosen))
+    triangles = number[body.triangles[body.tones[body.triangles[:, 0]] == tone]]
+    joints = np.zeros((len(chosen), 4), np.uint8 if len(bind) <= 256 else np.uint16)
+    joints[:, 0] = body.joints[chosen]
+    weights = np.zeros((len(chosen), 4), np.float32)
+    weights[:, 0] = 1.0
+    normals = body.normals[chosen] / np.linalg.norm(body.normals[chosen], axis=-1, keepdims=True)
+    positions = body.vertices[chosen] + bind[body.joints[chosen]]
+    attributes = {
+        "POSITION": document.accessor(positions.astype(np.float32), "VEC3", target=_VERTICES, bounds=True),
+        "NORMAL": document.accessor(normals.astype(np.float32), "VEC3", target=_VERTICES),
+        "JOINTS_0": document.accessor(joints, "VEC4", target=_VERTICES),
+        "WEIGHTS_0": document.accessor(weights, "VEC4", target=_VERTICES),
+    }
+    kind = np.uint16 if len(chosen) < 65535 else np.uint32
+    indices = document.accessor(triangles.reshape(-1).astype(kind), "SCALAR", target=_INDICES)
+    return {"attributes": attributes, "indices": indices, "material": material}
+
+
+def _material(tone: str) -> Json:
+    colour = np.array(TONES[tone])
+    light = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    surface = {"baseColorFactor": [*_floats(light), 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.55}
+    return {"name": tone.capitalize(), "pbrMetallicRoughness": surface}
+
+
+def _add_animation(document: _Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
+    """Keys at every frame for the root's place and for each joint that turns."""
+    turns = turning.continuous(turning.normalize(motion.rotations))
+    moving = _moving_joints(turns, rest=rest)
+    travels = bool(np.ptp(motion.root_positions, axis=0).max() > _STILL_METRES) or rest
+    if not (travels or len(moving)):
+        return
+    times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
+    tracks = [(joints[0], "translation", motion.root_positions)] if travels else []
+    tracks += [(joints[joint], "rotation", _xyzw(turns[:, joint])) for joint in moving]
+    channels, samplers = [], []
+    for number, (node, path, values) in enumerate(tracks):
+        kind = "VEC3" if path == "translation" else "VEC4"
+        output = document.accessor(np.ascontiguousarray(values, dtype=np.float32), kind)
+        samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
+        channels.append({"sampler": number, "target": {"node": node, "path": path}})
+    name = motion.name or "Motion"
+    document.parts["animations"] = [{"name": name, "channels": channels, "samplers": samplers}]
+
+
+def _moving_joints(turns: Float[Array, "frames joints 4"], *, rest: bool) -> list[int]:
+    """Joints that leave the pose their node is in."""
+    base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)
+    return [
+        int(joint)
+        for joint in np.flatnonzero(turning.geodesic_distance(turns, base).max(axis=0) > _STILL_RADIANS)
+    ]
+
+
+def _rest_positions(skeleton: Skeleton) -> Float[Array, "joints 3"]:
+    """Where the joints are when nothing is turned and the root is at its own offset."""
+    places = skeleton.offsets.copy()
+    for joint in range(1, len(skeleton)):
+        places[joint] += places[skeleton.parents[joint]]
+    return places
+
+
+def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
+    return np.roll(q, -1, axis=-1)
+
+
+def _floats(values: Float[Array, "n"]) -> list[float]:
+    """Numbers as single precision prints them, which is what every reader keeps."""
+    return [float(str(np.float32(value))) for value in values]
