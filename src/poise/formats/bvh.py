@@ -150,9 +150,7 @@ def _channel_names(skeleton: Skeleton, joint: int) -> str:
 
 
 def _written_order(order: str) -> str:
-    """The joint's own order, with missing axes added: other readers expect three channels."""
-    if len(order) == 3 and order[0] != order[1] != order[2]:
-        return order
+    """The joint's own order if it names each axis once, else completed to one: other readers expect just that."""
     kept = "".join(dict.fromkeys(order)) or "ZYX"
     return kept + "".join(axis for axis in _AXES if axis not in kept)
 

@@ -39,10 +39,14 @@ def read_frames(file: BufferedReader, header: Header, *, path: Path) -> Frames:
     """All frames behind the header, with what was put right on the way."""
     if header.columns == 0:
         raise ParseError("no joint has a channel, so there is no motion", path=path)
-    table = _Table(header, room=_expected_frames(header, path=path))
+    size = path.stat().st_size
+    expected = _expected_frames(header, size=size)
+    _check_memory(expected, header, path=path, size=size)
+    table = _Table(header, room=expected)
     file.seek(header.first_row_byte)
     rows = NumberRows(file, columns=header.columns, line=header.first_row_line, path=path)
     for block in rows:
+        _check_memory(rows.rows, header, path=path, size=size)
         table.add(block)
     rows.check_end(declared=header.frames)
     if rows.rows == 0:
@@ -54,19 +58,20 @@ def read_frames(file: BufferedReader, header: Header, *, path: Path) -> Frames:
     return table.frames()
 
 
-def _expected_frames(header: Header, *, path: Path) -> int:
+def _expected_frames(header: Header, *, size: int) -> int:
     """As many as declared, but no more than the file has room for: a number and its separator take two bytes."""
-    size = path.stat().st_size
-    most = (size - header.first_row_byte) // (2 * header.columns) + 1
-    expected = min(header.frames, most)
-    needed = expected * len(header.nodes) * rotations.IDENTITY.nbytes
+    return min(header.frames, (size - header.first_row_byte) // (2 * header.columns) + 1)
+
+
+def _check_memory(frames: int, header: Header, *, path: Path, size: int) -> None:
+    """Raises where a small file would blow up: many joints without channels, and a row for every number."""
+    needed = frames * len(header.nodes) * rotations.IDENTITY.nbytes
     if needed > _ALWAYS_ALLOWED_BYTES + _MOST_BYTES_PER_BYTE * size:
         raise ParseError(
-            f"{expected} frames of {len(header.nodes)} joints would take {needed / 1e9:.1f} GB, "
+            f"{frames} frames of {len(header.nodes)} joints would take {needed / 1e9:.1f} GB, "
             f"far more than a recording of {size / 1e6:.1f} MB holds",
             path=path,
         )
-    return expected
 
 
 class _Table:
@@ -172,8 +177,8 @@ class _Table:
         )
         furthest = float((self._high - self._low)[moving].max())
         return [
-            f"{len(moving)} joints move relative to their parents (by up to {furthest:.4g} units of the file); "
-            f"their mean offsets are used: {names}"
+            f"joints that move relative to their parents (by up to {furthest:.4g} units of the file) "
+            f"are held at their mean offsets: {names}"
         ]
 
     def _scale_warnings(self) -> list[str]:

@@ -17,6 +17,7 @@ Array = np.ndarray
 
 MOST_JOINTS = 10_000
 _MOST_HEADER_BYTES = 1 << 26
+_MOST_WORDS_IN_A_NAME = 32
 _SHORTEST_FRAME, _LONGEST_FRAME = 1e-6, 1e4  # seconds
 _BLOCK = 1 << 16
 _END_OF_HEADER = re.compile(rb"frame[ \t]*time[ \t]*:[ \t]*[^\s{}]+(?=\s)", re.IGNORECASE)
@@ -245,6 +246,8 @@ class _Parser:
         while self._line == line and self._word not in ("", "{", "}"):
             parts.append(self._word)
             self._advance()
+            if len(parts) > _MOST_WORDS_IN_A_NAME:
+                self._fail(f"a name of more than {_MOST_WORDS_IN_A_NAME} words")
         return " ".join(parts)
 
     def _advance(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from poise.compiled import compiled
+from poise.formats.number_rows import LARGEST_NUMBER
 
 Array = np.ndarray
 
@@ -110,7 +111,7 @@ def _number(data: UInt8[Array, "bytes"], start: int, stop: int) -> tuple[int, fl
     if not plain:
         return position, 0.0, False
     value = float(mantissa) * _POWERS[exponent] if exponent >= 0 else float(mantissa) / _POWERS[-exponent]
-    return position, -value if negative else value, True
+    return position, -value if negative else value, value <= LARGEST_NUMBER
 
 
 @compiled

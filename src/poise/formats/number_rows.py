@@ -109,14 +109,9 @@ class NumberRows:
         if used:
             rows = self._values[:used].reshape(-1, self._columns)
             self.rows += len(rows)
-            self._check_range(rows)
             yield rows
             self._values[: count - used] = self._values[used:count]
             state[kernel.COUNT] = count - used
-
-    def _check_range(self, rows: Float[Array, "rows columns"]) -> None:
-        if max(-float(rows.min()), float(rows.max())) > LARGEST_NUMBER:
-            raise ParseError(f"a number is out of range: beyond {LARGEST_NUMBER:g}", path=self._path)
 
     def _fail_at(self, line: int) -> None:
         with self._path.open("rb") as file:

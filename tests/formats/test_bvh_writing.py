@@ -1,0 +1,165 @@
+"""Written BVH reads back as it was, here and in other people's readers."""
+
+from pathlib import Path
+
+import bvh as bvh_by_others
+import numpy as np
+import pybvh
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import poise
+from poise.errors import InvalidValueError, PoiseError
+from poise.formats import bvh
+from poise.geometry import rotations
+from poise.motion import Motion
+from poise.skeleton import Skeleton
+from real_data import recording
+
+ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
+
+
+@st.composite
+def motions(draw: st.DrawFn) -> Motion:
+    """Any tree of a few joints, each with its own rotation order, turned at random."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    parents = [-1, *(draw(st.integers(0, joint - 1)) for joint in range(1, draw(st.integers(2, 9))))]
+    leaves = [joint not in parents for joint in range(len(parents))]
+    orders = ["" if leaf and joint else draw(st.sampled_from(ORDERS)) for joint, leaf in enumerate(leaves)]
+    skeleton = Skeleton(
+        tuple(f"j{joint}" for joint in range(len(parents))),
+        np.array(parents),
+        rng.normal(size=(len(parents), 3)),
+        orders,
+    )
+    frames = draw(st.integers(1, 5))
+    turns = rotations.normalize(rng.normal(size=(frames, len(parents), 4)))
+    turns[:, skeleton.is_end_site] = rotations.IDENTITY
+    return Motion(skeleton, 30.0, rng.normal(size=(frames, 3)), turns)
+
+
+def degrees_apart(one: Motion, other: Motion) -> float:
+    order = [one.skeleton.names.index(name) for name in other.skeleton.names if name in one.skeleton.names]
+    kept = [joint for joint, name in enumerate(other.skeleton.names) if name in one.skeleton.names]
+    apart = rotations.geodesic_distance(one.rotations[:, order], other.rotations[:, kept])
+    return float(np.degrees(apart.max()))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(motion=motions())
+def test_written_files_read_back(tmp_path: Path, motion: Motion) -> None:
+    bvh.write(motion, tmp_path / "clip.bvh")
+    back = bvh.read(tmp_path / "clip.bvh", units="cm", keep_first=True)
+    turning = {
+        name for name, order in zip(motion.skeleton.names, motion.skeleton.orders, strict=True) if order
+    }
+    assert turning <= set(back.skeleton.names)
+    assert len(back.skeleton) == len(motion.skeleton)
+    assert degrees_apart(motion, back) < 1e-4
+    np.testing.assert_allclose(back.root_positions, motion.root_positions, atol=1e-7)
+    for name in turning:
+        here, there = motion.skeleton.index(name), back.skeleton.index(name)
+        assert back.skeleton.orders[there] == motion.skeleton.orders[here]
+        np.testing.assert_allclose(back.skeleton.offsets[there], motion.skeleton.offsets[here], atol=1e-7)
+    assert back.origin.warnings == ()
+
+
+@pytest.mark.parametrize("order", ["", "X", "ZX", "ZXZ", "ZZX"])
+def test_joints_of_other_orders_get_three_axes(tmp_path: Path, order: str) -> None:
+    skeleton = Skeleton(("a", "b", "c"), np.array([-1, 0, 1]), np.ones((3, 3)), ("ZYX", order, ""))
+    turns = np.tile(rotations.IDENTITY, (2, 3, 1))
+    if order:
+        turns[:, 1] = rotations.quaternion_from_euler(np.full(len(order), 0.3), order)
+    motion = Motion(skeleton, 60.0, np.zeros((2, 3)), turns)
+    bvh.write(motion, tmp_path / "clip.bvh")
+    back = bvh.read(tmp_path / "clip.bvh", units="cm")
+    assert sorted(back.skeleton.orders[1]) == ["X", "Y", "Z"]
+    assert degrees_apart(motion, back) < 1e-4
+
+
+@pytest.fixture
+def walker() -> Motion:
+    """A person of made-up limbs, swinging; all rotation orders are in it."""
+    names = (
+        "Hips",
+        "LeftUpLeg",
+        "LeftLeg",
+        "LeftFoot",
+        "LeftToe",
+        "RightUpLeg",
+        "RightLeg",
+        "RightFoot",
+        "RightToe",
+    )
+    names += ("Spine", "Neck", "Head")
+    parents = np.array([-1, 0, 1, 2, 3, 0, 5, 6, 7, 0, 9, 10])
+    offsets = np.zeros((12, 3))
+    offsets[[2, 3, 6, 7], 1] = -0.42
+    offsets[[9, 10, 11], 1] = (0.1, 0.5, 0.2)
+    offsets[1, 0], offsets[5, 0] = 0.1, -0.1
+    offsets[[4, 8], 2] = 0.15
+    orders = ("ZYX", "XYZ", "XZY", "YXZ", "", "YZX", "ZXY", "ZYX", "", "XYZ", "ZXY", "")
+    rng = np.random.default_rng(3)
+    turns = rotations.quaternion_from_expmap(np.cumsum(rng.normal(scale=0.05, size=(40, 12, 3)), axis=0))
+    skeleton = Skeleton(names, parents, offsets, orders)
+    turns[:, skeleton.is_end_site] = rotations.IDENTITY
+    return Motion(skeleton, 120.0, rng.normal(size=(40, 3)), turns)
+
+
+def test_units_are_found_again_and_frame_rate_kept(tmp_path: Path, walker: Motion) -> None:
+    for unit in ("m", "cm", "mm", "inch", "cmu"):
+        poise.write(walker, tmp_path / "clip.bvh", units=unit)
+        back = poise.read(tmp_path / "clip.bvh")
+        assert (back.origin.units, back.fps) == (unit, 120.0)
+        np.testing.assert_allclose(back.skeleton.offsets, walker.skeleton.offsets, atol=1e-6)
+
+
+def test_pybvh_reads_what_is_written(tmp_path: Path, walker: Motion) -> None:
+    bvh.write(walker, tmp_path / "clip.bvh")
+    theirs = pybvh.read_bvh_file(tmp_path / "clip.bvh", world_up="+y")
+    np.testing.assert_allclose(theirs.root_pos, walker.root_positions * 100, atol=1e-5)
+    turning = np.flatnonzero(~walker.skeleton.is_end_site)
+    for place, joint in enumerate(turning):
+        ours = rotations.quaternion_from_euler(theirs.joint_angles[:, place], walker.skeleton.orders[joint])
+        assert np.degrees(rotations.geodesic_distance(ours, walker.rotations[:, joint]).max()) < 1e-4
+
+
+def test_bvh_python_reads_what_is_written(tmp_path: Path, walker: Motion) -> None:
+    bvh.write(walker, tmp_path / "clip.bvh")
+    theirs = bvh_by_others.Bvh((tmp_path / "clip.bvh").read_text())
+    assert (theirs.nframes, theirs.frame_time) == (40, pytest.approx(1 / 120))
+    turning = [walker.skeleton.names[joint] for joint in np.flatnonzero(~walker.skeleton.is_end_site)]
+    assert theirs.get_joints_names() == turning
+    channels = theirs.frame_joint_channels(7, "Neck", ["Xrotation", "Yrotation"])
+    assert np.isfinite(channels).all()
+    assert theirs.joint_offset("Neck") == pytest.approx((0.0, 50.0, 0.0))
+
+
+def test_a_real_clip_reads_back(tmp_path: Path) -> None:
+    motion = poise.read(recording("bandai", "dataset-1_bow_active_001.bvh"))
+    poise.write(motion, tmp_path / "clip.bvh")
+    back = poise.read(tmp_path / "clip.bvh")
+    assert back.skeleton.names == motion.skeleton.names
+    assert degrees_apart(motion, back) < 1e-4
+
+
+def test_curves_do_not_jump_by_full_turns(tmp_path: Path) -> None:
+    turns = np.tile(rotations.IDENTITY, (60, 2, 1))
+    turns[:, 0] = rotations.quaternion_from_euler(np.linspace(0, 4 * np.pi, 60)[:, None], "Y")
+    skeleton = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1, 0]]), ("YXZ", ""))
+    bvh.write(Motion(skeleton, 30.0, np.zeros((60, 3)), turns), tmp_path / "clip.bvh")
+    rows = np.loadtxt((tmp_path / "clip.bvh").read_text().splitlines()[-60:])
+    assert np.abs(np.diff(rows[:, 3])).max() < 30
+
+
+@pytest.mark.parametrize("units", ["yard", 0.0, -1.0, float("nan")])
+def test_wrong_units_are_refused(tmp_path: Path, walker: Motion, units: object) -> None:
+    with pytest.raises(PoiseError):
+        bvh.write(walker, tmp_path / "clip.bvh", units=units)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_motion_without_frames_is_refused(tmp_path: Path, walker: Motion) -> None:
+    with pytest.raises(InvalidValueError, match="without frames"):
+        bvh.write(walker[:0], tmp_path / "clip.bvh")
