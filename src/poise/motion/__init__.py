@@ -1,5 +1,65 @@
-"""Clips of motion and what can be measured on them."""
+"""Clips of motion and what can be done with them and measured on them.
 
+Nothing compiled is imported here before it is used; virtual markers have a file of their own, `virtual_markers`.
+"""
+
+from poise.motion.contacts import Contacts, floor_height, foot_contacts, foot_slide
+from poise.motion.edit import (
+    RootRelative,
+    concatenate,
+    face,
+    moved,
+    place,
+    resample,
+    root_relative,
+    trim,
+    world_from_root_relative,
+)
+from poise.motion.limits import limits_from_motion
+from poise.motion.markers import Markers
+from poise.motion.mirror import mirror
 from poise.motion.motion import Motion, Origin
+from poise.motion.phase import Phase, phase
+from poise.motion.retarget import retarget
+from poise.motion.stillness import still_joints
+from poise.motion.world import (
+    accelerations,
+    angular_velocities,
+    facing_directions,
+    headings,
+    joint_positions,
+    joint_transforms,
+    velocities,
+)
 
-__all__ = ["Motion", "Origin"]
+__all__ = [
+    "Contacts",
+    "Markers",
+    "Motion",
+    "Origin",
+    "Phase",
+    "RootRelative",
+    "accelerations",
+    "angular_velocities",
+    "concatenate",
+    "face",
+    "facing_directions",
+    "floor_height",
+    "foot_contacts",
+    "foot_slide",
+    "headings",
+    "joint_positions",
+    "joint_transforms",
+    "limits_from_motion",
+    "mirror",
+    "moved",
+    "phase",
+    "place",
+    "resample",
+    "retarget",
+    "root_relative",
+    "still_joints",
+    "trim",
+    "velocities",
+    "world_from_root_relative",
+]

@@ -40,7 +40,7 @@ _HAND_LENGTH = 0.050  # wrist to the third knuckle, of stature
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Per joint, its share of the body's mass (all add up to 1) and where it lies in the joint's own axes, in metres."""
+    """Per joint, its share of the body's mass (all add up to 1) and where it lies in the joint's axes, in metres."""
 
     fraction: Float[Array, "joints"]
     centre: Float[Array, "joints 3"]

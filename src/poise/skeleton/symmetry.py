@@ -63,16 +63,17 @@ def _rounded_reflections(
 ) -> Float[Array, "joints 3 3"]:
     """Down the tree, so that one joint's asymmetry in the samples does not reach the next."""
     back = np.swapaxes(neutral.world, -1, -2)
-    found = np.tile(ACROSS, (len(skeleton), 1, 1))
+    found = back @ ACROSS @ neutral.world[partner]
     for joint, parent in enumerate(skeleton.parents.tolist()):
         other = int(partner[joint])
         if other < joint:
             found[joint] = found[other].T
-        elif parent >= 0:
+            continue
+        above = found[parent] if parent >= 0 else found[joint]
+        if parent >= 0:
             own, others = back[joint] @ neutral.world[parent], back[partner[parent]] @ neutral.world[other]
-            found[joint] = _whole_axes(
-                skeleton, partner, joint, above=found[parent], sampled=own @ found[parent] @ others
-            )
+            found[joint] = own @ above @ others
+        found[joint] = _whole_axes(skeleton, partner, joint, above=above, sampled=found[joint])
     return found
 
 

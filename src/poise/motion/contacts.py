@@ -1,0 +1,181 @@
+"""When the feet stand on the floor: low and slow, with hysteresis, at thresholds that grow with the body.
+
+Each foot has two points, the ankle and the base of the toes. Lengths scale with stature and speeds with the square
+root of gravity times leg length, as walking does (Alexander 1989), so a child and a giant are judged alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.errors import SkeletonError
+from poise.motion.motion import Motion
+from poise.motion.world import derivative, joint_positions
+from poise.skeleton.measure import leg_length
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Skeleton, read_only
+
+Array = np.ndarray
+
+_ENTER_HEIGHT, _LEAVE_HEIGHT = 0.020, 0.035  # above where the point is when standing, of stature
+_ENTER_SPEED, _LEAVE_SPEED = 0.12, 0.25  # of the square root of gravity times leg length
+_STANDING = {
+    "foot": 0.065,
+    "toes": 0.035,
+}  # how high a standing foot's points may be above the floor, of stature
+_EXPECTILE, _TELLING_WAY, _STEEPEST = (
+    0.02,
+    0.2,
+    0.06,
+)  # of the floor's plane: see _ground_below (metres, slope)
+_SHORTEST = 0.06  # seconds that a contact, or a break in one, lasts at least
+_GRAVITY = 9.81
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Per frame, which feet (left, right) stand, and which of their points (ankle, toes) do; and the floor's height."""
+
+    feet: Bool[Array, "frames 2"]
+    points: Bool[Array, "frames 2 2"]
+    floor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feet", read_only(self.feet, dtype=np.bool_))
+        object.__setattr__(self, "points", read_only(self.points, dtype=np.bool_))
+
+    @property
+    def left(self) -> Bool[Array, "frames"]:
+        """Whether the left foot stands."""
+        return self.feet[:, 0]
+
+    @property
+    def right(self) -> Bool[Array, "frames"]:
+        """Whether the right foot stands."""
+        return self.feet[:, 1]
+
+
+def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:
+    """Which feet stand on the floor in each frame; the floor's height is found from the motion unless given."""
+    points = foot_positions(motion)
+    ground = _ground_below(points) if floor is None else np.full(points.shape[:-1], floor)
+    stature = motion.skeleton.height
+    above = points[..., 1] - ground
+    height = above - _standing_levels(above, stature)
+    speed = np.linalg.norm(_smoothed(derivative(points, motion.fps), motion.fps), axis=-1)
+    scale = np.sqrt(_GRAVITY * max(leg_length(motion.skeleton), 1e-6))
+    down = (height < _ENTER_HEIGHT * stature) & (speed < _ENTER_SPEED * scale)
+    up = (height > _LEAVE_HEIGHT * stature) | (speed > _LEAVE_SPEED * scale)
+    standing = _without_blips(_held(down, up), round(_SHORTEST * motion.fps))
+    return Contacts(
+        standing[..., 0] | standing[..., 1], standing, _floor_of(points) if floor is None else floor
+    )
+
+
+def floor_height(motion: Motion) -> float:
+    """The height of the floor: where the lowest foot is when it is lowest, leaving out the odd sunken frame."""
+    return _floor_of(foot_positions(motion))
+
+
+def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
+    """Per frame and side (left, right), the ankle and the base of the toes in the world."""
+    joints = [_foot_joints(motion.skeleton, side) for side in SIDES]
+    return joint_positions(motion)[:, joints]
+
+
+def foot_slide(motion: Motion, contacts: Contacts) -> Float[Array, "frames 2"]:
+    """How fast each standing foot slides over the floor, in metres per second: its slower point; zero in the air."""
+    speed = np.linalg.norm(derivative(foot_positions(motion)[..., [0, 2]], motion.fps), axis=-1)
+    slowest: Array = np.where(contacts.points, speed, np.inf).min(axis=-1)
+    return np.where(contacts.feet, slowest, 0.0)
+
+
+def _foot_joints(skeleton: Skeleton, side: str) -> list[int]:
+    """The ankle and the base of the toes, or whatever else the foot leads to; the ankle twice if there is nothing."""
+    if f"{side}_foot" not in skeleton.roles:
+        raise SkeletonError(
+            f"foot contacts need the role '{side}_foot'; give it with skeleton.with_roles(...)"
+        )
+    foot = skeleton.index(f"{side}_foot")
+    if f"{side}_toes" in skeleton.roles:
+        return [foot, skeleton.index(f"{side}_toes")]
+    below = [child for child in skeleton.children[foot] if np.any(skeleton.offsets[child])]
+    return [foot, max(below, key=lambda child: float(np.linalg.norm(skeleton.offsets[child])), default=foot)]
+
+
+def _floor_of(points: Float[Array, "frames 2 2 3"]) -> float:
+    return float(np.percentile(points[..., 1].min(axis=(1, 2)), 2.0))
+
+
+def _ground_below(points: Float[Array, "frames 2 2 3"]) -> Float[Array, "frames 2 2"]:
+    """The height of the floor below each point: the plane under the feet, which recordings often have slightly tilted.
+
+    An expectile regression (Newey and Powell 1987) of the lowest point's height on where it is, so that the plane lies
+    below nearly all of them; the slope is held to zero where the feet do not go far enough to tell.
+    """
+    flat = points.reshape(len(points), 4, 3)
+    low = np.take_along_axis(flat, flat[..., 1].argmin(axis=1)[:, None, None], axis=1)[:, 0]
+    middle = low.mean(axis=0)
+    design = np.column_stack([np.ones(len(low)), low[:, 0] - middle[0], low[:, 2] - middle[2]])
+    plane = np.array([low[:, 1].min(), 0.0, 0.0])
+    for _ in range(20):
+        weight = np.where(low[:, 1] < design @ plane, 1.0 - _EXPECTILE, _EXPECTILE) / len(low)
+        hold = np.diag([0.0, 1.0, 1.0]) * weight.sum() * _TELLING_WAY**2
+        plane = np.linalg.solve(design.T @ (weight[:, None] * design) + hold, design.T @ (weight * low[:, 1]))
+    slope = np.clip(plane[1:], -_STEEPEST, _STEEPEST)
+    ground: Array = plane[0] + (points[..., [0, 2]] - middle[[0, 2]]) @ slope
+    return ground
+
+
+def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float[Array, "2 2"]:
+    """How high each point is when its foot stands: as low as it gets, if that is where a standing foot could be."""
+    lowest = np.percentile(above, 5.0, axis=0)
+    highest = lowest.min() + stature * np.array([_STANDING["foot"], _STANDING["toes"]])
+    return np.minimum(lowest, highest)
+
+
+def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
+    """A moving mean over 50 ms, so that the noise of fast cameras does not break a contact."""
+    half = round(0.025 * fps)
+    if half == 0 or len(values) < 2:
+        return values
+    padded = np.concatenate(
+        [np.repeat(values[:1], half, axis=0), values, np.repeat(values[-1:], half, axis=0)]
+    )
+    total = np.cumsum(np.concatenate([np.zeros_like(values[:1]), padded]), axis=0)
+    width = 2 * half + 1
+    mean: Array = (total[width:] - total[:-width]) / width
+    return mean
+
+
+def _held(on: Bool[Array, "frames *n"], off: Bool[Array, "frames *n"]) -> Bool[Array, "frames *n"]:
+    """Hysteresis: true from a frame in `on` until one in `off`; before the first of either, as that first says."""
+    decided = on | off
+    frames = np.arange(len(on)).reshape(-1, *[1] * (on.ndim - 1))
+    last = np.maximum.accumulate(np.where(decided, frames, -1), axis=0)
+    last = np.where(last < 0, np.argmax(decided, axis=0), last)
+    held: Array = np.take_along_axis(on & ~off, last, axis=0)
+    return held
+
+
+def _without_blips(standing: Bool[Array, "frames 2 2"], shortest: int) -> Bool[Array, "frames 2 2"]:
+    """Breaks shorter than the shortest closed, then contacts shorter than it dropped."""
+    flat = standing.reshape(len(standing), -1)
+    closed = np.stack([_without_short_runs(column, True, shortest) for column in flat.T], axis=-1)
+    opened = np.stack([_without_short_runs(column, False, shortest) for column in closed.T], axis=-1)
+    return opened.reshape(standing.shape)
+
+
+def _without_short_runs(flags: Bool[Array, "frames"], fill: bool, shortest: int) -> Bool[Array, "frames"]:
+    """Runs of `not fill` that are too short, and end inside the clip, become `fill`."""
+    edges = np.flatnonzero(np.diff(flags)) + 1
+    starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [len(flags)]])
+    inside = (starts > 0) & (ends < len(flags))
+    short = (ends - starts < shortest) & (flags[starts] != fill) & inside
+    change = np.zeros(len(flags) + 1, dtype=np.int64)
+    np.add.at(change, starts[short], 1)
+    np.add.at(change, ends[short], -1)
+    return np.where(np.cumsum(change[:-1]) > 0, fill, flags)

@@ -1,0 +1,191 @@
+"""Cutting, resampling, placing and joining motions. Every function returns a new motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, SkeletonError
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.motion.world import headings
+from poise.skeleton.retarget import check_same_topology
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+
+
+def trim(motion: Motion, start: float = 0.0, end: float | None = None) -> Motion:
+    """The frames from `start` up to, not including, `end`, in seconds; to the last frame if no end is given."""
+    end = motion.seconds if end is None else end
+    first, last = round(start * motion.fps), round(end * motion.fps)
+    if not 0 <= first < last <= len(motion):
+        raise InvalidValueError(
+            f"cannot trim to {start:g} .. {end:g} s: the motion lasts 0 .. {motion.seconds:g} s and a frame must remain"
+        )
+    return motion[first:last]
+
+
+def resample(motion: Motion, fps: float) -> Motion:
+    """The same motion at another frame rate: rotations by slerp, root positions by straight lines.
+
+    The first frame keeps its time. Frames whose times coincide with recorded ones are those frames exactly.
+    """
+    if not (np.isfinite(fps) and fps > 0):
+        raise InvalidValueError(f"a frame rate must be positive; got {fps}")
+    if fps == motion.fps or len(motion) == 1:
+        return motion.with_frames(motion.root_positions, motion.rotations, fps=fps)
+    count = int(np.floor((len(motion) - 1) * fps / motion.fps + 1e-6)) + 1
+    at = np.arange(count) * (motion.fps / fps)
+    at = np.where(np.abs(at - np.round(at)) < 1e-6, np.round(at), at)
+    return _interpolated(motion, np.minimum(at, len(motion) - 1), fps=fps)
+
+
+def moved(
+    motion: Motion, *, turn: float = 0.0, shift: Sequence[float] | Float[Array, "3"] = (0.0, 0.0, 0.0)
+) -> Motion:
+    """The whole motion turned about the vertical axis through the origin, by radians, and then shifted by metres."""
+    q = rotations.quaternion_from_expmap(np.array([0.0, turn, 0.0]))
+    turned = motion.rotations.copy()
+    turned[:, 0] = rotations.multiply(q, turned[:, 0])
+    return motion.with_frames(
+        rotations.rotate(q, motion.root_positions) + np.asarray(shift, dtype=np.float64), turned
+    )
+
+
+def place(
+    motion: Motion, *, at: Sequence[float] = (0.0, 0.0), heading: float = 0.0, frame: int = 0
+) -> Motion:
+    """The motion moved over the floor so that at one frame the root is above (x, z) and the body has this heading."""
+    turned = moved(motion, turn=heading - float(headings(motion[np.array([frame])])[0]))
+    x, _, z = turned.root_positions[frame]
+    return moved(turned, shift=(at[0] - x, 0.0, at[1] - z))
+
+
+def face(motion: Motion, heading: float = 0.0, *, frame: int = 0) -> Motion:
+    """The motion turned about its root's place at one frame so that the body has this heading there."""
+    x, _, z = motion.root_positions[frame]
+    return place(motion, at=(float(x), float(z)), heading=heading, frame=frame)
+
+
+def concatenate(motions: Sequence[Motion], *, align: bool = True, blend: float = 0.0) -> Motion:
+    """One motion after the other, at the first one's frame rate.
+
+    With `align`, each is placed where the one before ends, heading the same way. With `blend`, the end of one and the
+    start of the next overlap for that many seconds and fade into each other.
+    """
+    if not motions:
+        raise InvalidValueError("concatenate needs at least one motion; got none")
+    joined = motions[0]
+    overlap = round(blend * joined.fps)
+    for motion in motions[1:]:
+        _check_same_body(joined, motion)
+        joined = _joined(joined, resample(motion, joined.fps), align=align, overlap=overlap)
+    return joined
+
+
+# --- root-relative form --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RootRelative:
+    """A motion apart from its way over the floor: `motion` stays above the origin and always faces +Z.
+
+    `ground` is the root's (x, z) and `headings` where the body faces, per frame, in the world.
+    """
+
+    motion: Motion
+    ground: Float[Array, "frames 2"]
+    headings: Float[Array, "frames"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ground", read_only(self.ground))
+        object.__setattr__(self, "headings", read_only(self.headings))
+
+    @property
+    def steps(self) -> Float[Array, "frames 3"]:
+        """From each frame to the next, as seen from the body: metres to the left, metres forward, radians turned left.
+
+        The last frame repeats the step before it, so that there is one per frame.
+        """
+        if len(self.headings) < 2:
+            return np.zeros((len(self.headings), 3))
+        sine, cosine = np.sin(self.headings[:-1]), np.cos(self.headings[:-1])
+        dx, dz = np.diff(self.ground, axis=0).T
+        steps = np.stack([cosine * dx - sine * dz, sine * dx + cosine * dz, np.diff(self.headings)], axis=-1)
+        return np.concatenate([steps, steps[-1:]])
+
+
+def root_relative(motion: Motion) -> RootRelative:
+    """The motion with its way over the floor taken out; `world_from_root_relative` puts it back."""
+    angles = headings(motion)
+    turned = motion.rotations.copy()
+    turned[:, 0] = rotations.multiply(_about_up(-angles), turned[:, 0])
+    height = motion.root_positions * np.array([0.0, 1.0, 0.0])
+    return RootRelative(motion.with_frames(height, turned), motion.root_positions[:, [0, 2]], angles)
+
+
+def world_from_root_relative(relative: RootRelative) -> Motion:
+    """The motion on its way over the floor again."""
+    turned = relative.motion.rotations.copy()
+    turned[:, 0] = rotations.multiply(_about_up(relative.headings), turned[:, 0])
+    x, z = relative.ground.T
+    return relative.motion.with_frames(
+        np.stack([x, relative.motion.root_positions[:, 1], z], axis=-1), turned
+    )
+
+
+# --- private -------------------------------------------------------------------------------------------------------
+
+
+def _interpolated(motion: Motion, at: Float[Array, "frames"], *, fps: float) -> Motion:
+    """The motion at fractional frame numbers."""
+    before = np.minimum(at.astype(np.int64), len(motion) - 2)
+    part = at - before
+    roots = motion.root_positions
+    places = roots[before] + part[:, None] * (roots[before + 1] - roots[before])
+    turns = rotations.slerp(motion.rotations[before], motion.rotations[before + 1], part[:, None])
+    recorded = part == np.round(part)
+    nearest = np.round(at[recorded]).astype(np.int64)
+    places[recorded], turns[recorded] = roots[nearest], motion.rotations[nearest]
+    return motion.with_frames(places, turns, fps=fps)
+
+
+def _joined(first: Motion, second: Motion, *, align: bool, overlap: int) -> Motion:
+    if overlap >= min(len(first), len(second)):
+        raise InvalidValueError(
+            f"a blend of {overlap} frames needs longer motions; got {len(first)} and {len(second)} frames"
+        )
+    if align:
+        meeting = first[np.array([len(first) - max(overlap, 1)])]
+        x, _, z = meeting.root_positions[0]
+        second = place(second, at=(float(x), float(z)), heading=float(headings(meeting)[0]))
+    keep = len(first) - overlap
+    weight = _smooth_steps(overlap)
+    places = (1 - weight[:, None]) * first.root_positions[keep:] + weight[:, None] * second.root_positions[
+        :overlap
+    ]
+    turns = rotations.slerp(first.rotations[keep:], second.rotations[:overlap], weight[:, None])
+    return first.with_frames(
+        np.concatenate([first.root_positions[:keep], places, second.root_positions[overlap:]]),
+        np.concatenate([first.rotations[:keep], turns, second.rotations[overlap:]]),
+    )
+
+
+def _smooth_steps(count: int) -> Float[Array, "count"]:
+    """From near 0 to near 1 with zero slope at both ends."""
+    t = (np.arange(count) + 1.0) / (count + 1.0)
+    return t * t * (3.0 - 2.0 * t)
+
+
+def _check_same_body(first: Motion, second: Motion) -> None:
+    check_same_topology(first.skeleton, second.skeleton)
+    if not np.allclose(first.skeleton.offsets[1:], second.skeleton.offsets[1:], atol=1e-4):
+        raise SkeletonError("the motions' limb lengths differ; retarget one to the other's skeleton first")
+
+
+def _about_up(angles: Float[Array, "frames"]) -> Float[Array, "frames 4"]:
+    return rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([0.0, 1.0, 0.0])))

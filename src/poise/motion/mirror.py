@@ -1,0 +1,26 @@
+"""A motion mirrored left to right on the same body."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
+
+
+def mirror(motion: Motion) -> Motion:
+    """The motion as seen in a mirror that stands in the plane X = 0: what the left did, the right does.
+
+    It stays on the same body, so lengths that differ between the sides stay where they are. The way a skeleton's left
+    and right axes correspond comes from its symmetric neutral pose, so any rest pose will do (`skeleton.symmetry`).
+    """
+    skeleton = motion.skeleton
+    partner, carries = mirror_joints(skeleton), reflections(skeleton, motion.rotations)
+    above = np.concatenate([ACROSS[None], carries[skeleton.parents[1:]]])
+    # A reflection on either side of a rotation: the negatives of both reflections are rotations and do the same.
+    before, after = rotations.quaternion_from_matrix(-above), rotations.quaternion_from_matrix(-carries)
+    turned = rotations.multiply(
+        rotations.multiply(before, motion.rotations[:, partner]), rotations.conjugate(after)
+    )
+    return motion.with_frames(motion.root_positions @ ACROSS, rotations.canonical(turned))

@@ -1,0 +1,126 @@
+"""The phase of a repeated motion: an angle that grows by one turn per cycle, continuous over the frames.
+
+Gaits take it from the feet: the left foot lands at whole turns, the right one at half turns. Where the feet do not
+land in turn, it is the angle of the analytic signal (Gabor 1946) of the body's movement at its dominant frequency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.motion.contacts import Contacts, foot_contacts
+from poise.motion.edit import root_relative
+from poise.motion.motion import Motion
+from poise.motion.world import joint_positions
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+_LEAST_SHARE = 0.15  # of a movement's power that its dominant frequency needs to count as a rhythm
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """Radians per frame, never falling; where they come from; cycles per second. Motions without rhythm have zeros."""
+
+    radians: Float[Array, "frames"]
+    source: Literal["contacts", "frequency", "none"]
+    frequency: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radians", read_only(self.radians))
+
+
+def phase(motion: Motion, *, contacts: Contacts | None = None) -> Phase:
+    """The motion's phase, from its steps if the feet land in turn, else from its dominant frequency."""
+    has_feet = {"left_foot", "right_foot"} <= set(motion.skeleton.roles)
+    if has_feet:
+        contacts = foot_contacts(motion) if contacts is None else contacts
+        from_steps = phase_from_contacts(contacts, motion.fps)
+        if from_steps is not None:
+            return from_steps
+    return phase_from_frequency(motion)
+
+
+def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
+    """Straight lines between landings; none if fewer than three landings alternate between left and right."""
+    landings = [(frame, side) for side in (0, 1) for frame in _landings(contacts.feet[:, side])]
+    landings.sort()
+    frames, sides = np.array([f for f, _ in landings]), np.array([s for _, s in landings])
+    if len(frames) < 3 or np.mean(sides[1:] != sides[:-1]) < 0.75 or _land_together(frames):
+        return None
+    turns = np.where(np.diff(sides) == 0, 1.0, 0.5)
+    angles = 2.0 * np.pi * (0.5 * sides[0] + np.concatenate([[0.0], np.cumsum(turns)]))
+    radians = _extended(np.arange(len(contacts.feet)), frames, angles)
+    cycles = (angles[-1] - angles[0]) / (2.0 * np.pi)
+    return Phase(radians, "contacts", float(cycles * fps / (frames[-1] - frames[0])))
+
+
+def phase_from_frequency(motion: Motion) -> Phase:
+    """The angle of the strongest rhythm in how the joints move about the root."""
+    frames = len(motion)
+    signal = _strongest_movement(motion)
+    spectrum = np.fft.rfft(signal * np.hanning(frames))
+    power = np.abs(spectrum) ** 2
+    power[:1] = 0.0
+    peak = int(np.argmax(power)) if len(power) > 1 else 0
+    around = power[max(peak - 1, 1) : peak + 2].sum()
+    if peak == 0 or power.sum() == 0 or around < _LEAST_SHARE * power.sum():
+        return Phase(np.zeros(frames), "none", 0.0)
+    angle = np.unwrap(np.angle(_analytic_at(signal, peak)))
+    rising = np.maximum.accumulate(angle - angle[0])
+    return Phase(rising, "frequency", float(peak * motion.fps / frames))
+
+
+# --- private -------------------------------------------------------------------------------------------------------
+
+
+def _landings(standing: Bool[Array, "frames"]) -> list[int]:
+    """The frames at which a foot comes to stand, not counting one that stands from the start."""
+    return [int(frame) for frame in np.flatnonzero(standing[1:] & ~standing[:-1]) + 1]
+
+
+def _land_together(frames: Array) -> bool:
+    """Whether feet land in pairs, as in jumps: every other interval much shorter than its neighbours."""
+    intervals = np.diff(frames).astype(np.float64)
+    even, odd = intervals[::2].mean(), intervals[1::2].mean()
+    return bool(min(even, odd) < 0.2 * max(even, odd))
+
+
+def _extended(at: Array, frames: Array, angles: Array) -> Float[Array, "frames"]:
+    """Straight lines through the points, going on at either end as the nearest one does."""
+    inside = np.interp(at, frames, angles)
+    first, last = (
+        (angles[1] - angles[0]) / (frames[1] - frames[0]),
+        (angles[-1] - angles[-2]) / (frames[-1] - frames[-2]),
+    )
+    before, after = np.minimum(at - frames[0], 0), np.maximum(at - frames[-1], 0)
+    extended: Array = inside + before * first + after * last
+    return extended
+
+
+def _strongest_movement(motion: Motion) -> Float[Array, "frames"]:
+    """The first principal component of the joints' places about the root, without its slow drift."""
+    local = joint_positions(root_relative(motion).motion).reshape(len(motion), -1)
+    local = local - local.mean(axis=0)
+    time = np.linspace(-1.0, 1.0, len(motion))
+    drift = np.outer(time, time @ local / max(float(time @ time), 1e-12))
+    steady = local - drift
+    component: Array = steady @ np.linalg.eigh(steady.T @ steady)[1][:, -1]
+    return component if np.abs(component).max() > 1e-6 else np.zeros(len(motion))
+
+
+def _analytic_at(signal: Float[Array, "frames"], peak: int) -> Array:
+    """The analytic signal in a band about one frequency, half an octave to either side."""
+    spectrum = np.fft.fft(signal)
+    number = np.arange(len(signal))
+    band = (
+        (number >= max(1, peak / np.sqrt(2.0)))
+        & (number <= max(peak * np.sqrt(2.0), peak + 1))
+        & (number < len(signal) / 2)
+    )
+    analytic: Array = np.fft.ifft(np.where(band, 2.0 * spectrum, 0.0))
+    return analytic

@@ -1,0 +1,37 @@
+"""Joints that do not move: a skeleton often has more joints than the recording drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool
+
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.skeleton.retarget import check_same_topology
+
+Array = np.ndarray
+STILL = 0.001  # radians
+
+
+def still_joints(motions: Motion | Sequence[Motion], *, threshold: float = STILL) -> tuple[str, ...]:
+    """Names of the joints, end sites left out, whose rotation varies by at most the threshold over all the frames."""
+    clips = [motions] if isinstance(motions, Motion) else list(motions)
+    skeleton = clips[0].skeleton
+    still = still_mask(clips, threshold=threshold) & ~skeleton.is_end_site
+    return tuple(name for name, is_still in zip(skeleton.names, still, strict=True) if is_still)
+
+
+def still_mask(motions: Sequence[Motion], *, threshold: float = STILL) -> Bool[Array, "joints"]:
+    """Per joint, whether no exponential-map component about the first frame's rotation varies by more than that."""
+    first = motions[0].rotations[0]
+    lowest, highest = np.zeros((len(first), 3)), np.zeros((len(first), 3))
+    for motion in motions:
+        check_same_topology(motions[0].skeleton, motion.skeleton)
+        turns = rotations.expmap_from_quaternion(
+            rotations.multiply(rotations.conjugate(first), motion.rotations)
+        )
+        lowest, highest = np.minimum(lowest, turns.min(axis=0)), np.maximum(highest, turns.max(axis=0))
+    still: Array = (highest - lowest).max(axis=-1) <= threshold
+    return still

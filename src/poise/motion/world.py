@@ -1,0 +1,103 @@
+"""What a motion looks like in the world: joint positions, where the body faces, velocities and accelerations."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+
+Array = np.ndarray
+_UP = np.array([0.0, 1.0, 0.0])
+
+
+def joint_positions(motion: Motion) -> Float[Array, "frames joints 3"]:
+    """Where every joint is in the world, in metres."""
+    return joint_transforms(motion)[0]
+
+
+def joint_transforms(
+    motion: Motion,
+) -> tuple[Float[Array, "frames joints 3"], Float[Array, "frames joints 3 3"]]:
+    """Where every joint is in the world and how it is turned."""
+    from poise.skeleton.kinematics import world_transforms
+
+    return world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+
+
+def facing_directions(motion: Motion) -> Float[Array, "frames 3"]:
+    """The horizontal unit vector each frame's body faces."""
+    angles = headings(motion)
+    return np.stack([np.sin(angles), np.zeros_like(angles), np.cos(angles)], axis=-1)
+
+
+def headings(motion: Motion) -> Float[Array, "frames"]:
+    """The angle from +Z to where the body faces, about +Y (towards +X), unwrapped over the frames.
+
+    The body faces across the line from right to left through hips and shoulders. Frames in which that line stands
+    upright (someone lying on a side) take theirs from the frames around them.
+    """
+    left = _left_of_body(motion)
+    forward = np.cross(left, _UP)
+    clear = np.linalg.norm(forward, axis=-1) > 0.1
+    if not np.any(clear):
+        return np.zeros(len(motion))
+    frames = np.arange(len(motion))
+    angles = np.unwrap(np.arctan2(forward[clear, 0], forward[clear, 2]))
+    return np.interp(frames, frames[clear], angles)
+
+
+def velocities(motion: Motion) -> Float[Array, "frames joints 3"]:
+    """Of every joint's world position, in metres per second."""
+    return derivative(joint_positions(motion), motion.fps)
+
+
+def accelerations(motion: Motion) -> Float[Array, "frames joints 3"]:
+    """Of every joint's world position, in metres per second squared."""
+    return second_derivative(joint_positions(motion), motion.fps)
+
+
+def angular_velocities(motion: Motion) -> Float[Array, "frames joints 3"]:
+    """Of every joint relative to its parent, in its own axes, in radians per second."""
+    q = motion.rotations
+    if len(q) < 2:
+        return np.zeros((len(q), q.shape[1], 3))
+    before, after = np.maximum(np.arange(len(q)) - 1, 0), np.minimum(np.arange(len(q)) + 1, len(q) - 1)
+    turn = rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(q[before]), q[after]))
+    return turn * (motion.fps / (after - before))[:, None, None]
+
+
+def derivative(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
+    """Central differences, of second order at the ends too; zero for a single frame."""
+    if len(values) < 2:
+        return np.zeros_like(values)
+    slopes: Array = np.gradient(values, 1.0 / fps, axis=0, edge_order=2 if len(values) > 2 else 1)
+    return slopes
+
+
+def second_derivative(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
+    """Second differences, of second order at the ends too; zero for fewer than three frames."""
+    if len(values) < 3:
+        return np.zeros_like(values)
+    inside = values[2:] - 2.0 * values[1:-1] + values[:-2]
+    first, last = inside[:1], inside[-1:]
+    if len(values) > 3:
+        first, last = 2.0 * inside[:1] - inside[1:2], 2.0 * inside[-1:] - inside[-2:-1]
+    return np.concatenate([first, inside, last]) * fps**2
+
+
+def _left_of_body(motion: Motion) -> Float[Array, "frames 3"]:
+    """The mean direction from right to left through hips and shoulders; without them, the root's own +X."""
+    pairs = [(f"left_{part}", f"right_{part}") for part in ("thigh", "upper_arm")]
+    known = [pair for pair in pairs if all(role in motion.skeleton.roles for role in pair)]
+    if not known:
+        return rotations.rotate(motion.rotations[:, 0], np.array([1.0, 0.0, 0.0]))
+    positions = joint_positions(motion)
+    lines = [
+        positions[:, motion.skeleton.index(a)] - positions[:, motion.skeleton.index(b)] for a, b in known
+    ]
+    total: Array = sum(
+        line / np.maximum(np.linalg.norm(line, axis=-1, keepdims=True), 1e-9) for line in lines
+    )
+    return total / len(lines)
