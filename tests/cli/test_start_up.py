@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"numba", "scipy", "matplotlib", "numpy", "pooch", "requests"}
+from poise.cli import main
+from poise.cli.overview import COMMANDS
+from poise.motion import datasets
+
+HEAVY = {"numba", "scipy", "matplotlib", "numpy", "pooch", "requests", "cyclopts", "rich"}
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +30,7 @@ def poise(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     return python("-c", "import sys; from poise.cli import main; sys.exit(main())", *arguments, **environment)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
 def test_nothing_heavy_is_imported_to_say_what_there_is(arguments: list[str]) -> None:
     script = f"""if True:
         import sys
@@ -51,7 +55,7 @@ def test_help_starts_within_its_budget() -> None:
         assert poise("--help").returncode == 0
         return time.perf_counter() - start
 
-    assert any(seconds() < 0.4 for _ in range(10))  # a busy machine may need more than one try
+    assert any(seconds() < 0.4 for _ in range(5))  # a busy machine may need more than one try
 
 
 def test_a_missing_file_is_one_line_and_code_2() -> None:
@@ -88,3 +92,26 @@ def test_running_the_module_is_running_the_program(tmp_path: Path) -> None:
         [sys.executable, "-m", "poise", "--version"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     assert done.stdout.startswith("poise ")
+
+
+def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(datasets, "catalogue", interrupted)
+    assert main(["data", "list"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_unknown_command_suggests_a_known_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inof", "walk.bvh"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("poise: ")
+    assert message.count("\n") == 1
+    assert "did you mean info" in message
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert f"  poise {command}" in capsys.readouterr().out

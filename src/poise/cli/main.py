@@ -1,13 +1,17 @@
 """The `poise` program: runs a command and turns every user's mistake into one clear line."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cyclopts import CycloptsError
+from poise.cli.overview import COMMANDS, overview
+from poise.errors import PoiseError, UnknownNameError
 
-from poise.cli.app import app
-from poise.errors import PoiseError
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 OK, BROKEN_PIPE, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -18,12 +22,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokens = [token for token in given if token != "--debug"]
     debug = tokens != given or bool(os.environ.get("POISE_DEBUG"))
     try:
-        app(tokens, exit_on_error=False, print_error=False)
+        if not _answer_at_once(tokens):
+            return _run(tokens, debug=debug)
         sys.stdout.flush()
     except BrokenPipeError:
         return _closed_pipe()
     except KeyboardInterrupt:
         return INTERRUPTED
+    return OK
+
+
+def _answer_at_once(tokens: list[str]) -> bool:
+    """Help and version, without a wait for anything to be imported; whether that was what was asked."""
+    if tokens in ([], ["--help"], ["-h"]):
+        print(overview(), end="")
+        return True
+    if tokens == ["--version"]:
+        import poise
+
+        print(f"poise {poise.__version__}")
+        return True
+    return False
+
+
+def _run(tokens: list[str], *, debug: bool) -> int:
+    from cyclopts import CycloptsError
+
+    from poise.cli.app import app
+
+    try:
+        if tokens[0][:1] != "-" and tokens[0] not in COMMANDS:
+            raise UnknownNameError("command", tokens[0], COMMANDS)
+        app(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except (PoiseError, OSError, CycloptsError) as error:
         if debug:
             raise
@@ -33,10 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: PoiseError | OSError | CycloptsError) -> str:
-    if isinstance(error, CycloptsError):
-        return f"{_joined(str(error))} (see poise {' '.join(error.command_chain or ())} --help)".replace(
-            "  ", " "
-        )
+    chain = getattr(error, "command_chain", None)  # of cyclopts' own errors
+    if chain is not None:
+        return f"{_joined(str(error))} (see {' '.join(['poise', *chain])} --help)"
     if isinstance(error, OSError) and not isinstance(error, PoiseError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return _joined(str(error))

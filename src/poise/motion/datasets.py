@@ -1,8 +1,9 @@
 """Public recordings by name: the CMU database in B. Hahne's BVH conversion, fetched once, checked and kept in a cache.
 
-The catalogue beside this file (`cmu_clips.csv`) holds name, size, SHA-256 and description of each clip, as CMU's index
-describes them and as the pinned revision of the mirror serves them. A clip of the database that is not in the catalogue
-can be fetched too; its checksum is recorded at its first download and held to from then on.
+The catalogue beside this file (`cmu_clips.csv`) holds name, size, SHA-256 and description (CMU's own) of each clip. The
+checksums were computed from copies of the conversion; where others have published sizes or checksums of the mirror's
+pinned revision (07_01, 07_04, 13_42, 35_26, 124_01, 124_07), they agree. A clip of the database that is not in the
+catalogue can be fetched too; its checksum is recorded at its first download and held to from then on.
 """
 
 from __future__ import annotations

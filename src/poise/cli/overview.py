@@ -1,0 +1,38 @@
+"""The list of commands and the program's own help, which is plain text so that `poise --help` answers at once."""
+
+COMMANDS = {
+    "demo": "act, write, draw and read back: the whole way in a few seconds",
+    "act": "have the procedural performer act, and write the motion",
+    "info": "show what is in motion files: joints, frames, height, units",
+    "render": "draw a motion as a contact sheet or an animation",
+    "convert": "convert between file formats; trim, resample, mirror",
+    "data": "list and fetch public recordings",
+    "warm-up": "compile the numerical kernels, so that nothing waits later",
+}
+"""Command to what it does, in the order of the help; its `app` is in the module of that name beside this file."""
+
+HELP = """\
+Usage: poise COMMAND ...
+
+A few handles in, a natural whole-body pose or motion out.
+
+Commands (poise COMMAND --help tells more):
+{commands}
+
+Options:
+  --help, -h  show this
+  --version   show the version
+  --debug     where a mistake arose, not only which (as does POISE_DEBUG=1)
+
+Examples:
+  poise demo                                 see what it does
+  poise act walk --style tired -o walk.bvh   a motion without recording one
+  poise info walk.bvh                        what is in a file
+  poise render walk.bvh -o walk.png          look at it
+  poise convert walk.bvh walk.glb            for Blender and game engines
+"""
+
+
+def overview() -> str:
+    """What `poise --help` prints."""
+    return HELP.format(commands="\n".join(f"  {name:10s}  {what}" for name, what in COMMANDS.items()))
