@@ -1,5 +1,6 @@
 """BVH as it is found: every variation that real exporters write is read, with what was decided told on the origin."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -257,3 +258,16 @@ def test_read_finds_bvh_by_content(tmp_path: Path) -> None:
     motion = poise.read(saved(tmp_path, bvh_text(ROW), "clip.trc"))
     assert motion.origin.format == "bvh"
     assert "extension .trc" in motion.origin.warnings[-1]
+
+
+def test_long_files_take_less_than_four_times_their_numbers(tmp_path: Path) -> None:
+    rows = ["1.2345 2.3456 3.4567 " + " ".join(["10.1234"] * 6)] * 100_000
+    file = saved(tmp_path, bvh_text(*rows))
+    bvh.read(
+        saved(tmp_path, bvh_text(ROW), "short.bvh")
+    )  # what importing and compiling takes is not the file's
+    tracemalloc.start()
+    motion = bvh.read(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * len(motion) * 9 * 8

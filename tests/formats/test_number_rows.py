@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from poise.errors import ParseError
-from poise.formats.number_rows import LARGEST_NUMBER, NumberRows
+from poise.formats import number_kernel
+from poise.formats.number_rows import LARGEST_NUMBER, NumberRows, warm_up
 
 numbers = st.one_of(
     st.floats(-LARGEST_NUMBER, LARGEST_NUMBER).map(repr),
@@ -55,3 +56,8 @@ def test_one_line_of_any_length(tmp_path: Path) -> None:
     file = tmp_path / "numbers"
     file.write_text("1 2 3 " * 500_000)
     assert read(file, columns=3).shape == (500_000, 3)
+
+
+def test_warming_up_leaves_the_scanner_compiled() -> None:
+    warm_up()
+    assert number_kernel.scan.signatures

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +122,9 @@ class NumberRows:
             path=self._path,
             line=line,
         )
+
+
+def warm_up() -> None:
+    """Compile the scanner, or load it from the cache."""
+    for _ in NumberRows(BufferedReader(BytesIO(b"1\n")), columns=1, line=1, path=Path("warm-up")):
+        pass
