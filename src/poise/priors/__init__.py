@@ -1,1 +1,1 @@
-"""TBD"""
+"""Learned models of poses."""

@@ -62,10 +62,16 @@ class PoseSpace:
 
     @classmethod
     def of_rotations(cls, skeleton: Skeleton, quaternions: Float[Array, "frames joints 4"]) -> PoseSpace:
-        """References at the mean rotations of the data; joints that stay within 0.001 rad of it do not move."""
+        """References at the mean rotations of the data, or at those of the skeleton's limits; still joints stay.
+
+        A joint that varies by no more than 0.001 rad does not move.
+        """
         references = rotations.mean(quaternions)
         references[0] = rotations.IDENTITY
-        angles = rotations.geodesic_distance(quaternions, references)
+        if skeleton.limits is not None:
+            moves = ~skeleton.is_end_site
+            references[moves] = skeleton.limits.references[moves]
+        angles = rotations.geodesic_distance(quaternions, quaternions[0])
         return cls(skeleton, references=references, moving=angles.max(axis=0) > STILL_ANGLE)
 
     @property

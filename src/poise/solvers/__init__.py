@@ -1,1 +1,1 @@
-"""TBD"""
+"""Constraints and the solvers that meet them."""

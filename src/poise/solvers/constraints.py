@@ -1,0 +1,348 @@
+"""The constraint vocabulary: algebraic conditions C(q) = 0 or C(q) >= 0 on a pose, soft or hard, with a priority.
+
+A constraint is hard unless it is given a tolerance (one standard deviation, in its own unit: metres, radians or pixels)
+or a weight (1 / tolerance squared). Among hard constraints that cannot all be met, those of higher priority win.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.skeleton.pose_space import Handle, PoseSpace
+
+Array = np.ndarray
+Vector = Sequence[float] | Array
+
+
+class Kind(IntEnum):
+    """What a block of rows measures; the compiled core switches on it."""
+
+    POSITION = 0
+    ORIENTATION = 1
+    LINE = 2
+    PLANE = 3
+    PROJECTION = 4
+    LOOK_AT = 5
+    DISTANCE = 6
+    CENTRE_OF_MASS = 7
+    ROTATION = 8
+
+
+ROWS = {
+    Kind.POSITION: 3,
+    Kind.ORIENTATION: 3,
+    Kind.LINE: 2,
+    Kind.PLANE: 1,
+    Kind.PROJECTION: 2,
+    Kind.LOOK_AT: 2,
+    Kind.DISTANCE: 1,
+    Kind.CENTRE_OF_MASS: 1,
+    Kind.ROTATION: 3,
+}
+PARAMETERS = 16  # floats per block: offset of the handle (3), then what the kind needs
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of one kind as the compiled core takes them."""
+
+    kind: Kind
+    joint: int
+    parameters: Sequence[float]
+    other: int = -1
+    inequality: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Constraint(ABC):
+    """What all constraints share: how strictly they hold, and what they are called in reports."""
+
+    tolerance: float | None = None
+    weight: float | None = None
+    priority: int = 0
+    name: str = ""
+
+    unit: ClassVar[str] = "m"
+
+    @property
+    def hard(self) -> bool:
+        """Whether it must hold exactly where that is possible."""
+        return self.tolerance is None and self.weight is None
+
+    @property
+    def compliance(self) -> float:
+        """Its variance: zero when hard, infinite when its weight is zero."""
+        if self.tolerance is not None:
+            return self.tolerance**2
+        if self.weight is not None:
+            return 1.0 / self.weight if self.weight > 0 else np.inf
+        return 0.0
+
+    @property
+    def label(self) -> str:
+        """Its name, or what it is and where."""
+        return self.name or self._describe()
+
+    @abstractmethod
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        """Its rows on one skeleton."""
+
+    def check(self) -> None:
+        """Refuse numbers that are not finite before anything is solved."""
+        if self.tolerance is not None and self.weight is not None:
+            raise InvalidValueError(f"{self.label}: give a tolerance or a weight, not both")
+        for name in ("tolerance", "weight"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise InvalidValueError(f"{self.label}: {name} must be a finite number >= 0; got {value}")
+        if self.tolerance == 0:
+            raise InvalidValueError(
+                f"{self.label}: a tolerance of 0 is a hard constraint; leave the tolerance out"
+            )
+
+    def _describe(self) -> str:
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class _OnHandle(Constraint):
+    """A constraint on one handle: a joint's or role's name, or a Handle with an offset."""
+
+    handle: Handle | str
+
+    @property
+    def at(self) -> Handle:
+        return Handle(self.handle) if isinstance(self.handle, str) else self.handle
+
+    def _describe(self) -> str:
+        return f"{type(self).__name__.lower()} of {self.at.joint}"
+
+    def _block(self, space: PoseSpace, kind: Kind, *parameters: float, inequality: bool = False) -> Block:
+        joint = space.skeleton.index(self.at.joint)
+        return Block(kind, joint, (*self.at.offset, *parameters), inequality=inequality)
+
+    def _vector(self, value: Vector, what: str, size: int = 3) -> Array:
+        return finite_vector(value, f"{self.label}: {what}", size)
+
+
+@dataclass(frozen=True, eq=False)
+class Position(_OnHandle):
+    """The handle is at a point."""
+
+    target: Vector
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        return [self._block(space, Kind.POSITION, *self._vector(self.target, "target"))]
+
+
+@dataclass(frozen=True, eq=False)
+class Orientation(_OnHandle):
+    """The handle's joint is turned as a unit quaternion (wxyz) in the world says."""
+
+    target: Vector
+    unit: ClassVar[str] = "rad"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        target = rotations.normalize(self._vector(self.target, "target", 4))
+        return [self._block(space, Kind.ORIENTATION, *rotations.matrix_from_quaternion(target).ravel())]
+
+
+def transform(handle: Handle | str, position: Vector, orientation: Vector, **shared: Any) -> list[Constraint]:
+    """The handle is at a point and turned as a quaternion says: a position and an orientation."""
+    return [Position(handle, position, **shared), Orientation(handle, orientation, **shared)]
+
+
+@dataclass(frozen=True, eq=False)
+class Line(_OnHandle):
+    """The handle is on the ray from `origin` along `direction` (or on the whole line)."""
+
+    origin: Vector
+    direction: Vector
+    whole_line: bool = field(default=False, kw_only=True)
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        origin, along = self._vector(self.origin, "origin"), self._unit(self.direction)
+        first, second = normals_of(along)
+        line = self._block(space, Kind.LINE, *origin, *first, *second)
+        ahead = self._block(space, Kind.PLANE, *along, along @ origin, inequality=True)
+        return [line] if self.whole_line else [line, ahead]
+
+    def _unit(self, value: Vector) -> Array:
+        return unit_vector(self._vector(value, "direction"), self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(_OnHandle):
+    """The handle is on the plane through `point` with this normal."""
+
+    point: Vector
+    normal: Vector = (0.0, 1.0, 0.0)
+    inequality: ClassVar[bool] = False
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        normal = unit_vector(self._vector(self.normal, "normal"), self.label)
+        height = float(normal @ self._vector(self.point, "point"))
+        return [self._block(space, Kind.PLANE, *normal, height, inequality=self.inequality)]
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace(Plane):
+    """The handle is on the plane or on the side its normal points to: a floor, a wall, a table."""
+
+    inequality: ClassVar[bool] = True
+
+
+def floor(handles: Sequence[Handle | str], *, height: float = 0.0) -> list[HalfSpace]:
+    """No handle below the floor."""
+    return [HalfSpace(handle, (0.0, height, 0.0)) for handle in handles]
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(_OnHandle):
+    """The handle is seen at a pixel of a camera."""
+
+    camera: Camera
+    pixel: Vector
+    unit: ClassVar[str] = "px"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        pixel = self._vector(self.pixel, "pixel", 2)
+        # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles.
+        metric = 1.0 / self.camera.focal_length if self.hard else 0.0
+        rows = self.camera.matrix
+        shifted = np.stack([rows[0] - pixel[0] * rows[2], rows[1] - pixel[1] * rows[2], rows[2]])
+        return [self._block(space, Kind.PROJECTION, *shifted.ravel(), metric)]
+
+
+@dataclass(frozen=True, eq=False)
+class LookAt(_OnHandle):
+    """A direction fixed to the handle's joint points from the handle to a target."""
+
+    target: Vector
+    axis: Vector = (0.0, 0.0, 1.0)
+    unit: ClassVar[str] = "rad"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        axis = unit_vector(self._vector(self.axis, "axis"), self.label)
+        return [self._block(space, Kind.LOOK_AT, *self._vector(self.target, "target"), *axis)]
+
+
+@dataclass(frozen=True, eq=False)
+class Distance(_OnHandle):
+    """Two handles are this far apart, in metres."""
+
+    other: Handle | str
+    distance: float
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        if not (np.isfinite(self.distance) and self.distance >= 0):
+            raise InvalidValueError(
+                f"{self.label}: distance must be a finite number >= 0; got {self.distance}"
+            )
+        other = Handle(self.other) if isinstance(self.other, str) else self.other
+        first = self._block(space, Kind.DISTANCE, *other.offset, self.distance)
+        return [Block(first.kind, first.joint, first.parameters, other=space.skeleton.index(other.joint))]
+
+
+@dataclass(frozen=True, eq=False)
+class CentreOfMass(Constraint):
+    """The centre of mass is above a support: a point on the ground (x, z), or anywhere inside a convex polygon."""
+
+    support: Sequence[Vector]
+
+    def blocks(self, space: PoseSpace) -> list[Block]:  # noqa: ARG002
+        corners = [finite_vector(corner, f"{self.label}: support", 2) for corner in self.support]
+        if len(corners) == 1:
+            x, z = corners[0]
+            planes, inequality = [(1.0, 0.0, 0.0, x), (0.0, 0.0, 1.0, z)], False
+        elif len(corners) >= 3:
+            planes, inequality = _edges(np.array(corners)), True
+        else:
+            raise InvalidValueError(
+                f"{self.label}: a support is one point or a polygon of three or more, as (x, z)"
+            )
+        return [
+            Block(Kind.CENTRE_OF_MASS, 0, (0.0, 0.0, 0.0, *plane), inequality=inequality) for plane in planes
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Pinned(Constraint):
+    """Joints keep the rotations (relative to their parents) of a given pose vector; a body part is several joints."""
+
+    joints: Sequence[str]
+    q: Array
+    unit: ClassVar[str] = "rad"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        q = space.checked(self.q)
+        slots = self.slots(space)
+        return [
+            Block(
+                Kind.ROTATION,
+                int(space.moving[slot]),
+                (0.0, 0.0, 0.0, *q[7 + 3 * slot : 10 + 3 * slot]),
+                other=slot,
+            )
+            for slot in slots
+        ]
+
+    def slots(self, space: PoseSpace) -> list[int]:
+        """Which exponential maps are pinned; joints that do not move anyway have none."""
+        joints = [space.skeleton.index(name) for name in self.joints]
+        return [int(slot) for slot, joint in enumerate(space.moving) if joint in joints]
+
+    def _describe(self) -> str:
+        return f"pinned {', '.join(self.joints)}"
+
+
+def finite_vector(value: Vector, what: str, size: int) -> Array:
+    """A vector of that many finite numbers, or an error that says what was got."""
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidValueError(f"{what} must be {size} numbers; got {value!r}") from None
+    if vector.shape != (size,):
+        raise InvalidValueError(f"{what} must be {size} numbers; got shape {vector.shape}")
+    if not np.all(np.isfinite(vector)):
+        raise InvalidValueError(f"{what} must be finite; got {vector.tolist()}")
+    return vector
+
+
+def unit_vector(vector: Array, what: str) -> Array:
+    """The vector at length one; a zero vector is an error."""
+    length = np.linalg.norm(vector)
+    if length == 0:
+        raise InvalidValueError(f"{what}: a direction must not be zero")
+    return np.asarray(vector / length)
+
+
+def normals_of(direction: Array) -> tuple[Array, Array]:
+    """Two unit vectors at right angles to a unit vector and to each other."""
+    axis = np.eye(3)[np.argmin(np.abs(direction))]
+    first = np.cross(direction, axis)
+    first /= np.linalg.norm(first)
+    return first, np.cross(direction, first)
+
+
+def _edges(corners: Array) -> list[tuple[float, float, float, float]]:
+    """Inward half-planes (normal, distance) of a convex polygon given in either order, in the ground plane."""
+    centre = corners.mean(axis=0)
+    planes = []
+    for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        normal = np.array([b[1] - a[1], a[0] - b[0]])
+        length = np.linalg.norm(normal)
+        if length == 0:
+            continue
+        normal = normal / length * (1.0 if normal @ (centre - a) >= 0 else -1.0)
+        planes.append((float(normal[0]), 0.0, float(normal[1]), float(normal @ a)))
+    return planes

@@ -1,0 +1,192 @@
+"""A problem ready for the compiled solver: constraints as arrays, who moves, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import JointLimits, read_only
+from poise.solvers import core
+from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned, Position
+from poise.solvers.rows import evaluate
+
+Array = np.ndarray
+Root = Literal["solved", "given"]
+
+PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
+SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how exactly to solve; the defaults suit a body in metres."""
+
+    tolerance: float = 1e-3  # metres or radians within which a hard constraint counts as met
+    map_steps: int = 10
+    finish_steps: int = 60
+    longest_turn: float = 0.8  # radians (metres, for the root) in one step
+    longest_pull: float = 0.4  # metres or radians that one constraint may ask for in one step
+    step_tolerance: float = 1e-3  # radians: shorter steps to the most likely pose end that phase
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise InvalidValueError(f"the solver's tolerance must be positive; got {self.tolerance}")
+
+    def array(self) -> Array:
+        """As the compiled core takes it."""
+        # Rows are checked one by one; a handle's three together stay within the tolerance.
+        row_tolerance = self.tolerance / np.sqrt(3.0)
+        values = (
+            row_tolerance,
+            self.map_steps,
+            self.finish_steps,
+            self.longest_turn,
+            self.longest_pull,
+            self.step_tolerance,
+        )
+        return np.array(values, dtype=np.float64)
+
+
+class Problem:
+    """Constraints on the poses of one space, in the arrays of the compiled core."""
+
+    def __init__(
+        self,
+        space: PoseSpace,
+        constraints: Sequence[Constraint],
+        *,
+        root: Root = "solved",
+        limits: JointLimits | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.space, self.root, self.settings = space, root, settings or Settings()
+        for constraint in constraints:
+            constraint.check()
+        self.pins = tuple(c for c in constraints if isinstance(c, Pinned) and c.hard)
+        self.ignored = tuple(c for c in constraints if np.isinf(c.compliance))
+        self.constraints = tuple(c for c in constraints if c not in self.pins and c not in self.ignored)
+        self.integers, self.floats, self.rows, self._rows_of = self._encode()
+        self.limits = self._limit_array(limits)
+        self.free = self._free_freedoms()
+        needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
+        self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
+        self.blocks = (self.integers, self.floats)
+        self._settings = self.settings.array()
+
+    @property
+    def position_blocks(self) -> Array:
+        """Which blocks are positions of handles: what a prior can predict from."""
+        return np.flatnonzero(self.integers[:, 0] == Kind.POSITION)
+
+    def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
+        """Set new targets for the position constraints, in their order; the rest stays."""
+        self.floats[self.position_blocks, 3:6] = targets
+        return self
+
+    def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+        """A copy of the start with pinned joints at their rotations."""
+        q = self.space.checked(q).copy()
+        for pin in self.pins:
+            for slot in pin.slots(self.space):
+                q[ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3] = pin.q[
+                    ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3
+                ]
+        return q
+
+    def run(
+        self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
+    ) -> tuple[int, int, Array]:
+        """One call into the compiled solver; q moves. Returns how it ended, the steps, and the remaining row errors."""
+        errors = np.empty(len(self.rows))
+        status, map_steps, finish_steps = core.solve(
+            q, self.body, self.blocks, self.rows, mean, covariance, self.limits, self._settings, errors
+        )
+        return status, map_steps + finish_steps, errors
+
+    def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
+        """What is missing to meet each row at a pose, and the rows' Jacobian."""
+        errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
+        evaluate(q, self.body, self.blocks, errors, jacobian)
+        return errors, jacobian
+
+    def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
+        """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
+        rows = self._rows_of[number]
+        left = np.where(self.rows[rows, core.INEQUALITY] == 1.0, np.maximum(errors[rows], 0.0), errors[rows])
+        return float(np.linalg.norm(left))
+
+    def diagonal(self) -> Float[Array, "1 freedoms"]:
+        """The metric without a prior: every freedom that may move weighs the same."""
+        return self.free.astype(np.float64)[None, :]
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _encode(self) -> tuple[Array, Array, Array, list[slice]]:
+        integers: list[list[int]] = []
+        floats: list[Array] = []
+        rows: list[tuple[float, float, float]] = []
+        rows_of: list[slice] = []
+        highest = max((c.priority for c in self.constraints if c.hard), default=0)
+        for constraint in self.constraints:
+            first = len(rows)
+            for block in constraint.blocks(self.space):
+                integers.append([block.kind, block.joint, block.other, len(rows), ROWS[block.kind]])
+                floats.append(
+                    np.pad(
+                        np.asarray(block.parameters, dtype=np.float64),
+                        (0, PARAMETERS - len(block.parameters)),
+                    )
+                )
+                compliance = PRIORITY_STEP ** (highest - constraint.priority) if constraint.hard else 0.0
+                rows += [(constraint.compliance, compliance, float(block.inequality))] * ROWS[block.kind]
+            rows_of.append(slice(first, len(rows)))
+        table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+        _weigh_soft_rows(table)
+        return (
+            np.array(integers, dtype=np.int64).reshape(-1, 5),
+            np.array(floats, dtype=np.float64).reshape(-1, PARAMETERS),
+            table,
+            rows_of,
+        )
+
+    def _limit_array(self, limits: JointLimits | None) -> Float[Array, "2 freedoms"]:
+        bounds = np.tile(np.array([[-np.inf], [np.inf]]), (1, self.space.freedoms))
+        limits = limits if limits is not None else self.space.skeleton.limits
+        if limits is not None:
+            if not np.allclose(
+                limits.references[self.space.moving], self.space.references[self.space.moving], atol=1e-9
+            ):
+                raise InvalidValueError("joint limits and pose space must share their reference rotations")
+            bounds[0, ROOT_FREEDOMS:] = limits.lower[self.space.moving].ravel()
+            bounds[1, ROOT_FREEDOMS:] = limits.upper[self.space.moving].ravel()
+        return read_only(bounds)
+
+    def _free_freedoms(self) -> Array:
+        free = np.ones(self.space.freedoms, dtype=np.bool_)
+        free[:ROOT_FREEDOMS] = self.root == "solved"
+        for pin in self.pins:
+            for slot in pin.slots(self.space):
+                free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
+        return free
+
+
+def position_targets(constraints: Sequence[Constraint]) -> list[Position]:
+    """The position constraints among these."""
+    return [constraint for constraint in constraints if isinstance(constraint, Position)]
+
+
+def _weigh_soft_rows(table: Array) -> None:
+    """Compliances of soft rows for a solve without a prior: below all hard rows, by variance among themselves."""
+    soft = table[:, core.VARIANCE] > 0
+    if np.any(soft):
+        last = table[~soft, core.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP
+        table[soft, core.COMPLIANCE] = (
+            last * SOFT_STEP * table[soft, core.VARIANCE] / table[soft, core.VARIANCE].min()
+        )

@@ -1,0 +1,99 @@
+"""What a solver answers: the pose, what is left of every constraint, how likely the pose is, and how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import PoiseError
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import Pose
+
+if TYPE_CHECKING:
+    from poise.priors.prior import Prior
+
+Array = np.ndarray
+
+
+class NotSolvedError(PoiseError):
+    """Raised by `Solution.or_raise` when a hard constraint could not be met."""
+
+
+class Status(Enum):
+    """How a solve ended."""
+
+    REACHED = "all hard constraints are met"
+    RELAXED = "some hard constraints cannot be met together; they are as close as they get"
+    OUT_OF_TIME = "stopped at the step limit before all hard constraints were met"
+    BROKEN = "no usable pose was found; this is the start"
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What is left of one constraint, in its unit."""
+
+    label: str
+    value: float
+    unit: str
+    hard: bool
+    met: bool
+
+    def __str__(self) -> str:
+        if self.unit == "m":
+            return f"{self.label}: {1000 * self.value:.3g} mm off"
+        if self.unit == "rad":
+            return f"{self.label}: {np.degrees(self.value):.3g} degrees off"
+        return f"{self.label}: {self.value:.3g} {self.unit} off"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A solved pose vector with its residuals, status, steps and time."""
+
+    q: Float[Array, "size"]
+    space: PoseSpace
+    residuals: tuple[Residual, ...]
+    status: Status
+    iterations: int
+    microseconds: float
+    prior: Prior | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pose(self) -> Pose:
+        """The solved pose."""
+        return self.space.pose_from_q(self.q)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every hard constraint is met."""
+        return self.status is Status.REACHED
+
+    @property
+    def relaxed(self) -> tuple[Residual, ...]:
+        """The hard constraints that could not be met, with the remaining distance."""
+        return tuple(residual for residual in self.residuals if residual.hard and not residual.met)
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """The pose's log density under the prior; None without a prior."""
+        return None if self.prior is None else self.prior.log_likelihood(self.q)
+
+    @property
+    def percentile(self) -> float | None:
+        """The share of training poses, in percent, that are less likely than this one; None without a prior."""
+        return None if self.prior is None else self.prior.percentile(self.q)
+
+    def __str__(self) -> str:
+        words = [self.status.value, *(str(residual) for residual in self.relaxed), *self.notes]
+        return f"{'; '.join(words)} ({self.iterations} steps, {self.microseconds:.0f} us)"
+
+    def or_raise(self) -> Solution:
+        """This solution, or NotSolvedError when a hard constraint could not be met."""
+        if not self.reached:
+            raise NotSolvedError(str(self))
+        return self

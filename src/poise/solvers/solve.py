@@ -1,0 +1,228 @@
+"""One call for every pose: `solve(model, constraints)`, with a learned prior or without, one pose or a sequence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry import rotations
+from poise.priors.prior import Prediction, Prior
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers.constraints import Constraint
+from poise.solvers.problem import Problem, Root, Settings
+from poise.solvers.solution import Residual, Solution, Status
+
+Array = np.ndarray
+Model = Prior | PoseSpace | Skeleton
+
+MAP, DLS = "map", "dls"
+_STATUSES = tuple(Status)
+_ROOT_ROUNDS = 3  # predictions from a root that is itself being solved
+
+
+def solve(
+    model: Model,
+    constraints: Sequence[Constraint],
+    *,
+    start: Pose | Float[Array, "size"] | None = None,
+    root: Root = "solved",
+    method: str | None = None,
+    settings: Settings | None = None,
+) -> Solution:
+    """The most likely pose under the model that meets the constraints.
+
+    The model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
+    start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik".
+    """
+    return Solver(model, constraints, root=root, method=method, settings=settings).solve(start)
+
+
+def solve_sequence(
+    model: Model,
+    frames: Sequence[Sequence[Constraint]],
+    *,
+    starts: Sequence[Pose | Float[Array, "size"]] | None = None,
+    **options: Any,
+) -> list[Solution]:
+    """One pose per frame of constraints, each started from the one before (or from `starts`, e.g. for given roots)."""
+    solutions: list[Solution] = []
+    for number, constraints in enumerate(frames):
+        start = starts[number] if starts is not None else (solutions[-1].q if solutions else None)
+        solutions.append(solve(model, constraints, start=start, **options))
+    return solutions
+
+
+def solve_batch(
+    model: Model,
+    frames: Sequence[Sequence[Constraint]],
+    *,
+    starts: Sequence[Pose | Float[Array, "size"]] | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> list[Solution]:
+    """Independent poses on all cores: the compiled core runs without the interpreter's lock."""
+    given = starts if starts is not None else [None] * len(frames)
+
+    def one(number: int) -> Solution:
+        return solve(model, frames[number], start=given[number], **options)
+
+    with ThreadPoolExecutor(threads or cpu_count()) as pool:
+        return list(pool.map(one, range(len(frames))))
+
+
+class Solver:
+    """One problem solved again and again: the same constraints with other targets, frame after frame."""
+
+    def __init__(
+        self,
+        model: Model,
+        constraints: Sequence[Constraint],
+        *,
+        root: Root = "solved",
+        method: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.prior = None if isinstance(model, Skeleton | PoseSpace) else model
+        self.space = space_of(model)
+        self.method = method or (DLS if self.prior is None else MAP)
+        limits = self.prior.limits if self.prior is not None else None
+        self.problem = Problem(self.space, constraints, root=root, limits=limits, settings=settings)
+        self._run = self._runner()
+
+    def solve(
+        self,
+        start: Pose | Float[Array, "size"] | None = None,
+        *,
+        targets: Float[Array, "handles 3"] | None = None,
+    ) -> Solution:
+        """The solution from a start, with new targets for the position constraints if given."""
+        if targets is not None:
+            self.problem.with_targets(finite(targets, self.problem))
+        q = self.problem.start(self._start(start))
+        begun = time.perf_counter_ns()
+        status, steps, errors = self._run(q)
+        microseconds = (time.perf_counter_ns() - begun) / 1000
+        return self._solution(q, _STATUSES[status], steps, errors, microseconds)
+
+    def track(
+        self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
+    ) -> Iterator[Solution]:
+        """A solution per frame of targets, each started from the one before."""
+        for frame in targets:
+            solution = self.solve(start, targets=frame)
+            start = solution.q
+            yield solution
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _runner(self) -> Callable[[Array], tuple[int, int, Array]]:
+        if self.method == MAP:
+            if self.prior is None:
+                raise InvalidValueError(
+                    "the method 'map' needs a learned prior; for a plain skeleton use 'dls'"
+                )
+            return MapRun(self.prior, self.problem)
+        if self.method == DLS:
+            metric, none = self.problem.diagonal(), np.empty(0)
+            return lambda q: self.problem.run(q, none, metric)
+        from poise.solvers.classic import METHODS
+
+        if self.method not in METHODS:
+            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS))
+        from poise.solvers.classic_run import ClassicRun
+
+        return ClassicRun(METHODS[self.method], self.problem)
+
+    def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
+        if isinstance(start, Pose):
+            if not start.skeleton.same_topology(self.space.skeleton):
+                raise InvalidValueError("the start pose is of another skeleton than the model")
+            return self.space.q_from_pose(start)
+        if start is not None:
+            return start
+        q = np.zeros(self.space.size)
+        q[3] = 1.0
+        if self.prior is not None:
+            q[ROOT_SIZE:] = self.prior.mean
+        return q
+
+    def _solution(self, q: Array, status: Status, steps: int, errors: Array, microseconds: float) -> Solution:
+        tolerance = self.problem.settings.tolerance
+        residuals = tuple(
+            Residual(
+                c.label, value, c.unit, c.hard, value <= (tolerance if c.hard else np.sqrt(c.compliance))
+            )
+            for c, value in (
+                (c, self.problem.residual_of(n, errors)) for n, c in enumerate(self.problem.constraints)
+            )
+        )
+        notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
+        if status is Status.BROKEN:
+            q = self._start(None)
+        return Solution(q, self.space, residuals, status, steps, microseconds, prior=self.prior, notes=notes)
+
+
+class MapRun:
+    """Prediction by the prior and the compiled solve, for one problem."""
+
+    def __init__(self, prior: Prior, problem: Problem) -> None:
+        self.problem = problem
+        blocks = problem.position_blocks
+        self._blocks = blocks
+        handles = Handles(problem.integers[blocks, 1].copy(), problem.floats[blocks, :3].copy())
+        self._predict: Prediction = prior.prepare(handles)
+        self._covariance = np.zeros((problem.space.freedoms, problem.space.freedoms))
+        free_root = np.arange(ROOT_FREEDOMS)[problem.free[:ROOT_FREEDOMS]]
+        self._covariance[free_root, free_root] = 1.0  # metres and radians squared: no opinion about the root
+        self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
+
+    def __call__(self, q: Array) -> tuple[int, int, Array]:
+        targets = self.problem.floats[self._blocks, 3:6]
+        if self.problem.root == "given" or len(targets) == 0:
+            return self._once(q, targets)
+        q[:3], q[3:7] = self._predict.place_root(targets)
+        steps = 0
+        for _ in range(_ROOT_ROUNDS):
+            status, more, errors = self._once(q, targets)
+            steps += more
+        return status, steps, errors
+
+    def _once(self, q: Array, targets: Array) -> tuple[int, int, Array]:
+        mean, covariance = self._predict(in_root_frame(q, targets))
+        self._covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
+        if len(self._pinned):
+            self._covariance[ROOT_FREEDOMS + self._pinned, :] = 0.0
+            self._covariance[:, ROOT_FREEDOMS + self._pinned] = 0.0
+            mean = mean.copy()
+            mean[self._pinned] = q[ROOT_SIZE + self._pinned]
+        return self.problem.run(q, mean, self._covariance)
+
+
+def space_of(model: Model) -> PoseSpace:
+    """The pose space of a prior, of a skeleton, or itself."""
+    if isinstance(model, PoseSpace):
+        return model
+    return PoseSpace(model) if isinstance(model, Skeleton) else model.space
+
+
+def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
+    """World points as seen from the root of a pose."""
+    return (points - q[:3]) @ rotations.matrix_from_quaternion(q[3:7])
+
+
+def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array, "handles 3"]:
+    """Targets as an array of the right shape and finite numbers, or an error before solving."""
+    targets = np.asarray(targets, dtype=np.float64)
+    expected = (len(problem.position_blocks), 3)
+    if targets.shape != expected or not np.all(np.isfinite(targets)):
+        raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
+    return targets
