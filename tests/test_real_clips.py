@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pybvh
 import pytest
 
 import poise
 from poise.motion import Motion
+from poise.skeleton.kinematics import world_transforms
 from real_data import recording, recordings
 
 CMU_TRAITS = ("cmu", True, 120.0)  # unit, whether a T-pose was left out, frames per second
@@ -80,3 +82,11 @@ def test_same_take_as_markers_and_as_skeleton_is_the_same_size() -> None:
     markers = poise.read(recording("optical", "85_02.c3d"))
     assert skeleton.fps == pytest.approx(markers.fps)
     assert abs(np.nanmedian(markers.points[..., 1]) - np.median(skeleton.root_positions[:, 1])) < 0.3
+
+
+def test_another_reader_places_the_joints_where_we_do() -> None:
+    file = recording("cmu", "16_15.bvh")
+    motion = poise.read(file, keep_first=True)
+    theirs = pybvh.read_bvh_file(file, world_up="+y").node_positions()
+    ours, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    np.testing.assert_allclose(theirs * motion.origin.metres_per_unit, ours, atol=1e-9)

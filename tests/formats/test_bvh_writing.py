@@ -15,6 +15,7 @@ from poise.formats import bvh
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton import Skeleton
+from poise.skeleton.kinematics import world_transforms
 from real_data import recording
 
 ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
@@ -163,3 +164,10 @@ def test_wrong_units_are_refused(tmp_path: Path, walker: Motion, units: object) 
 def test_a_motion_without_frames_is_refused(tmp_path: Path, walker: Motion) -> None:
     with pytest.raises(InvalidValueError, match="without frames"):
         bvh.write(walker[:0], tmp_path / "clip.bvh")
+
+
+def test_pybvh_places_the_joints_where_we_do(tmp_path: Path, walker: Motion) -> None:
+    bvh.write(walker, tmp_path / "clip.bvh")
+    theirs = pybvh.read_bvh_file(tmp_path / "clip.bvh", world_up="+y").node_positions()
+    ours, _ = world_transforms(walker.skeleton, walker.root_positions, walker.rotations)
+    np.testing.assert_allclose(theirs / 100, ours, atol=1e-6)
