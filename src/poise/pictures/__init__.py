@@ -1,1 +1,8 @@
-"""TBD"""
+"""Pictures of poses and motions: contact sheets, animations and single poses, drawn with a mannequin."""
+
+from poise.pictures.animation import animate
+from poise.pictures.posing import draw_panels, draw_pose
+from poise.pictures.saving import save
+from poise.pictures.sheet import contact_sheet
+
+__all__ = ["animate", "contact_sheet", "draw_panels", "draw_pose", "save"]

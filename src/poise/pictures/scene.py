@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from poise.pictures.view import View
-from poise.skeleton.lofts import ball
+from poise.skeleton.lofts import Solid, ball, tapered
 from poise.skeleton.mannequin import TONES, Colour, Mannequin
 
 Array = np.ndarray
@@ -24,13 +24,22 @@ _SHADOW_BLUR = 0.035  # metres
 class Paper:
     """The colours (sRGB) and the grid of the floor that scenes stand on."""
 
-    top: Colour = (0.972, 0.972, 0.968)
-    bottom: Colour = (0.950, 0.950, 0.945)
+    top: Colour = (0.964, 0.964, 0.960)
+    bottom: Colour = (0.964, 0.964, 0.960)
     floor: Colour = (0.905, 0.900, 0.890)
     shadow: Colour = (0.52, 0.52, 0.55)
     grid_spacing: float = 0.5
     grid_strength: float = 0.16
     grid_half_width: float = 0.006
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Where the floor is: its height, the middle (x, z) of what is seen of it, and how far off it has faded away."""
+
+    height: float = 0.0
+    middle: tuple[float, float] = (0.0, 0.0)
+    reach: float = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,40 +67,77 @@ def figure(
     return Figure(vertices, normals, mannequin.triangles, linear(tones)[mannequin.tones], opacity)
 
 
+def rod(start: Float[Array, "3"], end: Float[Array, "3"], *, radius: float, colour: Colour) -> Figure:
+    """A thin stick between two points, in one colour."""
+    return painted(tapered(np.asarray(start), np.asarray(end), np.full(2, radius), sides=8), colour)
+
+
 def marker(at: Float[Array, "3"], *, radius: float, colour: Colour) -> Figure:
     """A sphere in one colour."""
-    solid = ball(np.asarray(at, dtype=np.float64), radius, sides=20)
+    return painted(ball(np.asarray(at, dtype=np.float64), radius), colour)
+
+
+def painted(solid: Solid, colour: Colour) -> Figure:
+    """A solid in one colour."""
+    colours = np.tile(linear(np.array(colour)), (len(solid.vertices), 1))
+    return Figure(solid.vertices, solid.normals, solid.triangles, colours)
+
+
+def merged(figures: Sequence[Figure]) -> Figure:
+    """Several figures as one."""
+    starts = np.cumsum([0, *(len(f.vertices) for f in figures[:-1])])
     return Figure(
-        solid.vertices,
-        solid.normals,
-        solid.triangles,
-        np.tile(linear(np.array(colour)), (len(solid.vertices), 1)),
+        np.concatenate([np.empty((0, 3)), *(f.vertices for f in figures)]),
+        np.concatenate([np.empty((0, 3)), *(f.normals for f in figures)]),
+        np.concatenate(
+            [np.empty((0, 3), np.int64), *(f.triangles + s for f, s in zip(figures, starts, strict=False))]
+        ),
+        np.concatenate([np.empty((0, 3)), *(f.colours for f in figures)]),
     )
 
 
 def render(
-    figures: Sequence[Figure], view: View, *, floor: float = 0.0, paper: Paper | None = None
+    figures: Sequence[Figure],
+    view: View,
+    *,
+    floor: Floor | None = None,
+    paper: Paper | None = None,
+    over: Sequence[Figure] = (),
 ) -> UInt8[Array, "height width 3"]:
-    """The picture a view takes of figures on a floor. See-through figures lie beneath the solid ones."""
+    """The picture a view takes of figures on a floor.
+
+    See-through figures lie beneath the solid ones; those in `over` shine faintly through what hides them.
+    """
     from poise.pictures import raster
 
-    paper = paper or Paper()
-    solid = _merged([f for f in figures if f.opacity >= 1.0])
+    paper, floor = paper or Paper(), floor or floor_under(figures)
+    solid = merged([f for f in (*figures, *over) if f.opacity >= 1.0])
     light = _light(view)
     light_axes, light_nearness, shadow, texel = _shadow_map(solid, light)
     canvas = np.empty((view.size[1], view.size[0], 3), dtype=np.float32)
+    grid = np.array([paper.grid_spacing, paper.grid_strength, paper.grid_half_width])
+    extent = np.array([floor.height, *floor.middle, floor.reach])
     raster.paint_floor(
-        view.rays(), view.eye, _floor_extent(figures, floor), _paper_colours(paper),
-        np.array([paper.grid_spacing, paper.grid_strength, paper.grid_half_width]), light_axes, shadow, texel, canvas,
-    )  # fmt: skip
+        view.rays(), view.eye, extent, _paper_colours(paper), grid, light_axes, shadow, texel, canvas
+    )
     lit = (_lights(view, light), light_axes, light_nearness, texel)
-    for ghost in (f for f in figures if f.opacity < 1.0):
-        _blend(canvas, ghost, view, lit)
-    if solid is not None:
-        _blend(canvas, solid, view, lit)
+    see_through = [f for f in figures if f.opacity < 1.0]
+    for layer in [*see_through, solid, *(replace(f, opacity=0.45) for f in over)]:
+        _blend(canvas, layer, view, lit)
     picture = np.empty(canvas.shape, dtype=np.uint8)
     raster.bytes_from_light(canvas, _SRGB_BYTES, picture)
     return picture
+
+
+def floor_under(figures: Sequence[Figure], height: float = 0.0) -> Floor:
+    """A floor that reaches a little further than what stands on it."""
+    figures = [f for f in figures if len(f.vertices)]
+    if not figures:
+        return Floor(height)
+    low = np.min([f.vertices.min(axis=0) for f in figures], axis=0)
+    high = np.max([f.vertices.max(axis=0) for f in figures], axis=0)
+    middle, spread = 0.5 * (low + high), high - low
+    return Floor(height, (float(middle[0]), float(middle[2])), 2.2 + 0.75 * float(max(spread[0], spread[2])))
 
 
 def linear(colour: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -109,30 +155,8 @@ def _srgb_bytes(size: int = 4096) -> UInt8[Array, "size"]:
 _SRGB_BYTES = _srgb_bytes()
 
 
-def _merged(figures: Sequence[Figure]) -> Figure | None:
-    if not figures:
-        return None
-    starts = np.cumsum([0, *(len(f.vertices) for f in figures[:-1])])
-    return Figure(
-        np.concatenate([f.vertices for f in figures]),
-        np.concatenate([f.normals for f in figures]),
-        np.concatenate([f.triangles + start for f, start in zip(figures, starts, strict=True)]),
-        np.concatenate([f.colours for f in figures]),
-    )
-
-
 def _paper_colours(paper: Paper) -> Float[Array, "4 3"]:
     return linear(np.array([paper.top, paper.bottom, paper.floor, paper.shadow]))
-
-
-def _floor_extent(figures: Sequence[Figure], floor: float) -> Float[Array, "4"]:
-    """The floor's height, the middle of what stands on it, and how far it reaches before it fades."""
-    if not figures:
-        return np.array([floor, 0.0, 0.0, 3.0])
-    low = np.min([f.vertices.min(axis=0) for f in figures], axis=0)
-    high = np.max([f.vertices.max(axis=0) for f in figures], axis=0)
-    middle = 0.5 * (low + high)
-    return np.array([floor, middle[0], middle[2], 2.2 + 0.75 * max(high[0] - low[0], high[2] - low[2])])
 
 
 def _light(view: View) -> Float[Array, "3"]:
@@ -154,9 +178,7 @@ def _lights(view: View, light: Float[Array, "3"]) -> Float[Array, "lights 7"]:
     )
 
 
-def _shadow_map(
-    solid: Figure | None, light: Float[Array, "3"]
-) -> tuple[Float[Array, "4 3"], Array, Array, float]:
+def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "4 3"], Array, Array, float]:
     """What the light sees: the axes of its map, nearness to it per texel, a blurred shadow, and the texel's size."""
     from poise.pictures import raster
 

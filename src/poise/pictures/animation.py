@@ -1,0 +1,208 @@
+"""Animations: a clip as a GIF or an MP4, seen by a camera that fits the motion or goes along with it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from PIL import Image
+
+from poise.errors import InvalidValueError, MissingExtraError, UnknownNameError
+from poise.formats.files import FileAccessError, replacing
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.pictures import labels
+from poise.pictures.scene import Floor, render
+from poise.pictures.stage import Stage, heading, looked_at, stage
+from poise.pictures.view import View, fitted
+
+Array = np.ndarray
+Progress = Callable[[int, int], None]  # frames done, frames in all
+
+ANIMATIONS = (".gif", ".mp4")
+_ELEVATION = np.radians(9.0)
+_TURN, _TURN_TRAVEL = np.radians(38.0), np.radians(52.0)
+_ROOM = 1.6  # metres that a person may cross before the camera goes along
+_SMOOTH_SECONDS = 0.6  # of the camera's own way
+_CODECS = ("vp09", "mp4v")  # the first plays in browsers; the second is in every build of OpenCV
+_PALETTE_LOOKS = 6  # frames from which a GIF takes its colours
+
+
+def animate(
+    shown: Motion | Markers,
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[int, int] = (480, 480),
+    fps: float | None = None,
+    title: str | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Writes a clip as .gif or .mp4 at its own speed; returns the path.
+
+    `fps` is the rate of the pictures, by default at most 25 for a GIF and 30 for an MP4. `progress` is called after
+    every picture with how many are done and how many there will be.
+    """
+    target = Path(path)
+    extension = target.suffix.lower()
+    if extension not in ANIMATIONS:
+        raise UnknownNameError("animation format for the extension", extension, ANIMATIONS)
+    show = stage(shown)
+    rate = _rate(show, fps, 25.0 if extension == ".gif" else 30.0)
+    reel = _Reel(show, _camera(show, _even(size)), _frames(show, rate), show.name if title is None else title)
+    pictures = _told(reel, progress)
+    if extension == ".gif":
+        _write_gif(pictures, reel, target, rate)
+    else:
+        _write_mp4(pictures, reel.camera.view.size, target, rate)
+    return target
+
+
+@dataclass(frozen=True, eq=False)
+class _Camera:
+    """A view for the first place on the camera's way, and the way itself."""
+
+    view: View
+    way: Float[Array, "frames 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reel:
+    """Which frames are drawn, seen how, under which title."""
+
+    show: Stage
+    camera: _Camera
+    frames: list[int]
+    title: str
+
+    def picture(self, frame: int) -> Image.Image:
+        """One frame with its labels."""
+        at = self.camera.way[frame]
+        floor = Floor(self.show.floor, (float(at[0]), float(at[2])), 4.5)
+        view = self.camera.view.moved(at - self.camera.way[0])
+        image = Image.fromarray(render([self.show.figure(frame)], view, floor=floor))
+        scale = max(0.6, min(image.size) / 480)
+        labels.write_title(image, self.title, scale=scale)
+        labels.write_key(image, scale=scale)
+        labels.write_under(
+            image, f"{frame / self.show.fps:.2f} s", (38 * scale, image.height - 18 * scale), scale=scale
+        )
+        return image
+
+
+def _rate(show: Stage, fps: float | None, most: float) -> float:
+    rate = min(most, show.fps) if fps is None else fps
+    if not 0.1 <= rate <= 240.0:
+        raise InvalidValueError(f"an animation needs 0.1 to 240 pictures a second; got {rate:g}")
+    return rate
+
+
+def _even(size: tuple[int, int]) -> tuple[int, int]:
+    """The size in even numbers, which video needs."""
+    width, height = size
+    if not (64 <= width <= 4096 and 64 <= height <= 4096):
+        raise InvalidValueError(f"an animation is 64 to 4096 pixels wide and high; got {width} x {height}")
+    return width - width % 2, height - height % 2
+
+
+def _frames(show: Stage, rate: float) -> list[int]:
+    """The frame nearest to the time of each picture."""
+    count = max(1, round(show.frames / show.fps * rate))
+    return [min(show.frames - 1, round(k * show.fps / rate)) for k in range(count)]
+
+
+def _told(reel: _Reel, progress: Progress | None) -> Iterator[Image.Image]:
+    for done, frame in enumerate(reel.frames, start=1):
+        yield reel.picture(frame)
+        if progress is not None:
+            progress(done, len(reel.frames))
+
+
+# --- the camera ------------------------------------------------------------------------------------------------------
+
+
+def _camera(show: Stage, size: tuple[int, int]) -> _Camera:
+    """Fits everything where the motion stays in one place, else goes along with the person."""
+    looks = looked_at(show.frames)
+    spread = np.ptp(show.centres[:, [0, 2]], axis=0).max()
+    way = (
+        _smoothed(show.centres, show.fps)
+        if spread > _ROOM
+        else np.tile(show.centres.mean(axis=0), (show.frames, 1))
+    )
+    way = np.where([True, False, True], way, show.floor)
+    points = np.concatenate(
+        [show.figure(f).vertices - way[f] + way[0] for f in looks]
+        + [np.array([[x, 0.0, z] for x in (-0.3, 0.3) for z in (-0.3, 0.3)]) + way[0]]
+    )
+    azimuth, distance = heading(show.centres)
+    turned = azimuth - _TURN_TRAVEL if distance > _ROOM else show.facing - _TURN
+    view = fitted(points, azimuth=turned, elevation=_ELEVATION, size=size, margins=(0.05, 0.11, 0.05, 0.09))
+    return _Camera(view, way)
+
+
+def _smoothed(centres: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:
+    """The way of the body without its sway: a mean over a window, three times."""
+    half = min(max(1, round(_SMOOTH_SECONDS * fps / 2)), max(1, (len(centres) - 1) // 2))
+    kernel = np.full(2 * half + 1, 1.0 / (2 * half + 1))
+    way = centres
+    for _ in range(3):
+        before, after = 2 * way[0] - way[half:0:-1], 2 * way[-1] - way[-2 : -half - 2 : -1]
+        padded = np.concatenate([before, way, after])
+        way = np.stack([np.convolve(padded[:, k], kernel, mode="valid") for k in range(3)], axis=-1)
+    return way
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def _write_gif(pictures: Iterator[Image.Image], reel: _Reel, target: Path, rate: float) -> None:
+    """All pictures in one palette, taken from a few of them, so that colours do not flicker."""
+    palette = _palette(reel)
+    flat = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    clock = np.round(100.0 * np.arange(len(flat) + 1) / rate).astype(np.int64)
+    durations = (10 * np.maximum(np.diff(clock), 2)).tolist()  # in milliseconds; viewers slow down below 20
+    with replacing(target, "wb") as file:
+        flat[0].save(
+            file,
+            format="GIF",
+            save_all=True,
+            append_images=flat[1:],
+            duration=durations,
+            loop=0,
+            optimize=False,
+        )
+
+
+def _palette(reel: _Reel) -> Image.Image:
+    width, height = reel.camera.view.size
+    chosen = np.linspace(0, len(reel.frames) - 1, min(_PALETTE_LOOKS, len(reel.frames))).astype(np.int64)
+    board = Image.new("RGB", (width, height * len(chosen)))
+    for row, number in enumerate(chosen):
+        board.paste(reel.picture(reel.frames[number]), (0, row * height))
+    return board.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+
+
+def _write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:
+    try:
+        import cv2
+    except ImportError as error:
+        raise MissingExtraError("opencv-python-headless", extra="video", purpose="writing MP4") from error
+    if not target.parent.is_dir():
+        raise FileAccessError(f"cannot write {target}: there is no folder {target.parent}")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".poise-") as folder:
+        part = Path(folder) / "clip.mp4"
+        for codec in _CODECS:
+            writer = cv2.VideoWriter(str(part), cv2.VideoWriter.fourcc(*codec), rate, size)
+            if writer.isOpened():
+                break
+        else:
+            raise FileAccessError(f"cannot write {target}: this OpenCV has no video encoder")
+        for picture in pictures:
+            writer.write(np.asarray(picture)[:, :, ::-1])
+        writer.release()
+        part.replace(target)

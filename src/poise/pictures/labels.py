@@ -1,0 +1,59 @@
+"""Words on pictures: titles, times under poses and the key that says which colour is left and which is right."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from PIL import Image, ImageDraw, ImageFont
+
+from poise.skeleton.mannequin import TONES, Colour
+
+INK, PALE_INK = (52, 54, 60), (128, 130, 136)
+
+
+def write_title(image: Image.Image, title: str, detail: str = "", *, scale: float = 1.0) -> None:
+    """A title at the top left with a paler detail after it, cut short where it would meet the key."""
+    draw, margin = ImageDraw.Draw(image), round(14 * scale)
+    room = image.width - key_width(scale) - 3 * margin
+    title = _shortened(title, font(scale, 17), room)
+    draw.text((margin, margin), title, fill=INK, font=font(scale, 17))
+    used = font(scale, 17).getlength(title) + (10 * scale if title else 0)
+    if used + font(scale, 13).getlength(detail) <= room:
+        draw.text((margin + used, margin + 3.4 * scale), detail, fill=PALE_INK, font=font(scale, 13))
+
+
+def write_key(image: Image.Image, *, scale: float = 1.0) -> None:
+    """Which colour is left and which right, at the top right."""
+    draw, margin = ImageDraw.Draw(image), 14 * scale
+    x = image.width - margin - key_width(scale)
+    for side in ("left", "right"):
+        draw.ellipse([x, margin + 4 * scale, x + 10 * scale, margin + 14 * scale], fill=_bytes(TONES[side]))
+        draw.text((x + 14 * scale, margin + 1.5 * scale), side, fill=PALE_INK, font=font(scale, 13))
+        x += 24 * scale + font(scale, 13).getlength(side)
+
+
+def write_under(image: Image.Image, text: str, at: tuple[float, float], *, scale: float = 1.0) -> None:
+    """A small label centred on a point."""
+    ImageDraw.Draw(image).text(at, text, fill=PALE_INK, font=font(scale, 13), anchor="mm")
+
+
+def key_width(scale: float) -> float:
+    """How wide the key is."""
+    return sum(24 * scale + font(scale, 13).getlength(side) for side in ("left", "right")) - 10 * scale
+
+
+@cache
+def font(scale: float, size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """The font of all labels."""
+    return ImageFont.load_default(size=size * scale)
+
+
+def _shortened(text: str, face: ImageFont.FreeTypeFont | ImageFont.ImageFont, room: float) -> str:
+    while text and face.getlength(text) > room:
+        text = text[:-2].rstrip("…") + "…" if len(text) > 2 else ""
+    return text
+
+
+def _bytes(colour: Colour) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * part) for part in colour)
+    return red, green, blue

@@ -1,0 +1,147 @@
+"""Pictures of single poses: with the targets of their handles, with ghosts of other poses, and side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from PIL import Image
+
+from poise.errors import InvalidValueError
+from poise.pictures import labels
+from poise.pictures.scene import Figure, Floor, figure, floor_under, marker, render, rod
+from poise.pictures.stage import facing_of, floor_height
+from poise.pictures.view import View, fitted
+from poise.skeleton.mannequin import Colour, Mannequin, build_mannequin
+from poise.skeleton.skeleton import Pose
+
+Array = np.ndarray
+Handles = Mapping[str, ArrayLike] | Sequence[ArrayLike]
+
+_ELEVATION, _TURN = np.radians(9.0), np.radians(38.0)
+_TARGET: Colour = (0.80, 0.10, 0.38)
+_GHOST: Colour = (0.34, 0.40, 0.52)
+_GHOST_OPACITY = 0.40
+_TARGET_RADIUS = 0.024  # of the height
+_APART = 0.01  # metres between joint and target from which a rod shows the gap
+
+
+def draw_pose(
+    pose: Pose,
+    *,
+    handles: Handles = (),
+    ghosts: Sequence[Pose] = (),
+    size: tuple[int, int] = (480, 480),
+    title: str = "",
+    floor: float | None = None,
+) -> Image.Image:
+    """A picture of one pose.
+
+    `handles` are target points in metres, drawn as spheres; given by joint name or role, a rod joins each to its joint
+    where they are apart. `ghosts` are other poses, pale behind this one. `floor` is its height, found when not given.
+    """
+    return draw_panels({title: pose}, handles=handles, ghosts=ghosts, size=size, floor=floor)
+
+
+def draw_panels(
+    poses: Mapping[str, Pose],
+    *,
+    handles: Handles = (),
+    ghosts: Sequence[Pose] = (),
+    size: tuple[int, int] = (360, 480),
+    columns: int | None = None,
+    floor: float | None = None,
+) -> Image.Image:
+    """Named poses side by side, all seen by one camera and with the same handles and ghosts: made for comparing."""
+    if not poses:
+        raise InvalidValueError("there is no pose to draw")
+    bodies = {name: _Body(pose) for name, pose in poses.items()}
+    behind = [_Body(pose) for pose in ghosts]
+    ground = _floor_of([*bodies.values(), *behind]) if floor is None else floor
+    view, place = _shared_view([*bodies.values(), *behind], handles, ground, size)
+    panels = [_panel(name, body, handles, behind, view, place) for name, body in bodies.items()]
+    return _tiled(panels, columns or min(len(panels), 5))
+
+
+class _Body:
+    """A pose with its mannequin in the world."""
+
+    def __init__(self, pose: Pose) -> None:
+        from poise.skeleton.kinematics import world_transforms
+
+        self.pose = pose
+        self.mannequin: Mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
+        self.positions, self.matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+
+    def figure(self, *, ghost: bool = False) -> Figure:
+        """The mannequin, or a pale ghost of it."""
+        opacity, tint = (_GHOST_OPACITY, _GHOST) if ghost else (1.0, None)
+        return figure(self.mannequin, self.positions, self.matrices, opacity=opacity, tint=tint)
+
+    @property
+    def height(self) -> float:
+        """From the lowest to the highest point of the skeleton at full length, roughly: for the size of markers."""
+        return max(0.3, self.pose.skeleton.height)
+
+
+def _floor_of(bodies: Sequence[_Body]) -> float:
+    return floor_height(np.array([min(float(body.figure().vertices[:, 1].min()) for body in bodies)]))
+
+
+def _targets(handles: Handles) -> list[tuple[str | None, Float[Array, "3"]]]:
+    """Each handle's joint, where it has one, and its target."""
+    pairs = list(handles.items()) if isinstance(handles, Mapping) else [(None, point) for point in handles]
+    found = [(name, np.asarray(point, dtype=np.float64)) for name, point in pairs]
+    for name, point in found:
+        if point.shape != (3,) or not np.all(np.isfinite(point)):
+            raise InvalidValueError(
+                f"the handle {name or ''} needs a target of three finite numbers; got {point}"
+            )
+    return found
+
+
+def _shared_view(
+    bodies: Sequence[_Body], handles: Handles, ground: float, size: tuple[int, int]
+) -> tuple[View, Floor]:
+    first = bodies[0]
+    azimuth = facing_of(first.pose.skeleton, first.positions[None]) - _TURN
+    figures = [body.figure() for body in bodies]
+    targets = [point for _, point in _targets(handles)]
+    shadow = np.array([[first.positions[0, 0], ground, first.positions[0, 2]]])
+    points = np.concatenate([*(f.vertices for f in figures), shadow, *(point[None] for point in targets)])
+    view = fitted(points, azimuth=azimuth, elevation=_ELEVATION, size=size, margins=(0.07, 0.11, 0.07, 0.07))
+    return view, floor_under(figures, ground)
+
+
+def _panel(
+    name: str, body: _Body, handles: Handles, behind: Sequence[_Body], view: View, floor: Floor
+) -> Image.Image:
+    shown = [body.figure(), *(ghost.figure(ghost=True) for ghost in behind)]
+    image = Image.fromarray(render(shown, view, floor=floor, over=_marks(body, handles)))
+    scale = max(0.6, min(image.size) / 480)
+    labels.write_title(image, name, scale=scale)
+    labels.write_key(image, scale=scale)
+    return image
+
+
+def _marks(body: _Body, handles: Handles) -> list[Figure]:
+    """A sphere at each target, and a rod from the joint that should be there and is not."""
+    found = []
+    for name, point in _targets(handles):
+        found.append(marker(point, radius=_TARGET_RADIUS * body.height, colour=_TARGET))
+        if name is not None:
+            joint = body.positions[body.pose.skeleton.index(name)]
+            if np.linalg.norm(point - joint) > _APART:
+                found.append(rod(joint, point, radius=0.2 * _TARGET_RADIUS * body.height, colour=_TARGET))
+    return found
+
+
+def _tiled(panels: Sequence[Image.Image], columns: int) -> Image.Image:
+    width, height = panels[0].size
+    rows = -(-len(panels) // columns)
+    page = Image.new("RGB", (width * min(columns, len(panels)), height * rows), panels[0].getpixel((0, 0)))
+    for number, panel in enumerate(panels):
+        page.paste(panel, (number % columns * width, number // columns * height))
+    return page

@@ -1,0 +1,59 @@
+"""Saves a picture of whatever it is given, in the way the file's extension asks for."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from poise.errors import UnknownNameError
+from poise.formats.files import replacing
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.pictures.animation import ANIMATIONS, animate
+from poise.pictures.posing import draw_pose
+from poise.pictures.sheet import contact_sheet
+from poise.skeleton.skeleton import Pose
+
+STILLS = (".png",)
+
+
+def save(shown: Motion | Markers | Pose | Image.Image, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Writes a picture: .png is a contact sheet (or the one pose, or the image given), .gif and .mp4 an animation.
+
+    Options are those of `contact_sheet`, `draw_pose` or `animate`.
+    """
+    target = Path(path)
+    extension = target.suffix.lower()
+    if isinstance(shown, (Motion, Markers)) and extension in ANIMATIONS:
+        _check(animate, options)
+        return animate(shown, target, **options)
+    if extension not in STILLS:
+        valid = (*STILLS, *ANIMATIONS) if isinstance(shown, (Motion, Markers)) else STILLS
+        raise UnknownNameError("picture format for the extension", extension, valid)
+    with replacing(target, "wb") as file:
+        _still(shown, options).save(file, format="PNG", optimize=True)
+    return target
+
+
+def _still(shown: Motion | Markers | Pose | Image.Image, options: dict[str, Any]) -> Image.Image:
+    if isinstance(shown, Image.Image):
+        return shown
+    if isinstance(shown, Pose):
+        _check(draw_pose, options)
+        return draw_pose(shown, **options)
+    _check(contact_sheet, options)
+    return contact_sheet(shown, **options)
+
+
+def _check(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Refuses an option that the function does not take."""
+    parameters = inspect.signature(function).parameters.values()
+    valid = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in valid:
+            raise UnknownNameError(f"option of {function.__name__},", name, valid)
