@@ -207,6 +207,11 @@ def test_a_moving_root_above_still_hips_stays(tmp_path: Path) -> None:
     np.testing.assert_allclose(motion.skeleton.offsets[1], [0.01, 0.95, 0.02])
 
 
+def test_a_chain_that_stands_still_away_from_the_origin_is_left_alone(tmp_path: Path) -> None:
+    motion = read(tmp_path, bvh_text("1 90 3 10 20 30 0 100 0 40 50 60", arm=SIX))
+    assert motion.skeleton.names[0] == "Hips"
+
+
 def test_joint_names_that_come_twice_are_numbered(tmp_path: Path) -> None:
     text = bvh_text(ROW).replace("JOINT Arm", "JOINT Arm { OFFSET 1 0 0 } JOINT Arm")
     motion = read(tmp_path, text)

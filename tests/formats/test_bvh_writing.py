@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import poise
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import bvh
+from poise.formats.laboratory import matrix_y_up_from
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton import Skeleton
@@ -171,3 +172,24 @@ def test_pybvh_places_the_joints_where_we_do(tmp_path: Path, walker: Motion) -> 
     theirs = pybvh.read_bvh_file(tmp_path / "clip.bvh", world_up="+y").node_positions()
     ours, _ = world_transforms(walker.skeleton, walker.root_positions, walker.rotations)
     np.testing.assert_allclose(theirs / 100, ours, atol=1e-6)
+
+
+@pytest.mark.parametrize("up", ["+Z", "-Z", "+X", "-Y"])
+def test_files_with_another_axis_up_are_turned(tmp_path: Path, walker: Motion, up: str) -> None:
+    turn = rotations.conjugate(rotations.quaternion_from_matrix(matrix_y_up_from(up)))
+    turns = walker.rotations.copy()
+    turns[:, 0] = rotations.multiply(turn, turns[:, 0])
+    lying = walker.with_frames(rotations.rotate(turn, walker.root_positions), turns)
+    bvh.write(lying, tmp_path / "clip.bvh")
+    back = bvh.read(tmp_path / "clip.bvh", up=up.lower())
+    np.testing.assert_allclose(back.root_positions, walker.root_positions, atol=1e-7)
+    assert degrees_apart(walker, back) < 1e-4
+    assert back.origin.warnings == ()
+
+
+def test_a_trunk_along_another_axis_is_remarked(tmp_path: Path, walker: Motion) -> None:
+    turns = np.tile(rotations.IDENTITY, (*walker.rotations.shape[:2], 1))
+    turns[:, 0] = rotations.quaternion_from_euler(np.array([np.pi / 2]), "X")
+    bvh.write(walker.with_frames(walker.root_positions, turns), tmp_path / "clip.bvh")
+    (warning,) = bvh.read(tmp_path / "clip.bvh").origin.warnings
+    assert "give up='+Z'" in warning

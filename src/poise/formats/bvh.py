@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from poise.errors import InvalidValueError
 from poise.formats.bvh_frames import Frames, read_frames
 from poise.formats.bvh_header import Header, read_header
 from poise.formats.files import existing_file, replacing
+from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.formats.tpose import without_added_tpose
 from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
@@ -25,42 +28,41 @@ Array = np.ndarray
 
 _RATE_TOLERANCE = 5e-4  # a printed frame time of .00833 means 120 Hz; 29.97 Hz is further from 30 than this
 _AXES = "XYZ"
+_FRAMES_LOOKED_AT = 16
+_ALONG_AN_AXIS = 0.85  # the cosine to which a trunk keeps along an axis that may be up
 
 
 def read(
-    path: str | os.PathLike[str], *, units: str | float | None = None, keep_first: bool = False
+    path: str | os.PathLike[str],
+    *,
+    units: str | float | None = None,
+    keep_first: bool = False,
+    up: str = "+Y",
 ) -> Motion:
-    """The motion of a BVH file, in metres.
+    """The motion of a BVH file, in metres, Y up.
 
     `units` is the file's unit of length ("m", "cm", "mm", "inch", "cmu") or metres per unit; by default it is
-    inferred from the size of the body. A T-pose added as the first frame is left out unless `keep_first`. What was
-    inferred, left out or put right is on the motion's `origin`.
+    inferred from the size of the body. A T-pose added as the first frame is left out unless `keep_first`. `up` is the
+    file's own vertical axis. What was inferred, left out or put right is on the motion's `origin`.
     """
-    file = existing_file(path)
+    file, up = existing_file(path), checked_up(up)
     with file.open("rb") as stream:
         header = read_header(stream, path=file)
         frames = read_frames(stream, header, path=file)
+    if up != "+Y":
+        _turn(frames, up)
     skeleton = Skeleton(frames.names, frames.parents, frames.offsets, frames.orders)
     unit = choose_unit(skeleton, frames.root_positions, units=units)
-    frames.root_positions *= unit.metres
-    for array in (frames.root_positions, frames.rotations):
-        array.flags.writeable = False
-    motion = Motion(
-        skeleton.scaled(unit.metres),
-        fps=_frame_rate(header.frame_time),
-        root_positions=frames.root_positions,
-        rotations=frames.rotations,
-        name=file.stem,
-        origin=Origin(
-            path=str(file),
-            format="bvh",
-            metres_per_unit=unit.metres,
-            units=unit.name,
-            units_reason=unit.reason,
-            frames_in_file=len(frames.rotations),
-            warnings=(*_warnings(header, frames), *unit.warnings),
-        ),
+    origin = Origin(
+        path=str(file),
+        format="bvh",
+        metres_per_unit=unit.metres,
+        units=unit.name,
+        units_reason=unit.reason,
+        frames_in_file=len(frames.rotations),
+        warnings=(*_warnings(header, frames), *unit.warnings),
     )
+    motion = _in_metres(skeleton, frames, fps=_frame_rate(header.frame_time), origin=origin)
     return motion if keep_first else without_added_tpose(motion)
 
 
@@ -86,6 +88,45 @@ def write(
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
+
+
+def _in_metres(skeleton: Skeleton, frames: Frames, *, fps: float, origin: Origin) -> Motion:
+    """The motion itself; the arrays are handed over, not copied."""
+    frames.root_positions *= origin.metres_per_unit
+    for array in (frames.root_positions, frames.rotations):
+        array.flags.writeable = False
+    scaled = skeleton.scaled(origin.metres_per_unit)
+    motion = Motion(scaled, fps, frames.root_positions, frames.rotations, Path(origin.path).stem, origin)
+    doubt = _doubt_about_up(motion)
+    return replace(motion, origin=replace(origin, warnings=(*origin.warnings, doubt))) if doubt else motion
+
+
+def _turn(frames: Frames, up: str) -> None:
+    """Turns the world so that this axis of the file is Y; the rest pose stays as the file has it."""
+    matrix = matrix_y_up_from(up)
+    frames.root_positions = frames.root_positions @ matrix.T
+    turn = rotations.quaternion_from_matrix(matrix)
+    frames.rotations[:, 0] = rotations.canonical(rotations.multiply(turn, frames.rotations[:, 0]))
+
+
+def _doubt_about_up(motion: Motion) -> str | None:
+    """A remark where the trunk keeps along X or Z: the person lies down, or the file has another axis up."""
+    from poise.skeleton.kinematics import world_transforms
+
+    roles = motion.skeleton.roles
+    if "pelvis" not in roles or "head" not in roles:
+        return None
+    some = np.linspace(0, len(motion) - 1, _FRAMES_LOOKED_AT).astype(int)
+    points, _ = world_transforms(motion.skeleton, motion.root_positions[some], motion.rotations[some])
+    trunks = points[:, motion.skeleton.index("head")] - points[:, motion.skeleton.index("pelvis")]
+    mean = np.mean(trunks / np.maximum(np.linalg.norm(trunks, axis=-1, keepdims=True), 1e-12), axis=0)
+    axis = int(np.argmax(np.abs(mean)))
+    if axis == 1 or np.abs(mean[axis]) < _ALONG_AN_AXIS:
+        return None
+    up = f"{'+' if mean[axis] > 0 else '-'}{_AXES[axis]}"
+    return (
+        f"the trunk points along {up}: the person lies down, or {up} is up in this file (then give up={up!r})"
+    )
 
 
 def _frame_rate(frame_time: float) -> float:

@@ -17,7 +17,7 @@ from poise.geometry import rotations
 
 Array = np.ndarray
 
-_STILL = 1e-3  # positions that vary by less than this part of the body's size are constant
+_STILL = 1e-3  # positions that vary by less than this part of the longest bone are constant
 _MOST_BYTES_PER_BYTE = 40  # a pose takes at most this many times its text, or the file is not a recording
 _ALWAYS_ALLOWED_BYTES = 1 << 28
 
@@ -148,10 +148,9 @@ class _Table:
         tracks[:, self._placed[followed], self._axes[followed]] = positions[:, followed]
 
     def _merges(self, first: int) -> bool:
-        """Whether the possible root gives way to its only child: it stands still, or the child moves within it."""
-        turns = self._rotations[: self._count, first]
-        turning = bool(np.any(rotations.geodesic_distance(turns, turns[0]) > _STILL))
-        return self._varies(first + 1) or not (turning or self._varies(first))
+        """Whether the root gives way to its only child: the child moves within it, or it never leaves the origin."""
+        stays = max(np.abs(self._low[first]).max(), np.abs(self._high[first]).max()) <= self._tolerance
+        return self._varies(first + 1) or bool(stays)
 
     def _varies(self, joint: int) -> bool:
         return bool(np.any(self._high[joint] - self._low[joint] > self._tolerance))
@@ -172,9 +171,8 @@ class _Table:
                 self._offsets[joint] = means[joint]
         if not moving:
             return []
-        names = ", ".join(self._nodes[joint].name for joint in moving[:5]) + (
-            ", ..." if len(moving) > 5 else ""
-        )
+        more = ", ..." if len(moving) > 5 else ""
+        names = ", ".join(self._nodes[joint].name for joint in moving[:5]) + more
         furthest = float((self._high - self._low)[moving].max())
         return [
             f"joints that move relative to their parents (by up to {furthest:.4g} units of the file) "

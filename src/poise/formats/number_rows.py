@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Float
@@ -113,7 +114,7 @@ class NumberRows:
             self._values[: count - used] = self._values[used:count]
             state[kernel.COUNT] = count - used
 
-    def _fail_at(self, line: int) -> None:
+    def _fail_at(self, line: int) -> NoReturn:
         with self._path.open("rb") as file:
             lines = (text for chunk in file for text in re.split(rb"\r(?!\n)", chunk))
             text = next((text for number, text in enumerate(lines, start=1) if number == line), b"")
