@@ -1,0 +1,261 @@
+"""C3D, the marker files of optical systems, through ezc3d (Michaud and Begon 2021): points, labels, gaps, units, rates.
+
+A point whose residual is negative, or that lies exactly at the origin, was not seen and reads as NaN. A residual of
+zero marks a point that was filled in or modelled rather than measured (C3D user guide, "3D point residuals"); many
+exporters leave it zero throughout. Laboratories usually have Z up: POINT:Y_SCREEN says so where it is present.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
+from poise.formats.c3d_layout import check_layout
+from poise.formats.files import existing_file, replacing
+from poise.formats.laboratory import UP_AXES, matrix_y_up_from, stated_unit, world_from_laboratory
+from poise.motion.markers import Markers
+from poise.motion.motion import Origin
+
+Array = np.ndarray
+_UNLABELLED = "*"
+_NOT_POSITIONS = (
+    "ANGLES",
+    "FORCES",
+    "MOMENTS",
+    "POWERS",
+    "SCALARS",
+)  # lists of labels that hold something else
+_MILLIMETRES = 1000.0
+_MOST_LABELS = 255
+_MOST_RESIDUAL_STEPS = 127
+_LEAST_RESIDUAL_STEP = 0.01  # millimetres
+_SAME_STEP = 1e-3  # of a step: ezc3d cuts off what is below a whole one
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    units: str | float | None = None,
+    up: str | None = None,
+    subject: str | None = None,
+    keep_unlabelled: bool = False,
+) -> Markers:
+    """The markers of a C3D file, in metres and Y up.
+
+    `units` and `up` ("+Z") override what the file says or shows. Labels lose their prefix ("Anna:LFHD") where there is
+    one subject; of several, `subject` picks one. Points without a label are left out unless `keep_unlabelled`.
+    """
+    file = existing_file(path)
+    content = _load(file)
+    labels = _labels(content)
+    kept, warnings = _kept_points(content, labels, keep_unlabelled=keep_unlabelled)
+    names, chosen, subject_warnings = _subjects(tuple(labels[k] for k in kept), subject=subject)
+    kept = [kept[k] for k in chosen]
+    unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
+    points, residuals = _points(content, kept)
+    points, up_reason = world_from_laboratory(
+        names, points * unit.metres, given_up=up, stated_up=_screen_up(content), default_up="+Z"
+    )
+    origin = Origin(
+        path=str(file),
+        format="c3d",
+        metres_per_unit=unit.metres,
+        units=unit.name,
+        units_reason=f"{unit.reason}; {up_reason}",
+        frames_in_file=len(points),
+        warnings=(*warnings, *subject_warnings),
+    )
+    rate = _rate(content, path=file)
+    return Markers(names, points, rate, residuals=residuals * unit.metres, name=file.stem, origin=origin)
+
+
+def write(markers: Markers, path: str | os.PathLike[str]) -> None:
+    """Writes markers as C3D in millimetres, Z up.
+
+    Gaps get the residual -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
+    """
+    if not isinstance(markers, Markers):
+        raise InvalidValueError(f"a C3D file holds markers; got {type(markers).__name__}")
+    if not markers.labels or len(markers) == 0 or len(markers.labels) > _MOST_LABELS:
+        raise InvalidValueError(
+            f"a C3D file needs frames and 1 to {_MOST_LABELS} markers; got {len(markers)} and {len(markers.labels)}"
+        )
+    content = _ezc3d().c3d()
+    group = content["parameters"]["POINT"]
+    group["RATE"]["value"] = [markers.fps]
+    group["UNITS"]["value"] = ["mm"]
+    group["LABELS"]["value"] = list(markers.labels)
+    content.add_parameter("POINT", "X_SCREEN", ["+X"])
+    content.add_parameter("POINT", "Y_SCREEN", ["+Z"])
+    residuals, step = _stored_residuals(markers)
+    group["SCALE"]["value"] = [-step]  # below zero: coordinates are stored as floats
+    content["data"]["points"] = _laboratory_points(markers)
+    content["data"]["meta_points"]["residuals"] = residuals
+    with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
+        written = Path(folder) / "markers.c3d"  # ezc3d writes to a name, not to an open file
+        content.write(str(written))
+        opened.write(written.read_bytes())
+
+
+# --- the file ------------------------------------------------------------------------------------------------------
+
+
+def _ezc3d() -> ModuleType:
+    try:
+        import ezc3d
+    except ImportError:
+        raise MissingExtraError("ezc3d", extra="c3d", purpose="reading and writing C3D files") from None
+    module: ModuleType = ezc3d
+    return module
+
+
+def _load(file: Path) -> Any:
+    check_layout(file)
+    library = _ezc3d()
+    try:
+        return library.c3d(str(file))
+    except (RuntimeError, ValueError, OSError, KeyError, IndexError, MemoryError) as error:
+        raise ParseError(f"ezc3d cannot read it: {str(error)[:200]}", path=file) from error
+
+
+def _values(content: Any, name: str) -> list[Any]:
+    group = content["parameters"]["POINT"]
+    return list(group[name]["value"]) if name in group else []
+
+
+def _text(content: Any, name: str) -> str:
+    values = _values(content, name)
+    return str(values[0]).strip() if values else ""
+
+
+def _rate(content: Any, *, path: Path) -> float:
+    values = _values(content, "RATE")
+    rate = float(values[0]) if values else 0.0
+    if not (np.isfinite(rate) and rate > 0):
+        raise ParseError(f"POINT:RATE must be above zero; got {rate}", path=path)
+    return rate
+
+
+# --- labels and subjects -------------------------------------------------------------------------------------------
+
+
+def _labels(content: Any) -> list[str]:
+    """One label per point: LABELS, LABELS2, ..., and *n for points beyond them."""
+    count = content["data"]["points"].shape[1]
+    found = [str(label).strip() for label in _values(content, "LABELS")]
+    page = 2
+    while more := _values(content, f"LABELS{page}"):
+        found += [str(label).strip() for label in more]
+        page += 1
+    found = [label or f"{_UNLABELLED}{k}" for k, label in enumerate(found[:count])]
+    return list(_unique(found + [f"{_UNLABELLED}{k}" for k in range(len(found), count)]))
+
+
+def _unique(labels: list[str]) -> Iterator[str]:
+    taken: set[str] = set()
+    for label in labels:
+        name, count = label, 2
+        while name in taken:
+            name, count = f"{label}_{count}", count + 1
+        taken.add(name)
+        yield name
+
+
+def _kept_points(
+    content: Any, labels: list[str], *, keep_unlabelled: bool
+) -> tuple[list[int], tuple[str, ...]]:
+    """The numbers of the points that are markers, and what was left out."""
+    others = {str(label).strip() for name in _NOT_POSITIONS for label in _values(content, name)}
+    modelled = [label for label in labels if label in others]
+    unlabelled = [label for label in labels if label.startswith(_UNLABELLED)]
+    left_out = {*modelled, *(() if keep_unlabelled else unlabelled)}
+    kept = [k for k, label in enumerate(labels) if label not in left_out]
+    if not kept:
+        kept = [k for k, label in enumerate(labels) if label not in modelled]
+        return kept, ("no point has a label; all were kept",)
+    warnings = []
+    if modelled:
+        warnings.append(f"left out {len(modelled)} outputs that are not positions, such as {modelled[0]}")
+    if unlabelled and not keep_unlabelled:
+        warnings.append(f"left out {len(unlabelled)} unlabelled points (keep_unlabelled keeps them)")
+    return kept, tuple(warnings)
+
+
+def _subjects(
+    labels: tuple[str, ...], *, subject: str | None
+) -> tuple[tuple[str, ...], list[int], tuple[str, ...]]:
+    """Labels without the prefix of their subject, which of those given they are, and a warning if it has company."""
+    prefixes = [label.partition(":")[0] if ":" in label else "" for label in labels]
+    subjects = tuple(dict.fromkeys(prefix for prefix in prefixes if prefix))
+    if subject is not None and subject not in subjects:
+        raise UnknownNameError("subject", subject, subjects or ("(labels have no prefix)",))
+    if subject is None and len(subjects) > 1:
+        names = ", ".join(subjects)
+        return (
+            labels,
+            list(range(len(labels))),
+            (f"markers of several subjects: {names}; subject= picks one",),
+        )
+    chosen = [k for k, prefix in enumerate(prefixes) if subject in (None, prefix)]
+    bare = [labels[k].removeprefix(f"{prefixes[k]}:") or labels[k] for k in chosen]
+    return tuple(_unique(bare)), chosen, ()
+
+
+# --- points --------------------------------------------------------------------------------------------------------
+
+
+def _points(
+    content: Any, kept: list[int]
+) -> tuple[Float[Array, "frames markers 3"], Float[Array, "frames markers"]]:
+    """Points and residuals in the file's unit and axes; both are NaN where a point was not seen."""
+    points = content["data"]["points"][:3, kept].transpose(2, 1, 0).astype(np.float64)
+    residuals = content["data"]["meta_points"]["residuals"][0, kept].T.astype(np.float64)
+    unseen = _unseen(points, residuals)
+    points[unseen] = np.nan
+    residuals[unseen] = np.nan
+    return points, residuals
+
+
+def _unseen(
+    points: Float[Array, "frames markers 3"], residuals: Float[Array, "frames markers"]
+) -> Bool[Array, "frames markers"]:
+    at_origin = np.all(points == 0, axis=2)
+    return (residuals < 0) | at_origin | ~np.all(np.isfinite(points), axis=2)
+
+
+def _screen_up(content: Any) -> str | None:
+    axis = _text(content, "Y_SCREEN").upper()
+    return axis if axis in UP_AXES else None
+
+
+def _laboratory_points(markers: Markers) -> Float[Array, "4 markers frames"]:
+    """Points in millimetres with Z up, in ezc3d's layout, zero at the gaps."""
+    points = np.ones((4, len(markers.labels), len(markers)))
+    turned = markers.points @ matrix_y_up_from("+Z") * _MILLIMETRES
+    points[:3] = np.where(_gaps(markers)[..., None], 0.0, turned).transpose(2, 1, 0)
+    return points
+
+
+def _stored_residuals(markers: Markers) -> tuple[Float[Array, "1 markers frames"], float]:
+    """Residuals in millimetres and the size of their last bit: a C3D file has seven bits for each.
+
+    They are rounded up, so that what was measured stays apart from what was filled in (0) and from gaps (-1).
+    """
+    given = np.zeros(markers.points.shape[:2]) if markers.residuals is None else markers.residuals
+    measured = np.nan_to_num(given) * _MILLIMETRES
+    step = max(float(measured.max()) / _MOST_RESIDUAL_STEPS, _LEAST_RESIDUAL_STEP)
+    steps = np.ceil(np.round(measured / step, 9))
+    residuals = np.where(_gaps(markers), -1.0, (steps + _SAME_STEP) * step)
+    return residuals.T[None], step
+
+
+def _gaps(markers: Markers) -> Bool[Array, "frames markers"]:
+    return np.isnan(markers.points).any(axis=2)

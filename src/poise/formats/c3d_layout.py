@@ -1,0 +1,216 @@
+"""The layout of a C3D file checked before it is handed to ezc3d, which is compiled and trusts what it reads.
+
+After "The C3D File Format User Guide" (Motion Lab Systems, 2008): blocks of 512 bytes; a header block, a parameter
+section of groups and parameters chained by offsets, and the data, whose size the header and the parameters state.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from poise.errors import ParseError
+
+_BLOCK = 512
+_MAGIC = 0x50
+_BYTE_ORDERS = {84: "<", 85: "<", 86: ">"}  # Intel, DEC and MIPS
+_TYPE_SIZES = {-1: 1, 1: 1, 2: 2, 4: 4}
+_MOST_EVENTS = 18
+_BYTES_PER_ROTATION = 4 * 17  # a 4x4 matrix and its reliability
+# What ezc3d reads without asking for the type first: -1 is text, 2 an integer, 4 a number.
+_EXPECTED_TYPES = {
+    "USED": (2,), "SCALE": (4,), "RATE": (4,), "DATA_START": (2,), "FRAMES": (2, 4), "LABELS": (-1,), "UNITS": (-1,),
+    "GEN_SCALE": (4,), "OFFSET": (2, 4), "X_SCREEN": (-1,), "Y_SCREEN": (-1,), "DESCRIPTIONS": (-1,),
+    "RATIO": (2,), "ACTUAL_START_FIELD": (2,), "ACTUAL_END_FIELD": (2,),
+}  # fmt: skip
+_TRUSTED_GROUPS = ("POINT", "ANALOG", "ROTATION", "TRIAL")
+_NEEDED = ("USED", "SCALE", "RATE", "DATA_START", "FRAMES", "LABELS")
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """One parameter: the number of its group, its type code, its dimensions and its bytes."""
+
+    group: int
+    name: str
+    type: int
+    dimensions: tuple[int, ...]
+    content: bytes
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The counts of the header block."""
+
+    points: int
+    analog_values: int
+    first_frame: int
+    last_frame: int
+    scale: float
+    data_block: int
+    samples_per_frame: int
+
+    @property
+    def bytes_per_frame(self) -> int:
+        width = 4 if self.scale < 0 else 2
+        return width * (4 * self.points + self.analog_values)
+
+
+def check_layout(path: Path) -> None:
+    """Raises a ParseError unless the file is laid out as a C3D file that holds everything it states."""
+    content = path.read_bytes()
+    section, order = _parameter_section(content, path=path)
+    header = _header(content, order, path=path)
+    groups, parameters = _records(section, order, path=path)
+    _check_parameters(groups, parameters, path=path)
+    stated = {(groups[item.group], item.name): item for item in parameters}
+    for name in _NEEDED:
+        if ("POINT", name) not in stated:
+            raise ParseError(f"there is no POINT:{name}; a C3D file must have one", path=path)
+    _check_counts(header, stated, order, size=len(content), path=path)
+
+
+def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, str]:
+    """The bytes of the groups and parameters, and the byte order."""
+    if len(content) < 2 or content[1] != _MAGIC:
+        raise ParseError("not a C3D file: the second byte is not 0x50", path=path)
+    start = (content[0] - 1) * _BLOCK
+    if content[0] < 2 or len(content) < start + 4:
+        raise ParseError(f"the parameters should be in block {content[0]}, outside the file", path=path)
+    blocks, processor = content[start + 2], content[start + 3]
+    if processor not in _BYTE_ORDERS:
+        raise ParseError(f"unknown processor {processor}; a C3D file has 84, 85 or 86", path=path)
+    end = start + blocks * _BLOCK
+    if blocks == 0 or end > len(content):
+        raise ParseError(f"the {blocks} blocks of parameters do not fit into the file", path=path)
+    return content[start + 4 : end], _BYTE_ORDERS[processor]
+
+
+def _header(content: bytes, order: str, *, path: Path) -> _Header:
+    points, analogs, first, last, _, scale, data_block, samples = struct.unpack(
+        f"{order}5Hf2H", content[2:20]
+    )
+    events = struct.unpack(f"{order}H", content[300:302])[0]
+    if points == 0 or last < first or data_block < 2:
+        raise ParseError(f"{points} points in frames {first} to {last}: there is no motion in it", path=path)
+    if scale == 0 or scale != scale:
+        raise ParseError(f"the scale factor must not be {scale}", path=path)
+    if events > _MOST_EVENTS:
+        raise ParseError(f"the header states {events} events; at most {_MOST_EVENTS} fit", path=path)
+    return _Header(points, analogs, first, last, scale, data_block, samples)
+
+
+def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str], list[_Parameter]]:
+    groups: dict[int, str] = {}
+    parameters: list[_Parameter] = []
+    for number, name, body in _chain(section, order, path=path):
+        if number < 0:
+            if -number in groups or name in groups.values():
+                raise ParseError(f"the group {name} is defined twice", path=path)
+            groups[-number] = name
+            _check_description(name, body, path=path)
+        else:
+            parameters.append(_parameter(number, name, body, path=path))
+    return groups, parameters
+
+
+def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str, bytes]]:
+    """The group number (negative for a group itself), name and body of each record; the last may have no offset."""
+    place = 0
+    while place + 2 <= len(section):
+        length, number = struct.unpack("bb", section[place : place + 2])
+        if length == 0:
+            return
+        body = place + 2 + abs(length) + 2
+        name = section[place + 2 : body - 2]
+        if number == 0 or body > len(section) or not (name.isascii() and name.decode("ascii").isprintable()):
+            raise ParseError(f"a damaged parameter record at byte {place} of the section", path=path)
+        step = struct.unpack(f"{order}H", section[body - 2 : body])[0]
+        place = body - 2 + step if step else len(section)
+        if (step and place < body + 1) or place > len(section):
+            raise ParseError(f"the record {name.decode('ascii')} leads outside the parameters", path=path)
+        yield number, name.decode("ascii").upper(), section[body:place]
+
+
+def _parameter(group: int, name: str, body: bytes, *, path: Path) -> _Parameter:
+    kind, count = struct.unpack("bB", body[:2]) if len(body) >= 2 else (0, 0)
+    dimensions = tuple(body[2 : 2 + count])
+    start = 2 + count
+    size = abs(_TYPE_SIZES.get(kind, 0)) * prod(dimensions)
+    if kind not in _TYPE_SIZES or count > 7 or len(dimensions) != count or start + size > len(body):
+        raise ParseError(f"the parameter {name} is damaged: its size does not fit its record", path=path)
+    _check_description(name, body[start + size :], path=path)
+    return _Parameter(group, name, kind, dimensions, body[start : start + size])
+
+
+def _check_description(name: str, rest: bytes, *, path: Path) -> None:
+    """What ends a record: the length of its description and the description, padded with zeros at most."""
+    if not rest or 1 + rest[0] > len(rest) or any(rest[1 + rest[0] :]):
+        raise ParseError(f"the record {name} is damaged: its description does not fit", path=path)
+
+
+def _check_parameters(groups: dict[int, str], parameters: list[_Parameter], *, path: Path) -> None:
+    seen: set[tuple[int, str]] = set()
+    for item in parameters:
+        if item.group not in groups or (item.group, item.name) in seen:
+            trouble = "is there twice" if item.group in groups else "has no group"
+            raise ParseError(f"the parameter {item.name} {trouble}", path=path)
+        seen.add((item.group, item.name))
+        expected = _EXPECTED_TYPES.get(item.name)
+        if groups[item.group] in _TRUSTED_GROUPS and expected and item.type not in expected:
+            raise ParseError(
+                f"the parameter {item.name} has type {item.type}; expected {expected}", path=path
+            )
+
+
+def _check_counts(
+    header: _Header, stated: dict[tuple[str, str], _Parameter], order: str, *, size: int, path: Path
+) -> None:
+    """Every count of points, channels and frames that the file states must agree with its length."""
+    used = _first_integer(stated.get(("POINT", "USED")), order)
+    if used != header.points:
+        raise ParseError(f"the header has {header.points} points but POINT:USED is {used}", path=path)
+    channels = _first_integer(stated.get(("ANALOG", "USED")), order)
+    if channels * header.samples_per_frame != header.analog_values:
+        raise ParseError(
+            f"{channels} analog channels of {header.samples_per_frame} samples are not the header's "
+            f"{header.analog_values} values a frame",
+            path=path,
+        )
+    held = max(0, size - (header.data_block - 1) * _BLOCK) // header.bytes_per_frame
+    frames = max(_stated_frames(header, stated, order))
+    if frames > held:
+        raise ParseError(f"cut short: it states {frames} frames and holds {held}", path=path)
+    _check_rotations(stated, order, frames=frames, size=size, path=path)
+
+
+def _check_rotations(
+    stated: dict[tuple[str, str], _Parameter], order: str, *, frames: int, size: int, path: Path
+) -> None:
+    used, ratio, block = (
+        _first_integer(stated.get(("ROTATION", name)), order) for name in ("USED", "RATIO", "DATA_START")
+    )
+    if used and (ratio == 0 or block < 2):
+        raise ParseError("the rotations lack their ratio or the place of their data", path=path)
+    needed = frames * max(used, 1) * ratio * _BYTES_PER_ROTATION
+    if ratio and (block - 1) * _BLOCK + needed > size + _BLOCK:
+        raise ParseError(f"cut short: it states {used} rotations a frame and does not hold them", path=path)
+
+
+def _stated_frames(header: _Header, stated: dict[tuple[str, str], _Parameter], order: str) -> Iterator[int]:
+    """The counts of frames; two bytes hold up to 65,535, so longer recordings state theirs in TRIAL alone."""
+    start, end = stated.get(("TRIAL", "ACTUAL_START_FIELD")), stated.get(("TRIAL", "ACTUAL_END_FIELD"))
+    if start and end and len(start.content) >= 4 and len(end.content) >= 4:
+        first, last = (struct.unpack(f"{order}I", item.content[:4])[0] for item in (start, end))
+        yield last - first + 1
+    yield header.last_frame - header.first_frame + 1
+    if stated["POINT", "FRAMES"].type == 2:
+        yield _first_integer(stated["POINT", "FRAMES"], order)
+
+
+def _first_integer(parameter: _Parameter | None, order: str) -> int:
+    content = parameter.content[:2] if parameter else b""
+    return int(struct.unpack(f"{order}H", content)[0]) if len(content) == 2 else 0

@@ -1,0 +1,195 @@
+"""TRC, the marker files of Motion Analysis and OpenSim: a five-line header and one tab-separated row a frame.
+
+Layout after the OpenSim documentation, "Marker (.trc) Files". An empty cell is a gap and reads as NaN. Poise writes
+Y up, as OpenSim expects; Motion Analysis systems often write Z up, so the up axis is inferred and can be given.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, ParseError
+from poise.formats.files import existing_file, replacing
+from poise.formats.laboratory import stated_unit, world_from_laboratory
+from poise.formats.text import finite_numbers, numbers, text_lines
+from poise.formats.units import metres_per_unit
+from poise.motion.markers import Markers
+from poise.motion.motion import Origin
+
+Array = np.ndarray
+_HEADER_LINES = 5
+_GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"})
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What lines 2 to 4 say: the settings by lower-case name, and the markers' labels."""
+
+    settings: dict[str, str]
+    labels: tuple[str, ...]
+    path: Path
+
+    def number(self, name: str) -> float | None:
+        if name not in self.settings:
+            return None
+        return finite_numbers([self.settings[name]], path=self.path, line=3, what=f"the header's {name}")[0]
+
+
+def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: str | None = None) -> Markers:
+    """The markers of a TRC file, in metres and Y up; `units` and `up` ("+Z") override what the file says or shows."""
+    file = existing_file(path)
+    lines = text_lines(file)
+    header = _read_header(lines, path=file)
+    unit = stated_unit(header.settings["units"], given=units, path=file)
+    rows = _read_rows(lines, header=header)
+    points = _whole(rows) * unit.metres
+    points, up_reason = world_from_laboratory(header.labels, points, given_up=up, default_up="+Y")
+    origin = Origin(
+        path=str(file),
+        format="trc",
+        metres_per_unit=unit.metres,
+        units=unit.name,
+        units_reason=f"{unit.reason}; {up_reason}",
+        frames_in_file=len(points),
+        warnings=(*_disagreements(header, frames=len(points)), *_partial_points(rows)),
+    )
+    return Markers(header.labels, points, _rate(header), name=file.stem, origin=origin)
+
+
+def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float = "mm") -> None:
+    """Writes markers as TRC, Y up, gaps as empty cells."""
+    if not isinstance(markers, Markers):
+        raise InvalidValueError(f"a TRC file holds markers; got a {type(markers).__name__}")
+    if not markers.labels:
+        raise InvalidValueError("a TRC file needs at least one marker; got none")
+    metres = metres_per_unit(units)
+    target = Path(path)
+    with replacing(target) as file:
+        file.write(_header_text(markers, unit=str(units), file_name=target.name))
+        decimals = max(4, 8 + round(np.log10(metres)))  # a hundredth of a micrometre
+        for number, row in enumerate(markers.points / metres):
+            cells = ["" if np.isnan(value) else f"{value:.{decimals}f}" for value in row.ravel().tolist()]
+            file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + "\n")
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def _read_header(lines: list[str], *, path: Path) -> _Header:
+    if not lines[0].strip().lower().startswith("pathfiletype"):
+        raise ParseError(f"a TRC file starts with PathFileType; got {lines[0][:40]!r}", path=path, line=1)
+    if len(lines) < _HEADER_LINES:
+        raise ParseError(
+            f"the header needs {_HEADER_LINES} lines; the file ends after {len(lines)}", path=path
+        )
+    names, values = lines[1].split(), lines[2].split()
+    settings = dict(zip((name.lower() for name in names), values, strict=False))
+    for needed in ("datarate", "units"):
+        if needed not in settings:
+            raise ParseError(f"the header has no {needed}; got {' '.join(names)[:80]!r}", path=path, line=2)
+    labels = _cells(lines[3])[2:]
+    labels = [label.strip() for label in labels if label.strip()]
+    if not labels:
+        raise ParseError("the fourth line names no markers", path=path, line=4)
+    return _Header(settings, _unique(labels), path)
+
+
+def _rate(header: _Header) -> float:
+    rate = header.number("datarate") or 0.0
+    if rate <= 0:
+        raise ParseError(
+            f"DataRate must be above zero; got {header.settings['datarate']}", path=header.path, line=3
+        )
+    return rate
+
+
+def _read_rows(lines: list[str], *, header: _Header) -> Float[Array, "frames markers 3"]:
+    rows = [
+        _read_row(line, header=header, number=number)
+        for number, line in enumerate(lines[_HEADER_LINES:], start=_HEADER_LINES + 1)
+        if line.strip()
+    ]
+    if not rows:
+        raise ParseError("there are no frames after the header", path=header.path)
+    return np.array(rows).reshape(len(rows), len(header.labels), 3)
+
+
+def _read_row(line: str, *, header: _Header, number: int) -> list[float]:
+    """The coordinates of one frame; cells missing at the end are gaps where whole markers are missing."""
+    cells = _cells(line)[2:]
+    count = 3 * len(header.labels)
+    while len(cells) > count and not cells[-1].strip():
+        cells.pop()
+    if len(cells) > count or len(cells) % 3 or ("\t" not in line and len(cells) < count):
+        raise ParseError(
+            f"{len(header.labels)} markers need {count} coordinates; got {len(cells)}",
+            path=header.path,
+            line=number,
+        )
+    cells += [""] * (count - len(cells))
+    words = ["nan" if cell.strip().lower() in _GAP_WORDS else cell for cell in cells]
+    values = numbers(words, path=header.path, line=number, what="coordinates")
+    if np.isinf(values).any():
+        raise ParseError("a coordinate is infinite", path=header.path, line=number)
+    return values
+
+
+def _whole(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
+    """The points, those with a missing coordinate wholly missing."""
+    return np.where(np.isnan(points).any(axis=2, keepdims=True), np.nan, points)
+
+
+def _partial_points(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]:
+    missing = np.isnan(points).sum(axis=2)
+    count = int(np.count_nonzero((missing == 1) | (missing == 2)))
+    return (f"{count} points lack one or two coordinates; read as gaps",) if count else ()
+
+
+def _cells(line: str) -> list[str]:
+    """A line's cells: between tabs, or between spaces where the file has no tabs."""
+    return line.rstrip("\n").split("\t") if "\t" in line else line.split()
+
+
+def _unique(labels: list[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for label in labels:
+        name, count = label, 2
+        while name in found:
+            name, count = f"{label}_{count}", count + 1
+        found[name] = None
+    return tuple(found)
+
+
+def _disagreements(header: _Header, *, frames: int) -> tuple[str, ...]:
+    """Where the header's counts differ from what the file holds; the file's content counts."""
+    pairs = (("nummarkers", len(header.labels), "markers are named"), ("numframes", frames, "rows are there"))
+    declared = [(name, header.number(name), count, what) for name, count, what in pairs]
+    return tuple(
+        f"the header's {name} is {number:g} but {count} {what}"
+        for name, number, count, what in declared
+        if number is not None and number != count
+    )
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def _header_text(markers: Markers, *, unit: str, file_name: str) -> str:
+    frames, count, rate = len(markers), len(markers.labels), f"{markers.fps:.10g}"
+    names = "DataRate CameraRate NumFrames NumMarkers Units OrigDataRate OrigDataStartFrame OrigNumFrames"
+    values = (rate, rate, frames, count, unit, rate, 1, frames)
+    coordinates = "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, count + 1))
+    labels = "\t\t\t".join(label.replace("\t", " ") for label in markers.labels)
+    lines = (
+        f"PathFileType\t4\t(X/Y/Z)\t{file_name}",
+        "\t".join(names.split()),
+        "\t".join(map(str, values)),
+        f"Frame#\tTime\t{labels}\t\t",
+        f"\t\t{coordinates}",
+    )
+    return "\n".join(lines) + "\n\n"
