@@ -6,7 +6,7 @@ import numpy as np
 
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
+from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections, without_partner
 
 
 def mirror(motion: Motion) -> Motion:
@@ -14,6 +14,7 @@ def mirror(motion: Motion) -> Motion:
 
     It stays on the same body, so lengths that differ between the sides stay where they are. The way a skeleton's left
     and right axes correspond comes from its symmetric neutral pose, so any rest pose will do (`skeleton.symmetry`).
+    Joints that only one side has keep their own rotations.
     """
     skeleton = motion.skeleton
     partner, carries = mirror_joints(skeleton), reflections(skeleton, motion.rotations)
@@ -23,4 +24,6 @@ def mirror(motion: Motion) -> Motion:
     turned = rotations.multiply(
         rotations.multiply(before, motion.rotations[:, partner]), rotations.conjugate(after)
     )
+    alone = without_partner(skeleton, partner)
+    turned[:, alone] = motion.rotations[:, alone]
     return motion.with_frames(motion.root_positions @ ACROSS, rotations.canonical(turned))

@@ -11,7 +11,7 @@ import itertools
 import re
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.roles import SIDES, side_and_part, subtree
@@ -42,6 +42,14 @@ def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
                 other = _alike_below(skeleton, joint, int(result[parent]), result)
             result[joint], result[other] = other, joint
     return result
+
+
+def without_partner(skeleton: Skeleton, partner: Int[Array, "joints"]) -> Bool[Array, "joints"]:
+    """Joints that only one side has, such as a sword: their parents have partners and they have none."""
+    alone = np.zeros(len(skeleton), dtype=np.bool_)
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        alone[joint] = parent >= 0 and partner[joint] == joint and (alone[parent] or partner[parent] != parent)
+    return alone
 
 
 def reflections(
