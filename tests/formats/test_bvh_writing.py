@@ -80,31 +80,27 @@ def test_joints_of_other_orders_get_three_axes(tmp_path: Path, order: str) -> No
     assert degrees_apart(motion, back) < 1e-4
 
 
+LEG, ARM = ("UpLeg", "Leg", "Foot", "Toe"), ("Arm", "ForeArm", "Hand")
+
+
 @pytest.fixture
 def walker() -> Motion:
     """A person of made-up limbs, swinging; all rotation orders are in it."""
-    names = (
-        "Hips",
-        "LeftUpLeg",
-        "LeftLeg",
-        "LeftFoot",
-        "LeftToe",
-        "RightUpLeg",
-        "RightLeg",
-        "RightFoot",
-        "RightToe",
-    )
-    names += ("Spine", "Neck", "Head")
-    parents = np.array([-1, 0, 1, 2, 3, 0, 5, 6, 7, 0, 9, 10])
-    offsets = np.zeros((12, 3))
+    limbs = [f"{side}{part}" for parts in (LEG, ARM) for side in ("Left", "Right") for part in parts]
+    names = ("Hips", *limbs[:8], "Spine", "Neck", "Head", *limbs[8:])
+    parents = np.array([-1, 0, 1, 2, 3, 0, 5, 6, 7, 0, 9, 10, 9, 12, 13, 9, 15, 16])
+    offsets = np.zeros((18, 3))
     offsets[[2, 3, 6, 7], 1] = -0.42
     offsets[[9, 10, 11], 1] = (0.1, 0.5, 0.2)
-    offsets[1, 0], offsets[5, 0] = 0.1, -0.1
+    offsets[[1, 5], 0] = (0.1, -0.1)
     offsets[[4, 8], 2] = 0.15
-    orders = ("ZYX", "XYZ", "XZY", "YXZ", "", "YZX", "ZXY", "ZYX", "", "XYZ", "ZXY", "")
+    offsets[12:, 0] = (0.2, 0.3, 0.25, -0.2, -0.3, -0.25)
+    orders = ["XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"] * 3
+    for joint in set(range(18)) - set(parents.tolist()):
+        orders[joint] = ""
+    skeleton = Skeleton(names, parents, offsets, tuple(orders))
     rng = np.random.default_rng(3)
-    turns = rotations.quaternion_from_expmap(np.cumsum(rng.normal(scale=0.05, size=(40, 12, 3)), axis=0))
-    skeleton = Skeleton(names, parents, offsets, orders)
+    turns = rotations.quaternion_from_expmap(np.cumsum(rng.normal(scale=0.05, size=(40, 18, 3)), axis=0))
     turns[:, skeleton.is_end_site] = rotations.IDENTITY
     return Motion(skeleton, 120.0, rng.normal(size=(40, 3)), turns)
 
