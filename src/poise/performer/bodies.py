@@ -94,6 +94,11 @@ class Body:
         return self.height * self.proportions.forearm
 
     @property
+    def hand(self) -> float:
+        """Wrist to fingertips, in metres."""
+        return self.height * self.proportions.hand
+
+    @property
     def ankle_height(self) -> float:
         """The ankle above the sole of a flat foot, in metres."""
         return self.height * self.proportions.ankle_height

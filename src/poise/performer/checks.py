@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
 
 
 def within(what: str, value: float, limits: tuple[float, float], unit: str) -> float:
@@ -13,3 +13,10 @@ def within(what: str, value: float, limits: tuple[float, float], unit: str) -> f
     if not low <= value <= high:
         raise InvalidValueError(f"{what} is {low:g} to {high:g} {unit}; got {value:g}")
     return float(value)
+
+
+def one_of(what: str, value: str, valid: tuple[str, ...]) -> str:
+    """The value, if it is one of the valid ones."""
+    if value not in valid:
+        raise UnknownNameError(what, str(value), valid)
+    return value

@@ -16,12 +16,11 @@ from poise.performer.course import Course, integral
 from poise.performer.curves import RUN, WALK
 from poise.performer.posing import SIDES, Arm, Foot, Targets, turned, yawed
 from poise.performer.stage import Stage
-from poise.performer.steps import Footfalls, Stepping, planted_ankle
-from poise.performer.tracks import Drift, ease
+from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
+from poise.performer.tracks import GRAVITY, Drift, bounding, ease
 
 Array = np.ndarray
 
-GRAVITY = 9.81
 _WALKS_BELOW, _RUNS_ABOVE = 0.66, 0.80  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
 _LOWEST_AT = 0.045  # of the stride after foot strike: double support
 _PUSH_STARTS = {"walk": 0.62, "run": 0.45}  # share of the stance at which the heel leaves the floor
@@ -54,7 +53,7 @@ class Gait:
         walk = 64.8 / 60.0 * (np.maximum(speed, 0.05) / body.height) ** 0.57
         run = (1.19 + 0.07 * speed) * np.sqrt(1.75 / body.height)
         flutter = 1.0 + 0.008 * style.variation * self._drift("rate", 0.4)(self.course.grid)[:, 0]
-        return style.tempo * (walk + self.running * (run - walk)) * flutter
+        return style.cadence * (walk + self.running * (run - walk)) * flutter
 
     @cached_property
     def duty(self) -> Float[Array, "grid"]:
@@ -89,6 +88,27 @@ class Gait:
         walk, run = 0.36 * self.duty, 0.27 * self.duty
         return walk + self.running * (run - walk)
 
+    @cached_property
+    def stride(self) -> Float[Array, "grid"]:
+        """Metres a stride."""
+        return self.course.speed / self.stride_rate
+
+    @cached_property
+    def strike_pitch(self) -> Float[Array, "grid"]:
+        """How far the heel is up when the foot lands; negative for a heel strike."""
+        heel_first = np.radians(21.0 - 12.0 * self.running) * self._roll
+        return np.radians(self.stage.style.tiptoe) - heel_first
+
+    @cached_property
+    def push_pitch(self) -> Float[Array, "grid"]:
+        """How far the heel is up when the toes leave the floor."""
+        return np.radians(60.0) * np.minimum(0.4 + 0.6 * self._roll, 1.1)
+
+    @cached_property
+    def _roll(self) -> Float[Array, "grid"]:
+        effort = np.clip(self.stride / (1.6 * self.stage.body.leg), 0.4, 1.1)
+        return self.stage.style.foot_roll * (effort + self.running * (1.0 - effort))
+
     def falls(self, side: str) -> Footfalls:
         """One foot's footfalls, for the whole course."""
         body, style = self.stage.body, self.stage.style
@@ -108,16 +128,10 @@ class Gait:
         """One foot at these times."""
         falls = self.falls(side)
         running = self.at(self.running, falls.strike)
-        effort = np.clip(
-            self.at(self.course.speed / self.stride_rate, falls.strike) / (1.6 * self.stage.body.leg),
-            0.4,
-            1.1,
-        )
-        roll = self.stage.style.foot_roll * (effort + running * (1.0 - effort))
-        rolling = _Rolling(
+        rolling = Rolling(
             falls,
-            strike=-np.radians(21.0 - 12.0 * running) * roll,
-            push=np.radians(60.0) * np.minimum(roll, 1.1),
+            strike=self.at(self.strike_pitch, falls.strike),
+            push=self.at(self.push_pitch, falls.strike),
             flat_by=_between("walk", "run", _FLAT_BY, running),
             push_from=_between("walk", "run", _PUSH_STARTS, running),
         )
@@ -130,7 +144,7 @@ class Gait:
         """The ankle and the foot's pitch as the published curves would have them, from the hip joint."""
         body, style = self.stage.body, self.stage.style
         running = self.at(self.running, times)
-        local = self._swing_phase(side, falls, times)
+        local = self._swing_phase(falls, times)
         curves = [
             (walk, run)
             for walk, run in zip(
@@ -138,9 +152,10 @@ class Gait:
             )
         ]
         thigh, knee, ankle = (walk + running * (run - walk) for walk, run in curves)
-        stretch = np.clip(self.at(self.course.speed / self.stride_rate, times) / (1.72 * body.leg), 0.3, 1.15)
+        stretch = np.clip(self.at(self.stride, times) / (1.72 * body.leg), 0.3, 1.15)
         reach = stretch + running * (self.at(self._run_effort, times) - stretch)
-        lift = (0.8 + 0.2 * reach) * style.knee_lift * self._limp(side)
+        knee_lift = 1.0 + (style.knee_lift - 1.0) * (1.0 - 0.7 * running)
+        lift = (0.8 + 0.2 * reach) * knee_lift * self._limp(side)
         knee, thigh = knee * lift, thigh * reach + 0.45 * knee * (lift - reach)
         forward = body.thigh * np.sin(thigh) + body.shank * np.sin(thigh - knee)
         down = body.thigh * np.cos(thigh) + body.shank * np.cos(thigh - knee)
@@ -155,7 +170,7 @@ class Gait:
     def _run_effort(self) -> Array:
         return np.clip(0.62 + 0.11 * self.course.speed, 0.7, 1.25)
 
-    def _swing_phase(self, side: str, falls: Footfalls, times: Array) -> Array:
+    def _swing_phase(self, falls: Footfalls, times: Array) -> Array:
         """0 where the foot leaves the floor, 1 where it lands."""
         index = falls.current(times)
         following = np.minimum(index + 1, len(falls.strike) - 1)
@@ -183,7 +198,7 @@ class Gait:
     def pelvis_turn(self, times: Array) -> Float[Array, "frames 3"]:
         """The pelvis' tilt, rotation and list."""
         style, phase, running = self.stage.style, self.phase(times), self.at(self.running, times)
-        stride = self.at(self.course.speed / self.stride_rate, times) / (1.72 * self.stage.body.leg)
+        stride = self.at(self.stride, times) / (1.72 * self.stage.body.leg)
         yaw = (
             np.radians(4.5 + 2.5 * running)
             * np.clip(stride, 0.3, 1.3)
@@ -214,35 +229,44 @@ class Gait:
         walk, run = self._walking_height(times), self._running_height(times)
         return walk + running * (run - walk) + self.stage.body.pelvis_height - self.stage.body.hip_height
 
-    def _walking_height(self, times: Array) -> Array:
-        """High over the standing leg, low in double support, as far as the reach of both legs asks."""
-        body, stride = self.stage.body, self.at(self.course.speed / self.stride_rate, times)
-        lead = self.at(self.passing, times) * stride
-        trail = (0.5 - self.at(self.passing, times)) * stride
-        low = np.minimum(self._hip_above(lead, np.radians(-20.0)), self._hip_above(trail, np.radians(14.0)))
+    @cached_property
+    def _walking_heights(self) -> tuple[Array, Array]:
+        """The hips' lowest and highest positions over the grid: in double support and over the standing leg."""
+        body, passing = self.stage.body, self.passing
+        lead = self._hip_above(passing * self.stride, self.strike_pitch)
+        risen = np.maximum((0.5 / self.duty - _PUSH_STARTS["walk"]) / (1.0 - _PUSH_STARTS["walk"]), 0.0) ** 2
+        trail = self._hip_above((0.5 - passing) * self.stride, self.push_pitch * risen)
+        leaving = self._hip_above((self.duty - passing) * self.stride, self.push_pitch) - 0.012 * body.leg
+        low = np.minimum(np.minimum(lead, trail), leaving)
         high = body.ankle_height + 0.985 * body.leg
-        half = 0.5 * np.clip(high - low, 0.004, 0.06 * body.leg) * min(self.stage.style.bounce, 1.2)
-        bob = -np.cos(4 * np.pi * (self.phase(times) - _LOWEST_AT))
-        return np.minimum(low, high) + half * (1.0 + bob)
+        return np.minimum(low, high), np.minimum(np.maximum(high, low + 0.004), low + 0.06 * body.leg)
+
+    def _walking_height(self, times: Array) -> Array:
+        low, high = (self.at(heights, times) for heights in self._walking_heights)
+        half = 0.5 * (high - low) * min(self.stage.style.bounce, 1.2)
+        return low + half * (1.0 - np.cos(4 * np.pi * (self.phase(times) - _LOWEST_AT)))
+
+    @cached_property
+    def _landing_height(self) -> Array:
+        """The hips' height over the grid when a running foot lands and leaves."""
+        duty = np.minimum(self.duty, 0.49)
+        lead = self._hip_above(self.passing * self.stride, self.strike_pitch)
+        trail = self._hip_above((duty - self.passing) * self.stride, self.push_pitch)
+        return np.minimum(lead, trail) - 0.008 * self.stage.body.leg
 
     def _running_height(self, times: Array) -> Array:
         """Free fall between footfalls, a smooth push in each."""
         rate, duty = self.at(self.stride_rate, times), np.minimum(self.at(self.duty, times), 0.49)
-        stride = self.at(self.course.speed, times) / rate
-        lead = self.at(self.passing, times) * stride
-        trail = (duty - self.at(self.passing, times)) * stride
-        leaning = np.minimum(
-            self._hip_above(lead, np.radians(-9.0)), self._hip_above(trail, np.radians(62.0))
-        )
-        rise = _bounding((2.0 * self.phase(times)) % 1.0, 2.0 * duty)
-        return leaning - 0.008 * self.stage.body.leg + GRAVITY * (0.5 / rate) ** 2 * rise
+        rise = bounding((2.0 * self.phase(times)) % 1.0, 2.0 * duty)
+        return self.at(self._landing_height, times) + GRAVITY * (0.5 / rate) ** 2 * rise
 
-    def _hip_above(self, distance: Array, pitch: float) -> Array:
+    def _hip_above(self, distance: Array, pitch: Array) -> Array:
         """The height of a hip joint this far, on the level, from the ankle of a flat foot, when that foot is rolled."""
-        body, one = self.stage.body, np.zeros(1)
-        flat, rolled = (planted_ankle(body, np.zeros((1, 3)), one, one + angle)[0] for angle in (0.0, pitch))
-        across = distance - abs(rolled[2] - flat[2])
-        return rolled[1] + np.sqrt(np.maximum((0.995 * body.leg) ** 2 - across**2, 0.3 * body.leg**2))
+        body, zero = self.stage.body, np.zeros_like(distance)
+        rolled = planted_ankle(body, np.zeros((len(distance), 3)), zero, pitch)
+        forward = np.abs(rolled[:, 2] + body.ball[2])
+        longest = (0.995 * body.leg) ** 2
+        return rolled[:, 1] + np.sqrt(np.maximum(longest - (distance - forward) ** 2, 0.3 * longest))
 
     def _surge(self, times: Array) -> Array:
         """Small changes of forward speed within each step: slower over the standing leg."""
@@ -288,9 +312,7 @@ class Gait:
     def _arm(self, side: str, phase: Array, running: Array) -> Arm:
         """An arm that swings against the leg of its side, its elbow bending most in front."""
         style, times = self.stage.style, self.stage.times
-        stride = np.clip(
-            self.at(self.course.speed / self.stride_rate, times) / (1.72 * self.stage.body.leg), 0.25, 1.3
-        )
+        stride = np.clip(self.at(self.stride, times) / (1.72 * self.stage.body.leg), 0.25, 1.3)
         swing = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.52))
         late = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.57))
         size = style.arm_swing * (stride + running * (1.0 - stride)) * (2.0 - self._limp(side))
@@ -324,24 +346,6 @@ class Gait:
         return np.clip(np.array(rows).reshape(-1, 2), -2.0, 2.0)
 
 
-@dataclass(frozen=True)
-class _Rolling:
-    """The pitch of a planted foot: toes up at the strike, flat, then the heel rising until the toes leave."""
-
-    falls: Footfalls
-    strike: Float[Array, "steps"]
-    push: Float[Array, "steps"]
-    flat_by: Float[Array, "steps"]
-    push_from: Float[Array, "steps"]
-
-    def pitch(self, times: Array, index: Array) -> Array:
-        falls = self.falls
-        share = (times - falls.strike[index]) / (falls.off[index] - falls.strike[index])
-        landing = np.maximum(1.0 - share / self.flat_by[index], 0.0)
-        pushing = np.maximum((share - self.push_from[index]) / (1.0 - self.push_from[index]), 0.0)
-        return self.strike[index] * landing**2 + self.push[index] * pushing**2
-
-
 def _between(first: str, second: str, table: dict[str, float], share: Array) -> Array:
     return table[first] + share * (table[second] - table[first])
 
@@ -349,16 +353,3 @@ def _between(first: str, second: str, table: dict[str, float], share: Array) -> 
 def _warp(swing: Array, toe_off: float) -> Array:
     """The stride phase of a published curve at a share of the swing."""
     return toe_off + (1.0 - toe_off) * swing
-
-
-def _bounding(u: Array, share: Array) -> Array:
-    """Height over the height at strike, in units of g times the step's duration squared, at a share u of the step.
-
-    Acceleration is -1 in flight (u > share) and -1 + (2 / share) sin^2(pi u / share) on the floor, so that a step ends as it
-    began.
-    """
-    half = 0.5 * (share - 1.0)
-    wave = share**2 / (8 * np.pi**2) * (np.cos(2 * np.pi * u / share) - 1.0)
-    on_floor = half * u - u**2 / 2 + (2.0 / share) * (u**2 / 4 + wave)
-    in_flight = (half + 1.0) * u - u**2 / 2 - share / 2
-    return np.where(u < share, on_floor, in_flight)

@@ -5,7 +5,7 @@ Everything on the right side is the mirror image of the left, so limbs are solve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,6 +17,7 @@ from poise.performer.tracks import soft_minimum
 Array = np.ndarray
 
 SIDES: Mapping[str, float] = {"left": 1.0, "right": -1.0}
+_OTHER = {"left": "right", "right": "left"}
 _SPINE_SHARES = {"Spine": 0.30, "Spine1": 0.35, "Spine2": 0.35}
 _NECK_SHARE = 0.45
 _NECK_LIMIT = np.radians(75.0)
@@ -32,18 +33,21 @@ class Reach:
     point: Float[Array, "frames 3"]
     elbow: Float[Array, "frames 3"]
     weight: Float[Array, "frames"] | float = 1.0
+    fingertips: bool = False  # bring the fingertips of a straight hand to the point, instead of the wrist
 
 
 @dataclass(frozen=True)
 class Arm:
     """One arm's angles in radians, zero hanging at the side with the palm to the thigh; each per frame or constant.
 
-    `flexion` raises it forward, `abduction` sideways, `twist` turns it inward about itself, `elbow` bends, `pronation`
-    turns the palm inward and down, `wrist` bends the hand towards the palm.
+    `flexion` raises it forward, `abduction` sideways, `across` carries it round to the front on the level, `twist`
+    turns it inward about itself, `elbow` bends, `pronation` turns the palm inward and down, `wrist` bends the hand
+    towards the palm.
     """
 
     flexion: Array | float = 0.0
     abduction: Array | float = 0.0
+    across: Array | float = 0.0
     twist: Array | float = 0.0
     elbow: Array | float = 0.0
     pronation: Array | float = 0.0
@@ -80,6 +84,20 @@ class Targets:
 
     def __len__(self) -> int:
         return len(self.pelvis)
+
+
+def mirrored(targets: Targets) -> Targets:
+    """The same with left and right exchanged."""
+    flip, unroll = np.array([-1.0, 1.0, 1.0]), np.array([1.0, -1.0, -1.0])
+    return Targets(
+        targets.pelvis * flip,
+        targets.pelvis_turn * unroll,
+        targets.spine * unroll,
+        -targets.facing,
+        targets.gaze * unroll,
+        {side: _mirrored_foot(targets.feet[other], flip, unroll) for side, other in _OTHER.items()},
+        {side: _mirrored_arm(targets.arms[other], flip) for side, other in _OTHER.items()},
+    )
 
 
 def turned(turn: Float[Array, "*n 3"]) -> Float[Array, "*n 4"]:
@@ -128,7 +146,8 @@ def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
     """A left upper arm's rotation in the shoulder's frame, from its angles."""
     zero = np.zeros(frames)
     raised = np.stack([zero - arm.flexion, zero + arm.abduction - np.pi / 2, zero + arm.twist], axis=-1)
-    return rot.quaternion_from_euler(raised, "XZX")
+    carried = rot.quaternion_from_euler((zero - arm.across)[:, None], "Y")
+    return rot.multiply(carried, rot.quaternion_from_euler(raised, "XZX"))
 
 
 # --- trunk and head ------------------------------------------------------------------------------------------------
@@ -185,7 +204,8 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
         shoulder = shoulder + rot.rotate(frame, np.broadcast_to(_offset(body, side, "Arm"), chest.shape))
         to_wrist = _seen_from(frame, arm.reach.point - shoulder, side)
         to_elbow = _seen_from(frame, arm.reach.elbow, side)
-        reached, bent = _reaching_arm(body, to_wrist, to_elbow)
+        hand = body.hand if arm.reach.fingertips else 0.0
+        reached, bent = _reaching_arm(body.upper_arm, body.forearm + hand, to_wrist, to_elbow)
         weight = zero + arm.reach.weight
         upper, elbow = rot.slerp(upper, reached, weight), elbow + weight * (bent - elbow)
     forearm = rot.quaternion_from_euler(np.stack([-elbow, zero + arm.pronation], axis=-1), "YX")
@@ -194,9 +214,8 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
     return {side.capitalize() + name: _mirrored(rotation, side) for name, rotation in posed.items()}
 
 
-def _reaching_arm(body: Body, to_wrist: Array, to_elbow: Array) -> tuple[Array, Array]:
+def _reaching_arm(first: float, second: float, to_wrist: Array, to_elbow: Array) -> tuple[Array, Array]:
     """A left upper arm's rotation and the elbow's bend, with the elbow on the side of `to_elbow`."""
-    first, second = body.upper_arm, body.forearm
     distance = np.linalg.norm(to_wrist, axis=-1)
     reach = soft_minimum(distance, _LONGEST_ARM * (first + second), width=0.02 * (first + second))
     bend, lift = _two_bones(first, second, reach)
@@ -255,6 +274,16 @@ def _offset(body: Body, side: str, name: str) -> Array:
 
 def _mirrored(q: Array, side: str) -> Array:
     return q * np.array([1.0, 1.0, SIDES[side], SIDES[side]])
+
+
+def _mirrored_foot(foot: Foot, flip: Array, unroll: Array) -> Foot:
+    return replace(foot, ankle=foot.ankle * flip, turn=foot.turn * unroll)
+
+
+def _mirrored_arm(arm: Arm, flip: Array) -> Arm:
+    if arm.reach is None:
+        return arm
+    return replace(arm, reach=replace(arm.reach, point=arm.reach.point * flip, elbow=arm.reach.elbow * flip))
 
 
 def _seen_from(frame: Array, v: Array, side: str) -> Array:

@@ -1,5 +1,7 @@
 """What every action works with: a body, a style, the times of the frames, and its own source of randomness."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,6 +32,20 @@ class Stage:
     def times(self) -> Float[Array, "frames"]:
         """The times of the frames in seconds."""
         return np.arange(max(1, round(self.seconds * self.fps))) / self.fps
+
+    @cached_property
+    def clock(self) -> Float[Array, "frames"]:
+        """The times as the style feels them: gestures planned for a neutral tempo are read off by this clock."""
+        return self.times * self.style.tempo
+
+    def in_real_time(self) -> Stage:
+        """The same with a clock that shows seconds, for what gravity times."""
+        return replace(self, style=replace(self.style, tempo=1.0))
+
+    @property
+    def beats(self) -> float:
+        """How much time there is by the style's clock."""
+        return self.seconds * self.style.tempo
 
     def generator(self, purpose: str) -> np.random.Generator:
         """A source of randomness for one purpose, so that adding one does not disturb the others."""
@@ -63,10 +79,11 @@ def lively(stage: Stage, targets: Targets) -> Targets:
 def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
     style = stage.style
     tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
+    hanging = 0.8 * (style.lean + style.slump)  # arms hang from a bent trunk as from an upright one
     bend = arm.elbow + np.radians(style.elbows) + 1.5 * unrest + tremor
     return replace(
         arm,
-        flexion=arm.flexion + np.radians(style.arms_forward) + 1.5 * unrest,
+        flexion=arm.flexion + np.radians(style.arms_forward + hanging) + 1.5 * unrest,
         abduction=arm.abduction + np.radians(style.arms_out) + unrest,
         elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
         wrist=arm.wrist + 2.0 * unrest + 2.0 * tremor,

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from poise.geometry import rotations as rot
 from poise.performer.bodies import Body
 from poise.performer.posing import Foot, turned, yawed
-from poise.performer.tracks import ease, soft_positive
+from poise.performer.tracks import ease, soft_minimum, soft_positive
 
 Array = np.ndarray
 FreeFoot = Callable[[Array], tuple[Array, Array]]  # times to ankle positions (n, 3) and pitches (n,)
@@ -97,6 +97,7 @@ class Stepping:
         yaw_before = self._planted(leave, index)[2]
         yaw = yaw_before + ease(u) * (self._planted(land, following)[2] - yaw_before)
         toes = self._planted(leave, index)[3] * (1.0 - ease(1.6 * u))
+        toes += self._planted(land, following)[3] * ease(2.5 * u - 1.5)
         return self._raised(bent[:, :3], bent[:, 3], yaw, toes, u), bent[:, 3], yaw, toes
 
     def _mismatch(self, times: Array, index: Array) -> tuple[Array, Array]:
@@ -116,8 +117,27 @@ class Stepping:
         window = ease(6 * u) * ease(6 * (1 - u))
         missing = self.clearance * arch - lowest_of_sole(self.body, ankle, pitch, yaw, toes)
         raised = ankle.copy()
-        raised[:, 1] += self.lift * arch + window * soft_positive(missing, width=0.01)
+        raised[:, 1] += self.lift * arch + window * soft_positive(missing, width=0.04)
         return raised
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """The pitch of a planted foot: toes up at the strike, flat, then the heel rising until the toes leave."""
+
+    falls: Footfalls
+    strike: Float[Array, "steps"]
+    push: Float[Array, "steps"]
+    flat_by: Float[Array, "steps"]
+    push_from: Float[Array, "steps"]
+
+    def pitch(self, times: Array, index: Array) -> Array:
+        """How far the heel is up, at these times of these footfalls."""
+        falls = self.falls
+        share = (times - falls.strike[index]) / (falls.off[index] - falls.strike[index])
+        landing = np.maximum(1.0 - share / self.flat_by[index], 0.0)
+        pushing = np.maximum((share - self.push_from[index]) / (1.0 - self.push_from[index]), 0.0)
+        return self.strike[index] * landing**2 + self.push[index] * pushing**2
 
 
 def toe_roll(pitch: Float[Array, "frames"]) -> Float[Array, "frames"]:
@@ -151,7 +171,7 @@ def lowest_of_sole(
     heel = _turned_point(body.heel, pitch, yaw)[:, 1]
     ball = _turned_point(body.ball, pitch, yaw)[:, 1]
     ends = [ball + _turned_point(point, pitch - toes, yaw)[:, 1] for point in (below_ball, body.toe_tip)]
-    return ankle[:, 1] + np.minimum(heel, np.minimum(*ends))
+    return ankle[:, 1] + soft_minimum(heel, soft_minimum(*ends, width=0.01), width=0.02)
 
 
 def _turned_point(point: Float[Array, "3"], pitch: Array, yaw: Array) -> Array:

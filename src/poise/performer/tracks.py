@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 Array = np.ndarray
 Key = tuple[float, ArrayLike]
 
+GRAVITY = 9.81  # metres a second squared
+
 
 def track(times: Float[Array, "frames"], keys: Sequence[Key]) -> Float[Array, "frames *n"]:
     """Values through (time, value) keys, held before the first and after the last, with continuous acceleration.
@@ -63,6 +65,19 @@ def soft_minimum(a: ArrayLike, b: ArrayLike, *, width: ArrayLike) -> Array:
 def soft_positive(a: ArrayLike, *, width: ArrayLike) -> Array:
     """A smooth function that is never below max(a, 0) and close to it."""
     return -soft_minimum(-np.asarray(a, dtype=np.float64), 0.0, width=width)
+
+
+def bounding(u: Array, share: Array) -> Array:
+    """Height over the height at strike, in units of g times the step's duration squared, at a share u of the step.
+
+    Acceleration is -1 in flight (u > share) and -1 + (2 / share) sin^2(pi u / share) on the floor, so that
+    a step ends as it began.
+    """
+    half = 0.5 * (share - 1.0)
+    wave = share**2 / (8 * np.pi**2) * (np.cos(2 * np.pi * u / share) - 1.0)
+    on_floor = half * u - u**2 / 2 + (2.0 / share) * (u**2 / 4 + wave)
+    in_flight = (half + 1.0) * u - u**2 / 2 - share / 2
+    return np.where(u < share, on_floor, in_flight)
 
 
 class Drift:

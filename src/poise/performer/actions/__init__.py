@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from poise.performer.actions.boxing import box
+from poise.performer.actions.gestures import idle, wave
+from poise.performer.actions.jumping import hop, jump
+from poise.performer.actions.kicking import kick
 from poise.performer.actions.locomotion import run, run_to_walk, walk, walk_to_run
+from poise.performer.actions.reaching import reach
+from poise.performer.actions.sitting import sit, stand_up
+from poise.performer.actions.throwing import throw
 from poise.performer.posing import Targets
 
 
@@ -30,6 +37,16 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
             Action("run", run, 3.0),
             Action("walk_to_run", walk_to_run, 5.0),
             Action("run_to_walk", run_to_walk, 5.0),
+            Action("jump", jump, 4.0),
+            Action("hop", hop, 3.0),
+            Action("box", box, 6.0),
+            Action("throw", throw, 3.0),
+            Action("kick", kick, 2.4),
+            Action("reach", reach, 7.6),
+            Action("sit", sit, 3.2),
+            Action("stand_up", stand_up, 2.6),
+            Action("wave", wave, 3.6),
+            Action("idle", idle, 8.0),
         )
     }
 )

@@ -1,0 +1,183 @@
+"""Boxing: a guard, and combinations of jab, cross, hook and uppercut.
+
+Each punch starts from the floor: pelvis, then trunk, then hand (Filimonov et al. 1985, "Means of increasing strength of
+the punch"). Points are wrists in metres for the reference body, x to the left and z ahead; times are from the impact.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.performer.checks import one_of
+from poise.performer.posing import Arm, Reach, Targets, mirrored
+from poise.performer.stage import Stage
+from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
+from poise.performer.tracks import Key, track
+
+Array = np.ndarray
+Point = tuple[float, float, float]
+
+_GUARD: Mapping[str, Point] = {"lead": (0.09, 1.40, 0.36), "rear": (-0.07, 1.385, 0.21)}
+_ELBOW: Mapping[str, Point] = {"lead": (0.45, -1.0, -0.1), "rear": (-0.45, -1.0, -0.2)}
+_BODY = (-35.0, -8.0, 8.0, 0.0)  # pelvis yaw, trunk twist, trunk bend, weight forward (metres)
+
+
+@dataclass(frozen=True)
+class Punch:
+    """One punch: which hand, its way from the guard and where the elbow points, and what the body does before and at impact."""
+
+    hand: str
+    way: tuple[tuple[float, Point], ...]
+    elbow: Point
+    load: tuple[float, float, float, float]
+    strike: tuple[float, float, float, float]
+    rear_heel: float = 22.0
+    rear_pivot: float = 0.0
+    pronation: float = 85.0  # at impact: how far the knuckles are turned up
+
+
+PUNCHES: Mapping[str, Punch] = MappingProxyType(
+    {
+        "jab": Punch(
+            "lead", ((-0.10, (0.08, 1.41, 0.50)), (0.0, (0.03, 1.46, 0.92))), (0.55, -0.9, 0.0),
+            load=(-33.0, -4.0, 8.0, -0.01), strike=(-44.0, -24.0, 10.0, 0.07),
+        ),
+        "cross": Punch(
+            "rear", ((-0.11, (-0.10, 1.40, 0.36)), (0.0, (0.02, 1.46, 0.96))), (-0.7, -0.8, 0.0),
+            load=(-42.0, -12.0, 8.0, -0.03), strike=(8.0, 34.0, 14.0, 0.10), rear_heel=48.0, rear_pivot=42.0,
+        ),
+        "hook": Punch(
+            "lead", ((-0.17, (0.30, 1.30, 0.30)), (-0.07, (0.44, 1.41, 0.52)), (0.0, (0.08, 1.45, 0.60)), (0.07, (-0.10, 1.43, 0.46))),
+            (1.0, 0.05, -0.35), load=(-14.0, 14.0, 10.0, 0.05), strike=(-58.0, -30.0, 6.0, 0.02),
+        ),
+        "uppercut": Punch(
+            "rear", ((-0.19, (-0.20, 1.08, 0.16)), (-0.08, (-0.10, 1.12, 0.42)), (0.0, (-0.01, 1.50, 0.56)), (0.06, (0.0, 1.56, 0.50))),
+            (-0.5, -0.9, -0.7), load=(-48.0, -18.0, 20.0, -0.02), strike=(0.0, 24.0, 0.0, 0.07), rear_heel=42.0,
+            rear_pivot=30.0, pronation=0.0,
+        ),
+    }
+)  # fmt: skip
+
+
+def box(stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox") -> Targets:
+    """Boxes: combinations such as "jab cross hook", or of its own choosing; `stance` is "orthodox" or "southpaw"."""
+    one_of("stance", stance, ("orthodox", "southpaw"))
+    timed = _timetable(stage, _chosen(combination))
+    bounce = _bounce(stage)
+    body = _body_keys(stage, timed)
+    rear_heel = [
+        (0.0, 22.0),
+        *((t + dt, h) for t, p in timed for dt, h in ((-0.12, 22.0), (-0.01, p.rear_heel), (0.16, 22.0))),
+    ]
+    pivot = [
+        (0.0, 0.0),
+        *((t + dt, h) for t, p in timed for dt, h in ((-0.13, 0.0), (-0.02, p.rear_pivot), (0.17, 0.0))),
+    ]
+    targets = posed(
+        stage,
+        pelvis=[(time, (0.0, -0.075 - 0.6 * abs(weight), weight)) for time, (_, _, _, weight) in body],
+        pelvis_turn=[(time - 0.05, (4.0, yaw, 0.0)) for time, (yaw, _, _, _) in body],
+        spine=[(time - 0.02, (bend, twist, -0.1 * twist)) for time, (_, twist, bend, _) in body],
+        gaze=[(0.0, (9.0, 0.0, 0.0))],
+        feet={
+            "left": foot(stage, [Place(-ALWAYS, ALWAYS, 0.10, 0.24, -18.0)], heel=[(0.0, 0.0)]),
+            "right": foot(stage, [Place(-ALWAYS, ALWAYS, -0.13, -0.24, -52.0)], heel=rear_heel, pivot=pivot),
+        },
+        arms={"left": _arm(stage, "lead", timed, bounce), "right": _arm(stage, "rear", timed, bounce)},
+    )
+    targets.pelvis[:, 1] += bounce
+    return targets if stance == "orthodox" else mirrored(targets)
+
+
+def _chosen(combination: str | Sequence[str] | None) -> list[str] | None:
+    if combination is None:
+        return None
+    names = combination.replace(",", " ").split() if isinstance(combination, str) else list(combination)
+    if not names:
+        raise InvalidValueError(f"a combination needs at least one of {', '.join(PUNCHES)}")
+    for name in names:
+        if name not in PUNCHES:
+            raise UnknownNameError("punch", str(name), PUNCHES)
+    return names
+
+
+def _timetable(stage: Stage, names: list[str] | None) -> list[tuple[float, Punch]]:
+    """Impact times by the stage's clock: combinations with a breath between them."""
+    generator = stage.generator("punches")
+    time, timed = 0.75, []
+    while time < stage.beats + 1.0:
+        for name in names or _invented(generator):
+            same_hand = bool(timed) and timed[-1][1].hand == PUNCHES[name].hand
+            time += (0.62 if same_hand else 0.42) * generator.uniform(0.95, 1.08) if timed else 0.0
+            timed.append((time, PUNCHES[name]))
+        time += generator.uniform(0.55, 0.9)
+    return timed
+
+
+def _invented(generator: np.random.Generator) -> list[str]:
+    usual = (
+        ["jab", "cross"], ["jab", "jab", "cross"], ["jab", "cross", "hook"], ["jab", "cross", "hook", "cross"],
+        ["jab", "uppercut", "hook"], ["cross", "hook", "uppercut"],
+    )  # fmt: skip
+    return usual[int(generator.integers(len(usual)))]
+
+
+def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> list[tuple[float, tuple[float, ...]]]:
+    """(time, (pelvis yaw, trunk twist, trunk bend, weight forward)): guard, load, strike, and back when there is time."""
+    size = 0.5 + 0.5 * stage.style.amplitude
+    keys: list[tuple[float, tuple[float, ...]]] = [(-1.0, _BODY), (timed[0][0] - 0.45, _BODY)]
+    for number, (time, punch) in enumerate(timed):
+        load, strike = (
+            tuple(b + size * (v - b) for b, v in zip(_BODY, pose, strict=True))
+            for pose in (punch.load, punch.strike)
+        )
+        keys += [(time - 0.19, load), (time, strike)]
+        pause = timed[number + 1][0] - time if number + 1 < len(timed) else ALWAYS
+        keys += [(time + 0.33, _BODY), (time + pause - 0.36, _BODY)] if pause > 0.75 else []
+    return keys
+
+
+def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], bounce: Array) -> Arm:
+    """A hand that keeps the guard and punches when it is its turn; `hand` is "lead" or "rear"."""
+    guard, down = _GUARD[hand], _ELBOW[hand]
+    points: list[Key] = [(-1.0, guard)]
+    elbows: list[Key] = [(-1.0, down)]
+    rolls: list[Key] = [(-1.0, 50.0)]
+    for time, punch in timed:
+        if punch.hand == hand:
+            points += [
+                (time - 0.26, guard),
+                *((time + dt, point) for dt, point in punch.way),
+                (time + 0.30, guard),
+            ]
+            elbows += [
+                (time - 0.24, down),
+                (time - 0.06, punch.elbow),
+                (time + 0.04, punch.elbow),
+                (time + 0.28, down),
+            ]
+            rolls += [(time - 0.20, 50.0), (time, punch.pronation), (time + 0.25, 50.0)]
+    reach = _moved(stage, points, bounce)
+    return Arm(
+        pronation=angles(stage, rolls),
+        wrist=np.zeros(len(reach)),
+        reach=Reach(reach, track(stage.clock, elbows)),
+    )
+
+
+def _moved(stage: Stage, points: Keys, bounce: Array) -> Array:
+    """The wrist's way, riding on the body's bounce and unrest, lowered by a crouched style."""
+    way = lengths(stage, points)
+    unrest = 0.008 * stage.style.variation * stage.drift("guard", hertz=0.9, channels=3)(stage.times)
+    lean = np.radians(stage.style.lean + 0.5 * stage.style.slump)
+    way[:, 1] += bounce - stage.style.crouch * stage.body.leg - 0.25 * abs(lean)
+    way[:, 2] += 0.35 * lean
+    return way + unrest
+
+
+def _bounce(stage: Stage) -> Array:
+    beat = 2 * np.pi * 1.7 * stage.clock
+    return 0.010 * stage.style.bounce * np.sin(beat) * stage.body.leg

@@ -1,0 +1,77 @@
+"""An overhand throw, in the order of a pitch: wind-up, stride, cocking, release, follow-through.
+
+Sequence and angles after Fleisig et al. (1996), "Kinematic and kinetic comparison between baseball pitching and football
+passing": the lead foot lands, the pelvis turns, then the trunk, then the shoulder, the elbow last.
+"""
+
+from poise.performer.checks import one_of
+from poise.performer.posing import Arm, Targets, mirrored
+from poise.performer.stage import Stage
+from poise.performer.standing import ALWAYS, Place, arm, foot, posed
+
+PERIOD = 3.2  # seconds by the stage's clock
+RELEASE = 1.46
+
+
+def throw(stage: Stage, *, hand: str = "right") -> Targets:
+    """Throws overhand once, with the "right" or the "left" hand, towards +Z."""
+    one_of("hand", hand, ("right", "left"))
+    size = 0.4 + 0.6 * stage.style.amplitude
+    step = 0.80 * (0.5 + 0.5 * stage.style.amplitude)
+    targets = posed(
+        stage,
+        pelvis=[
+            (0.0, (0.0, -0.01, 0.0)), (0.72, (-0.01, -0.005, -0.11)), (1.0, (-0.02, -0.07, 0.02)), (1.27, (0.0, -0.15 * size, 0.30)),
+            (1.46, (0.02, -0.14 * size, 0.43)), (1.8, (0.04, -0.09 * size, 0.55)), (2.5, (0.0, -0.03, step - 0.12)),
+        ],
+        pelvis_turn=[
+            (0.0, (0.0, -82.0, 0.0)), (0.72, (0.0, -82.0 - 20.0 * size, 0.0)), (1.08, (2.0, -88.0, -4.0)), (1.27, (4.0, -48.0, -4.0)),
+            (1.40, (8.0, 0.0, 0.0)), (1.55, (14.0, 22.0 * size, 0.0)), (1.9, (14.0, 26.0 * size, 0.0)), (2.6, (2.0, 6.0, 0.0)),
+        ],
+        spine=[
+            (0.0, (4.0, 2.0, 0.0)), (0.72, (12.0, -6.0, 0.0)), (1.1, (-2.0, -14.0, 9.0)), (1.30, (-14.0 * size, -34.0 * size, 2.0)),
+            (1.45, (14.0, 12.0, -16.0 * size)), (1.62, (38.0 * size, 30.0 * size, -12.0)), (1.95, (36.0 * size, 28.0 * size, -4.0)), (2.7, (4.0, 2.0, 0.0)),
+        ],
+        gaze=[(0.0, (4.0, -25.0, 0.0)), (0.6, (4.0, -25.0, 0.0)), (1.1, (2.0, -10.0, -4.0)), (1.45, (8.0, 0.0, -8.0)), (1.9, (6.0, 0.0, 0.0))],
+        feet={
+            "left": foot(
+                stage, [Place(-ALWAYS, 0.30, 0.01, 0.17, -78.0), Place(1.25, ALWAYS, 0.05, step, -8.0)],
+                heel=[(0.15, 0.0), (0.32, 26.0), (1.2, -12.0), (1.34, 0.0)], lift=0.46 * size,
+            ),
+            "right": foot(
+                stage, [Place(-ALWAYS, 1.56, 0.0, -0.17, -84.0), Place(2.15, ALWAYS, -0.18, step - 0.20, -6.0)],
+                heel=[(1.05, 0.0), (1.3, 30.0), (1.56, 62.0), (2.12, 12.0), (2.3, 0.0)], pivot=[(1.1, 0.0), (1.5, 62.0), (2.1, 0.0)], lift=0.16,
+            ),
+        },
+        arms={"left": _glove_arm(stage), "right": _throwing_arm(stage, size)},
+    )  # fmt: skip
+    return targets if hand == "right" else mirrored(targets)
+
+
+def _throwing_arm(stage: Stage, size: float) -> Arm:
+    """Hands part, the arm swings down and back, is cocked, lags behind the trunk, whips through and ends across the body."""
+    return arm(
+        stage,
+        flexion=[(0.0, 30.0), (0.72, 42.0), (1.0, -4.0), (1.18, 0.0), (1.9, 0.0), (2.7, 2.0)],
+        abduction=[(0.0, 6.0), (0.72, 8.0), (1.0, 44.0), (1.20, 88.0), (1.46, 96.0), (1.62, 78.0), (1.9, 46.0), (2.7, 7.0)],
+        across=[(0.8, 0.0), (1.05, -22.0), (1.25, -26.0), (1.40, 0.0), (1.46, 12.0), (1.62, 62.0), (1.9, 84.0), (2.6, 0.0)],
+        twist=[(0.0, 55.0), (0.72, 60.0), (1.0, 10.0), (1.20, -62.0), (1.37, -110.0 - 30.0 * size), (1.46, -78.0), (1.58, -8.0), (1.9, 30.0), (2.7, 12.0)],
+        elbow=[(0.0, 100.0), (0.72, 112.0), (1.0, 46.0), (1.22, 92.0), (1.36, 88.0), (1.46, 22.0), (1.55, 14.0), (1.9, 34.0), (2.7, 14.0)],
+        pronation=[(0.0, 20.0), (1.2, 40.0), (1.44, 10.0), (1.6, 75.0), (2.6, 20.0)],
+        wrist=[(0.0, 4.0), (1.2, -10.0), (1.40, -42.0), (1.48, 30.0), (1.8, 20.0), (2.7, 4.0)],
+        shoulder_up=[(0.8, 0.0), (1.2, 9.0), (1.5, 10.0), (2.0, 0.0)],
+        shoulder_forward=[(0.8, 0.0), (1.25, -14.0), (1.46, 6.0), (1.65, 20.0), (2.5, 0.0)],
+    )  # fmt: skip
+
+
+def _glove_arm(stage: Stage) -> Arm:
+    """Points at the target during the stride, then folds against the chest."""
+    return arm(
+        stage,
+        flexion=[(0.0, 30.0), (0.72, 42.0), (1.08, 4.0), (1.32, 10.0), (1.5, 18.0), (1.9, -22.0), (2.7, 2.0)],
+        abduction=[(0.0, 6.0), (0.72, 8.0), (1.08, 82.0), (1.24, 78.0), (1.48, 22.0), (1.9, 24.0), (2.7, 7.0)],
+        across=[(0.72, 0.0), (1.08, 14.0), (1.3, 10.0), (1.5, 0.0)],
+        twist=[(0.0, 55.0), (0.72, 60.0), (1.08, 30.0), (1.48, 42.0), (2.7, 12.0)],
+        elbow=[(0.0, 98.0), (0.72, 110.0), (1.08, 26.0), (1.22, 40.0), (1.46, 122.0), (1.9, 74.0), (2.7, 14.0)],
+        pronation=[(0.0, 20.0), (1.1, 60.0), (1.5, 20.0)],
+    )  # fmt: skip
