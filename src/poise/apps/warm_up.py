@@ -6,6 +6,7 @@ from typing import cast
 
 KERNELS = {
     "kinematics": "poise.skeleton.kinematics:warm_up",
+    "motion files": "poise.formats.number_rows:warm_up",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 

@@ -59,8 +59,8 @@ def act(
         given["performer"] = performer
     with terminal.working(f"acting {action}"):
         motion = perform(action, style=style, seconds=seconds, fps=fps, seed=seed, **given)
-    with terminal.working(f"writing {output.name}"):
-        save(motion, output)
+    with terminal.counting(f"writing {output.name}") as report:
+        save(motion, output, progress=report)
     print(f"{output}: {motion.name}, {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, reading
+from poise.cli.options import End, KeepFirst, Start, Units, reading
 
 app = App(
     name="convert",
@@ -30,8 +30,8 @@ def convert(
     source: Annotated[Path, Parameter(help="The file to read.")],
     target: Annotated[Path, Parameter(help="The file to write.")],
     *,
-    start: Annotated[float | None, Parameter(help="Leave out what comes before this second.")] = None,
-    end: Annotated[float | None, Parameter(help="Leave out what comes after this second.")] = None,
+    start: Start = None,
+    end: End = None,
     fps: Annotated[float | None, Parameter(help="Frames per second to resample to.")] = None,
     mirror: Annotated[bool, Parameter(help="Exchange left and right.")] = False,
     units: Units = None,
@@ -47,6 +47,6 @@ def convert(
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
     for warning in original.origin.warnings:
         terminal.warn(warning)
-    with terminal.working(f"writing {target.name}"):
-        save(changed, target)
+    with terminal.counting(f"writing {target.name}") as report:
+        save(changed, target, progress=report)
     print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")

@@ -7,9 +7,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 Units = Annotated[
-    str | None, Parameter(help="The file's unit of length (m, cm, mm, inch, cmu), not inferred.")
+    float | str | None,
+    Parameter(help="The file's unit of length: m, cm, mm, inch, cmu, or metres per unit."),
 ]
 KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")]
+Start = Annotated[float | None, Parameter(help="Leave out what comes before this second.")]
+End = Annotated[float | None, Parameter(help="Leave out what comes after this second.")]
 
 
 def reading(*, units: float | str | None, keep_first: bool) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""The main job without a screen: a performer acts, the motion is written and drawn, and the files are read back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from poise.apps.outputs import make_folder, save
+from poise.errors import PoiseError
+from poise.formats import read
+from poise.motion.motion import Motion
+from poise.performer import act
+from poise.skeleton.kinematics import world_transforms
+
+LARGEST_DIFFERENCE_MM = 0.1  # between a motion and what its file gives back; BVH keeps six decimals
+
+Step = Callable[[str], None]
+"""Called with what is done next."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file of the demo: its size, how long it took, and how far what it gives back lies from what went in."""
+
+    path: Path
+    bytes: int
+    seconds: float
+    difference_mm: float | None
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What was acted and what was written."""
+
+    motion: Motion
+    acting_seconds: float
+    files: tuple[Written, ...]
+
+
+def demo(
+    folder: Path, *, action: str = "walk", style: str = "energetic", step: Step = lambda _: None
+) -> Demo:
+    """Acts, writes BVH, GLB and a contact sheet into the folder, and verifies what it wrote."""
+    make_folder(folder)
+    step(f"acting: {action}, {style}")
+    start = time.perf_counter()
+    motion = act(action, style=style)
+    acted = time.perf_counter() - start
+    return Demo(motion, acted, tuple(_files(motion, folder / action, step)))
+
+
+def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:
+    for extension in (".bvh", ".glb", ".png"):
+        path = stem.with_suffix(extension)
+        step(f"writing {path}")
+        start = time.perf_counter()
+        save(motion, path)
+        seconds = time.perf_counter() - start
+        yield Written(
+            path, path.stat().st_size, seconds, None if extension == ".png" else verified_mm(motion, path)
+        )
+
+
+def verified_mm(motion: Motion, path: Path) -> float:
+    """How far, at most, a joint read back from the file lies from where it was; too far is an error."""
+    again = read(path)
+    if not isinstance(again, Motion) or len(again) != len(motion):
+        raise PoiseError(f"{path} should give back {motion!r}; it gives {again!r}")
+    difference = 1000.0 * float(np.abs(_positions(motion, motion) - _positions(again, motion)).max())
+    if not difference < LARGEST_DIFFERENCE_MM:
+        raise PoiseError(f"{path} gives back joints that lie up to {difference:.3g} mm from where they were")
+    return difference
+
+
+def _positions(motion: Motion, like: Motion) -> np.ndarray:
+    """World positions of the joints that turn, in the order of the other motion's skeleton."""
+    positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    names = [
+        name for name, end in zip(like.skeleton.names, like.skeleton.is_end_site, strict=True) if not end
+    ]
+    return positions[:, [motion.skeleton.index(name) for name in names]]
