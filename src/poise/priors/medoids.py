@@ -2,8 +2,8 @@
 
 Medoids are real poses. Each round assigns every pose to its nearest medoid and moves each medoid to the member with the
 smallest summed distance to the others. Park and Jun start from the most central objects of the whole set, which
-needs all pairs and puts the medoids side by side; we start from poses drawn far from those drawn before (k-means++, Arthur and
-Vassilvitskii 2007), which needs k passes and spreads them.
+needs all pairs and puts the medoids side by side; we start from poses drawn far from those drawn before (k-means++,
+Arthur and Vassilvitskii 2007), which needs k passes and spreads them.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def cluster(
     for turn in range(rounds):
         labels = _assign(points, squares, medoids)
         moved = np.array(
-            [_medoid(points, np.flatnonzero(labels == k), medoids[k]) for k in range(len(medoids))]
+            [_medoid(points, np.flatnonzero(labels == k), int(medoids[k])) for k in range(len(medoids))]
         )
         progress((turn + 1) / rounds)
         if np.array_equal(moved, medoids):

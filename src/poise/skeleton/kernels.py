@@ -287,7 +287,17 @@ def integrate(q: Array, step: Array, out: Array) -> None:
     """The pose a tangent step away: the root turns in its own frame, the rest adds up."""
     for i in range(3):
         out[i] = q[i] + step[i]
-    x, y, z = 0.5 * step[3], 0.5 * step[4], 0.5 * step[5]
+    if step[3] == 0.0 and step[4] == 0.0 and step[5] == 0.0:  # a given root stays as it is, to the bit
+        out[3], out[4], out[5], out[6] = q[3], q[4], q[5], q[6]
+    else:
+        _turn_root(q, 0.5 * step[3], 0.5 * step[4], 0.5 * step[5], out)
+    for i in range(ROOT_SIZE, len(q)):
+        out[i] = q[i] + step[i - 1]
+
+
+@compiled
+def _turn_root(q: Array, x: float, y: float, z: float, out: Array) -> None:
+    """The root's quaternion times the exponential of twice (x, y, z), at unit length."""
     half = math.sqrt(x * x + y * y + z * z)
     scale = math.sin(half) / half if half > 1e-9 else 1.0
     c = math.cos(half)
@@ -299,5 +309,3 @@ def integrate(q: Array, step: Array, out: Array) -> None:
     z1 = w0 * z + x0 * y - y0 * x + z0 * c
     length = math.sqrt(w1 * w1 + x1 * x1 + y1 * y1 + z1 * z1)
     out[3], out[4], out[5], out[6] = w1 / length, x1 / length, y1 / length, z1 / length
-    for i in range(ROOT_SIZE, len(q)):
-        out[i] = q[i] + step[i - 1]

@@ -4,9 +4,9 @@ With a prior of mean m and covariance S, a pose q (g = m - q) and constraint row
 
     d = g + S J' (J S J' + R)^-1 (e - J g)                                                      (the dual form)
 
-minimises (q + d - m)' S^-1 (q + d - m) + (J d - e)' R^-1 (J d - e) at the cost of one system the size of the rows; S is
-never inverted. Eq. 17 of Huang et al. 2017 is this step with R = lambda_2 / 2, whose lambda_2 shrinks with the
-remaining distance (their section 4.5): at R = 0 the targets are met and the pose is the most likely one that meets them.
+minimises (q + d - m)' S^-1 (q + d - m) + (J d - e)' R^-1 (J d - e) at the cost of one system the size of the rows;
+S is never inverted. Eq. 17 of Huang et al. 2017 is this step with R = lambda_2 / 2, whose lambda_2 shrinks with the
+remaining distance (their section 4.5): at R = 0 the targets are met, and by the most likely pose that meets them.
 Joint limits and half-spaces join the rows while they bind, by the signs of their multipliers (an active set).
 
 Two phases: `map` steps towards the most likely pose, then `finish` meets the hard rows exactly by the smallest change
@@ -119,7 +119,7 @@ def _map(
     shorten, last = 1.0, np.inf
     for k in range(int(settings[MAP_STEPS])):
         evaluate(q, body, blocks, errors, jacobian)
-        remaining = _remaining(errors, rows)
+        remaining = _remaining(errors, rows, blocks)
         if k > 1 and remaining > last:
             shorten *= 0.5
         last = remaining
@@ -171,7 +171,7 @@ def _finish(
     evaluate(q, body, blocks, errors, jacobian)
     cost = _cost(errors, rows, included)
     for k in range(int(settings[FINISH_STEPS])):
-        met = _remaining(errors, rows) <= settings[TOLERANCE]
+        met = _remaining(errors, rows, blocks) <= settings[TOLERANCE]
         if met and (not soft or stalled > 0):
             return REACHED, k
         if stalled >= _PATIENCE:
@@ -210,10 +210,12 @@ def _finish(
             damping *= 10.0
             if damping > 1e6:  # no step of any length helps: this is the least distance
                 evaluate(q, body, blocks, errors, jacobian)
-                return (REACHED if _remaining(errors, rows) <= settings[TOLERANCE] else RELAXED), k + 1
+                return (
+                    REACHED if _remaining(errors, rows, blocks) <= settings[TOLERANCE] else RELAXED
+                ), k + 1
             evaluate(q, body, blocks, errors, jacobian)
             _clamp(errors, settings[LONGEST_PULL], blocks[0])
-    if _remaining(errors, rows) <= settings[TOLERANCE]:
+    if _remaining(errors, rows, blocks) <= settings[TOLERANCE]:
         return REACHED, int(settings[FINISH_STEPS])
     return OUT_OF_TIME, int(settings[FINISH_STEPS])
 
@@ -229,13 +231,17 @@ def _cost(errors: Array, rows: Array, included: Array) -> float:
 
 
 @compiled
-def _remaining(errors: Array, rows: Array) -> float:
-    """The largest error among hard rows."""
+def _remaining(errors: Array, rows: Array, blocks: Blocks) -> float:
+    """The largest error among hard blocks."""
+    integers = blocks[0]
     worst = 0.0
-    for r in range(len(errors)):
-        if rows[r, VARIANCE] == 0.0 and (rows[r, INEQUALITY] == 0.0 or errors[r] > 0.0):
-            worst = max(worst, abs(errors[r]))
-    return worst
+    for b in range(len(integers)):
+        total = 0.0
+        for r in range(integers[b, 3], integers[b, 3] + integers[b, 4]):
+            if rows[r, VARIANCE] == 0.0 and (rows[r, INEQUALITY] == 0.0 or errors[r] > 0.0):
+                total += errors[r] * errors[r]
+        worst = max(worst, total)
+    return math.sqrt(worst)
 
 
 @compiled

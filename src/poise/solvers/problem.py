@@ -41,10 +41,8 @@ class Settings:
 
     def array(self) -> Array:
         """As the compiled core takes it."""
-        # Rows are checked one by one; a handle's three together stay within the tolerance.
-        row_tolerance = self.tolerance / np.sqrt(3.0)
         values = (
-            row_tolerance,
+            self.tolerance,
             self.map_steps,
             self.finish_steps,
             self.longest_turn,

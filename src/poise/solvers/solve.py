@@ -17,6 +17,8 @@ from poise.priors.prior import Prediction, Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import core
+from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
@@ -26,6 +28,7 @@ Model = Prior | PoseSpace | Skeleton
 
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
+CLASSIC_STEPS = 200  # iterations a classic method may take
 _ROOT_ROUNDS = 3  # predictions from a root that is itself being solved
 
 
@@ -134,13 +137,9 @@ class Solver:
         if self.method == DLS:
             metric, none = self.problem.diagonal(), np.empty(0)
             return lambda q: self.problem.run(q, none, metric)
-        from poise.solvers.classic import METHODS
-
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS))
-        from poise.solvers.classic_run import ClassicRun
-
-        return ClassicRun(METHODS[self.method], self.problem)
+        return classic_run(METHODS[self.method], self.problem)
 
     def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
         if isinstance(start, Pose):
@@ -205,6 +204,28 @@ class MapRun:
             mean = mean.copy()
             mean[self._pinned] = q[ROOT_SIZE + self._pinned]
         return self.problem.run(q, mean, self._covariance)
+
+
+def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], tuple[int, int, Array]]:
+    """A classic method on a problem of nothing but handle positions."""
+    if len(problem.position_blocks) != len(problem.integers) or problem.pins:
+        raise InvalidValueError(
+            "the classic methods take position constraints only; use 'dls' or a prior for others"
+        )
+    joints, offsets = problem.integers[:, 1].copy(), problem.floats[:, :3].copy()
+    lower, upper = problem.limits[0].copy(), problem.limits[1].copy()
+    tolerance, free_root = problem.settings.tolerance, problem.root == "solved"
+
+    def run(q: Array) -> tuple[int, int, Array]:
+        targets = problem.floats[:, 3:6].copy()
+        steps = method(
+            q, *problem.space.tree, joints, offsets, targets, lower, upper, free_root, tolerance, CLASSIC_STEPS
+        )  # fmt: skip
+        errors, _ = problem.errors(q)
+        reached = np.all(np.linalg.norm(errors.reshape(-1, 3), axis=1) <= tolerance)
+        return (core.REACHED if reached else core.OUT_OF_TIME), steps, errors
+
+    return run
 
 
 def space_of(model: Model) -> PoseSpace:
