@@ -33,10 +33,12 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 def run() -> list[Row]:
     """The same file in both readers, in turns; then a long file in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        short, long = Path(folder) / "short.bvh", Path(folder) / "long.bvh"
+        short, fine, long = (Path(folder) / f"{name}.bvh" for name in ("short", "fine", "long"))
         bvh.write(_motion(FRAMES), short, decimals=4)
+        bvh.write(_motion(FRAMES), fine, decimals=15)
         _repeat_rows(short, long)
-        return [_time(short), _memory(short, long)]
+        name = f"BVH of {FRAMES:,} frames, {CHANNELS} channels"
+        return [_time(name, short), _time("the same with 15 decimals", fine), _memory(short, long)]
 
 
 def main() -> None:
@@ -45,11 +47,10 @@ def main() -> None:
         print(f"{row.name}: {row.ours:.4g} {row.unit}, {row.ratio:.2f} of {row.peer_name}")
 
 
-def _time(file: Path) -> Row:
+def _time(name: str, file: Path) -> Row:
     ours, theirs = best_seconds(
         lambda: bvh.read(file), lambda: pybvh.read_bvh_file(file, world_up="+y"), repeats=9
     )
-    name = f"BVH of {FRAMES} frames, {CHANNELS} channels"
     return Row(name, ours * 1e3, "ms", peer=theirs * 1e3, peer_name="pybvh", note="ours ends in quaternions")
 
 
