@@ -112,22 +112,21 @@ def moving(
 
 
 def stepping(
-    skeleton: Skeleton, *, seconds: float = 4.0, fps: float = 60.0, cadence: float = 1.0, speed: float = 1.2
+    skeleton: Skeleton, *, seconds: float = 4.0, fps: float = 60.0, cadence: float = 1.0, stride: float = 1.2
 ) -> Motion:
-    """A stiff walk along +Z whose standing foot does not slide: the left foot lands at whole cycles, the right between.
+    """A stiff walk along +Z whose standing feet neither slide nor sink, in cycles per second and metres per cycle.
 
-    Each thigh swings like a pendulum and the shin hangs straight down from it, so that the ankle's path is known.
+    The left foot lands at whole cycles, the right one halfway between; each stands for 0.6 of a cycle.
     """
     time = np.arange(round(seconds * fps)) / fps
     turns = np.tile(rotations.IDENTITY, (len(time), len(skeleton), 1))
-    lengths = 0.43
     for side, shift in (("left", 0.0), ("right", 0.5)):
-        ahead, lift = _ankle_path(cadence * time - shift, stride=speed / cadence)
-        hip, knee = _two_bones(ahead, 0.92 - 0.07 - lift, lengths)
+        ahead, lift = _ankle_path(cadence * time - shift, stride=stride)
+        hip, knee = _two_bones(ahead, 0.77 - lift, 0.43)
         for role, angle in (("thigh", hip), ("shin", knee), ("foot", -(hip + knee))):
             joint = skeleton.index(f"{side}_{role}")
             turns[:, joint] = rotations.quaternion_from_expmap(np.outer(angle, [1.0, 0.0, 0.0]))
-    roots = np.stack([np.zeros_like(time), np.full_like(time, 0.95), speed * time], axis=-1)
+    roots = np.stack([np.zeros_like(time), np.full_like(time, 0.87), stride * cadence * time], axis=-1)
     return Motion(skeleton, fps, roots, turns)
 
 
