@@ -1,0 +1,123 @@
+"""Cyclic coordinate descent: joint after joint, from the ends to the root, turns its handles towards their targets.
+
+Wang and Chen, "A combined optimization method for solving the inverse kinematics problem of mechanical manipulators",
+IEEE Transactions on Robotics and Automation, 1991; here for ball joints and any number of handles on a tree: each joint
+takes the turn that brings all the handles it carries closest to their targets, so no sweep makes the sum of squared
+distances larger.
+"""
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.solvers.classic.alignment import NOTHING, aligning_turn, with_pair
+from poise.solvers.classic.bodies import (
+    Bodies,
+    between,
+    carried,
+    gather,
+    place_all,
+    put3,
+    put4,
+    row3,
+    row4,
+    turn_body,
+)
+from poise.solvers.classic.progress import begin, finished
+from poise.solvers.classic.quaternions import Quaternion, conjugate, multiply
+
+Array = np.ndarray
+
+
+@compiled
+def solve(
+    q: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    targets: Array,
+    lower: Array,
+    upper: Array,
+    free_root: bool,
+    tolerance: float,
+    max_iterations: int,
+) -> int:
+    """See `CompiledSolver`; an iteration is one sweep over the joints."""
+    best, record = begin(q, lower, upper)
+    bodies = gather(links, rest, joints, offsets)
+    carries = _carried_handles(bodies)
+    iteration = 0
+    while True:
+        place_all(bodies, q, targets)
+        if finished(q, bodies.errors, tolerance, best, record) or iteration >= max_iterations:
+            break
+        for b in range(len(carries) - 1, 0, -1):
+            _turn_towards_targets(bodies, b, carries[b], q, targets, lower, upper)
+        if free_root:
+            _turn_towards_targets(bodies, 0, carries[0], q, targets, lower, upper)
+            _shift_root(bodies, q, targets)
+        iteration += 1
+    q[:] = best
+    return iteration
+
+
+@compiled
+def _carried_handles(bodies: Bodies) -> Array:
+    """Which handles each body carries (bodies, handles)."""
+    carries = np.zeros((len(bodies.parents), len(bodies.owners)), np.bool_)
+    for h in range(len(bodies.owners)):
+        b = bodies.owners[h]
+        while b >= 0:
+            carries[b, h] = True
+            b = bodies.parents[b]
+    return carries
+
+
+@compiled
+def _turn_towards_targets(
+    bodies: Bodies, b: int, carries: Array, q: Array, targets: Array, lower: Array, upper: Array
+) -> None:
+    """Turn one body, and with it the handles it carries; bodies beyond it are placed anew at the next sweep."""
+    pivot, before, k = row3(bodies.positions, b), row4(bodies.turns, b), bodies.columns[b]
+    profile = NOTHING
+    for h in range(len(carries)):
+        if carries[h]:
+            profile = with_pair(
+                profile, between(pivot, row3(bodies.points, h)), between(pivot, row3(targets, h))
+            )
+    x, y, z = q[k], q[k + 1], q[k + 2]
+    turn_body(bodies, b, aligning_turn(profile), q, lower, upper)
+    turn = multiply(row4(bodies.turns, b), conjugate(before))
+    if b == 0 or _gain(bodies, b, carries, turn, targets) > 0.0:
+        _carry_points(bodies, b, carries, turn)
+    else:  # a turn cut short by the bounds may lead away: stay
+        put4(bodies.turns, b, before)
+        q[k], q[k + 1], q[k + 2] = x, y, z
+
+
+@compiled
+def _gain(bodies: Bodies, b: int, carries: Array, turn: Quaternion, targets: Array) -> float:
+    """By how much a turn lessens the squared distances of the handles a body carries (half of it)."""
+    pivot, gain = row3(bodies.positions, b), 0.0
+    for h in range(len(carries)):
+        if carries[h]:
+            point, goal = row3(bodies.points, h), between(pivot, row3(targets, h))
+            moved = between(point, carried(pivot, turn, between(pivot, point)))
+            gain += goal[0] * moved[0] + goal[1] * moved[1] + goal[2] * moved[2]
+    return gain
+
+
+@compiled
+def _carry_points(bodies: Bodies, b: int, carries: Array, turn: Quaternion) -> None:
+    pivot = row3(bodies.positions, b)
+    for h in range(len(carries)):
+        if carries[h]:
+            put3(bodies.points, h, carried(pivot, turn, between(pivot, row3(bodies.points, h))))
+
+
+@compiled
+def _shift_root(bodies: Bodies, q: Array, targets: Array) -> None:
+    """Move a free root by what is left on average."""
+    for h in range(len(targets)):
+        for i in range(3):
+            q[i] += (targets[h, i] - bodies.points[h, i]) / len(targets)

@@ -1,0 +1,129 @@
+"""FABRIK: forward and backward reaching, on the full tree, for any number of handles.
+
+Aristidou and Lasenby, "FABRIK: A fast, iterative solver for the inverse kinematics problem", Graphical Models, 2011.
+Backward, from the targets to the root, each joint is pulled to its bone's length from where the joint beyond it went; a
+joint with several bones (a sub-base) goes to the centroid of their pulls. Forward, from the root to the ends, each
+joint is put back at its bone's length. Bones that leave one joint keep their arrangement here, so both ways turn a
+body: by the smallest turn (no twist) for one bone, by the best fit for several, and within the bounds of its joint.
+"""
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.skeleton.kernels import Matrix
+from poise.solvers.classic.alignment import NOTHING, aligning_turn, with_pair
+from poise.solvers.classic.bodies import (
+    Bodies,
+    between,
+    gather,
+    is_bounded,
+    place_all,
+    place_body,
+    place_points,
+    place_root,
+    put3,
+    row3,
+    row4,
+    turn_body,
+    within_bounds,
+)
+from poise.solvers.classic.progress import begin, finished
+from poise.solvers.classic.quaternions import Quaternion, Vector, multiply, turned
+
+Array = np.ndarray
+
+ROUNDS = 3  # of turning and shifting a body with several points
+_NO_OFFSET = (0.0, 0.0, 0.0)
+
+
+@compiled
+def solve(
+    q: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    targets: Array,
+    lower: Array,
+    upper: Array,
+    free_root: bool,
+    tolerance: float,
+    max_iterations: int,
+) -> int:
+    """See `CompiledSolver`; an iteration is one reach backward and one forward."""
+    best, record = begin(q, lower, upper)
+    bodies = gather(links, rest, joints, offsets)
+    goals = np.zeros_like(bodies.positions)  # where backward reaching brings the pivots
+    place_all(bodies, q, targets)
+    iteration = 0
+    while not finished(q, bodies.errors, tolerance, best, record) and iteration < max_iterations:
+        for b in range(len(goals) - 1, -1, -1):
+            _reach_backward(bodies, b, goals, targets, lower, upper)
+        if free_root:
+            q[:3] = goals[0]
+            place_root(bodies, q)
+            _reach_forward(bodies, 0, goals, q, targets, lower, upper)
+        for b in range(1, len(goals)):
+            place_body(bodies, b, q)
+            _reach_forward(bodies, b, goals, q, targets, lower, upper)
+        place_points(bodies, targets)
+        iteration += 1
+    q[:] = best
+    return iteration
+
+
+@compiled
+def _reach_backward(bodies: Bodies, b: int, goals: Array, targets: Array, lower: Array, upper: Array) -> None:
+    """Turn a body towards its points' goals, then shift it so that they meet them on average."""
+    pivot, turn = row3(bodies.positions, b), row4(bodies.turns, b)
+    for _ in range(ROUNDS):
+        turn = multiply(aligning_turn(_profile(bodies, b, pivot, turn, goals, targets)), turn)
+        if is_bounded(bodies, b, lower, upper):
+            turn, _e = within_bounds(bodies, b, turn, lower, upper)
+        pivot, points = _centroid_of_pulls(bodies, b, turn, goals, targets)
+        if points == 1:
+            break
+    put3(goals, b, pivot)
+
+
+@compiled
+def _reach_forward(
+    bodies: Bodies, b: int, goals: Array, q: Array, targets: Array, lower: Array, upper: Array
+) -> None:
+    """Turn a body towards its points' goals, from where its parent carries it."""
+    profile = _profile(bodies, b, row3(bodies.positions, b), row4(bodies.turns, b), goals, targets)
+    turn_body(bodies, b, aligning_turn(profile), q, lower, upper)
+
+
+@compiled
+def _profile(bodies: Bodies, b: int, pivot: Vector, turn: Quaternion, goals: Array, targets: Array) -> Matrix:
+    """What `aligning_turn` needs of a body's points (pivots of the bodies it carries, and handles) and their goals."""
+    profile = NOTHING
+    for child in range(b + 1, len(bodies.parents)):
+        if bodies.parents[child] == b:
+            bone = turned(turn, row3(bodies.pivots, child))
+            profile = with_pair(profile, bone, between(pivot, row3(goals, child)))
+    for h in range(len(targets)):
+        if bodies.owners[h] == b:
+            bone = turned(turn, row3(bodies.offsets, h))
+            profile = with_pair(profile, bone, between(pivot, row3(targets, h)))
+    return profile
+
+
+@compiled
+def _centroid_of_pulls(
+    bodies: Bodies, b: int, turn: Quaternion, goals: Array, targets: Array
+) -> tuple[Vector, int]:
+    """Where a body's points pull its pivot on average, and how many do; a target of the pivot itself outdoes all."""
+    x, y, z, points = 0.0, 0.0, 0.0, 0
+    for h in range(len(targets)):
+        if bodies.owners[h] == b:
+            if row3(bodies.offsets, h) == _NO_OFFSET:
+                return row3(targets, h), 1
+            pull = between(turned(turn, row3(bodies.offsets, h)), row3(targets, h))
+            x, y, z, points = x + pull[0], y + pull[1], z + pull[2], points + 1
+    for child in range(b + 1, len(bodies.parents)):
+        if bodies.parents[child] == b:
+            pull = between(turned(turn, row3(bodies.pivots, child)), row3(goals, child))
+            x, y, z, points = x + pull[0], y + pull[1], z + pull[2], points + 1
+    return (x / points, y / points, z / points), points

@@ -1,0 +1,80 @@
+"""When an iteration stops, with which pose, and within which bounds: shared by the classic methods."""
+
+import math
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
+
+Array = np.ndarray
+
+PATIENCE = 20  # iterations allowed without progress
+LEAST_PROGRESS = 0.02  # of the tolerance: coming closer by less counts as none
+
+
+@compiled
+def begin(q: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Clamp the pose; returns what `finished` keeps: the best pose, and [its distance, the last progress, the wait]."""
+    clamp(q, lower, upper)
+    return q.copy(), np.array([math.inf, math.inf, 0.0])
+
+
+@compiled
+def finished(q: Array, errors: Array, tolerance: float, best: Array, record: Array) -> bool:
+    """Remember the pose if it is the best so far; whether all handles are there, or nothing has come of waiting."""
+    squared, farthest = 0.0, 0.0
+    for h in range(len(errors)):
+        square = errors[h, 0] ** 2 + errors[h, 1] ** 2 + errors[h, 2] ** 2
+        squared += square
+        farthest = max(farthest, square)
+    distance = math.sqrt(squared)
+    if distance < record[0]:
+        record[0] = distance
+        best[:] = q
+    record[2] += 1
+    if distance < record[1] - LEAST_PROGRESS * tolerance:
+        record[1], record[2] = distance, 0.0
+    return farthest <= tolerance * tolerance or record[2] >= PATIENCE
+
+
+@compiled
+def clamp(q: Array, lower: Array, upper: Array) -> None:
+    """Bring every exponential map within its bounds."""
+    for i in range(ROOT_SIZE, len(q)):
+        q[i] = min(max(q[i], lower[i - 1]), upper[i - 1])
+
+
+@compiled
+def block(q: Array, step: Array, lower: Array, upper: Array, free_root: bool) -> None:
+    """Take out of a step what would leave the bounds at once, and the root's part if the root is given."""
+    if not free_root:
+        step[:ROOT_FREEDOMS] = 0.0
+    for i in range(ROOT_FREEDOMS, len(step)):
+        if (step[i] < 0.0 and q[i + 1] <= lower[i]) or (step[i] > 0.0 and q[i + 1] >= upper[i]):
+            step[i] = 0.0
+
+
+@compiled
+def advance(q: Array, step: Array, lower: Array, upper: Array, free_root: bool, out: Array) -> None:
+    """The pose a tangent step away, within the bounds; a given root keeps its every bit."""
+    integrate(q, step, out)
+    if not free_root:
+        out[:ROOT_SIZE] = q[:ROOT_SIZE]
+    for k in range(ROOT_SIZE, len(out), 3):
+        _unwind(out[k : k + 3], lower[k - 1 : k + 2], upper[k - 1 : k + 2])
+    clamp(out, lower, upper)
+
+
+@compiled
+def _unwind(e: Array, lower: Array, upper: Array) -> None:
+    """Write a turn past pi as the same rotation the short way round, away from the singularity at two pi."""
+    angle = math.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
+    if angle <= math.pi:
+        return
+    scale = 1.0 - 2.0 * math.pi / angle
+    for i in range(3):
+        if not lower[i] <= scale * e[i] <= upper[i]:
+            return
+    for i in range(3):
+        e[i] *= scale
