@@ -79,7 +79,7 @@ def test_jacobians_meet_finite_differences(space: PoseSpace, pose_vectors: np.nd
 def test_errors_say_what_is_missing(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     q = pose_vectors[3]
     (hand,), _ = space.handle_positions(q, space.handles([HAND]))
-    errors, _ = Problem(space, [Position(HAND, hand + (0.1, -0.2, 0.3))]).errors(q)
+    errors, _ = Problem(space, [Position(HAND, np.add(hand, (0.1, -0.2, 0.3)))]).errors(q)
     np.testing.assert_allclose(errors, (0.1, -0.2, 0.3), atol=1e-12)
     (turn,), _ = space.handle_orientations(q, space.handles([HAND]))
     half_turn = rotations.quaternion_from_matrix(np.diag([1.0, -1.0, -1.0]) @ turn)
@@ -93,7 +93,7 @@ def test_transform_is_a_position_and_an_orientation() -> None:
     assert all(c.priority == 2 for c in both)
 
 
-def test_floor_holds_every_handle_above(space: PoseSpace) -> None:
+def test_floor_holds_every_handle_above() -> None:
     assert [c.label for c in floor(["left_foot", "right_foot"])] == [
         "halfspace of left_foot",
         "halfspace of right_foot",

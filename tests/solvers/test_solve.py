@@ -105,7 +105,8 @@ def test_an_unreachable_handle_is_named_with_its_remaining_distance(
 def test_priority_decides_between_contradictory_handles(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     start = pose_vectors[0]
     hand = handle_targets(space, start)[1]
-    near, far = hand + (0.05, 0.0, 0.0), hand - (0.05, 0.0, 0.0)
+    aside = np.array([0.05, 0.0, 0.0])
+    near, far = hand + aside, hand - aside
     for first, second in ((1, 0), (0, 1)):
         both = [Position("left_hand", near, priority=first), Position("left_hand", far, priority=second)]
         solution = solve(space, both, start=start, root="given")
@@ -127,9 +128,8 @@ def test_duplicate_and_zero_weight_constraints_do_no_harm(space: PoseSpace, pose
     assert "position of left_hand: ignored, its weight is 0" in str(solution)
 
 
-def test_nan_and_wrong_shapes_are_errors_before_solving(
-    space: PoseSpace, pose_vectors: np.ndarray, unchecked_shapes: None
-) -> None:
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_nan_and_wrong_shapes_are_errors_before_solving(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     targets = handle_targets(space, pose_vectors[0])
     with pytest.raises(InvalidValueError, match="finite"):
         solve(space, positions(np.full((5, 3), np.nan)), start=pose_vectors[0])

@@ -12,7 +12,8 @@ the mixture of positive definite matrices is positive definite for every input, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from poise.motion.motion import Motion
 from poise.priors import medoids
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.skeleton.skeleton import JointLimits, read_only
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
 
@@ -54,13 +55,13 @@ class GaussianPrior:
         *,
         shares: Float[Array, "clusters"],
         limits: JointLimits | None = None,
-        quantiles: Float[Array, "101"] | None = None,
     ) -> None:
         self.space, self.limits = space, limits
         self.means, self.covariances = read_only(means), read_only(covariances)
         self.shares = read_only(shares)
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
-        self.quantiles = None if quantiles is None else read_only(quantiles)
+        self.quantiles = read_only(np.full(101, -np.inf))
+        self.clips: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def learn(
@@ -80,7 +81,35 @@ class GaussianPrior:
         prior = cls(space, means, covariances, shares=shares, limits=_limits_of(space, maps))
         sample = maps[:: max(1, len(maps) // 2000)]
         prior.quantiles = read_only(np.percentile(prior._log_density(sample), np.arange(101)))
+        prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
         return prior
+
+    @classmethod
+    def restored(
+        cls,
+        space: PoseSpace,
+        limits: JointLimits | None,
+        *,
+        arrays: Mapping[str, Array],
+        header: Mapping[str, Any],
+    ) -> GaussianPrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        prior = cls(space, arrays["means"], arrays["covariances"], shares=arrays["shares"], limits=limits)
+        prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
+        return prior
+
+    def arrays(self) -> dict[str, Array]:
+        """What has been learned, by name."""
+        return {
+            "means": self.means,
+            "covariances": self.covariances,
+            "shares": self.shares,
+            "quantiles": self.quantiles,
+        }
+
+    def header(self) -> dict[str, Any]:
+        """What it was learned from."""
+        return {"clips": self.clips}
 
     @property
     def mean(self) -> Float[Array, "maps"]:
@@ -97,8 +126,6 @@ class GaussianPrior:
 
     def percentile(self, q: Float[Array, "size"]) -> float:
         """The share of training poses, in percent, that are less likely than this one."""
-        if self.quantiles is None:
-            raise InvalidValueError("this prior carries no quantiles of its training poses")
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
     def _log_density(self, maps: Float[Array, "poses maps"]) -> Float[Array, "poses"]:
@@ -243,7 +270,14 @@ def rigid_fit(
     return turn, shift, float(np.linalg.norm(source @ turn.T + shift - target))
 
 
-def _common_frames(motions: Sequence[Motion]) -> tuple[Any, Float[Array, "frames joints 4"]]:
+def motion_hash(motion: Motion) -> str:
+    """A fingerprint of a motion's frames, by which a model names what it was learned from."""
+    digest = hashlib.sha256(motion.rotations.tobytes())
+    digest.update(motion.root_positions.tobytes())
+    return digest.hexdigest()
+
+
+def _common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "frames joints 4"]]:
     if not motions or sum(len(motion) for motion in motions) < 2:
         raise InvalidValueError("learning needs at least two frames of motion")
     skeleton = motions[0].skeleton

@@ -1,0 +1,118 @@
+"""The gaussian prior: its clusters, its prediction, and what it promises far outside the data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.motion import Motion
+from poise.priors import medoids
+from poise.priors.gaussian import GaussianPrior, handle_positions, rigid_fit
+from poise.priors.prior import Prior
+
+HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+
+
+@pytest.fixture(scope="module")
+def walk() -> Motion:
+    return performer.act("walk", seconds=4.0, fps=30, seed=3)
+
+
+@pytest.fixture(scope="module")
+def prior(walk: Motion) -> GaussianPrior:
+    return GaussianPrior.learn([walk], clusters=15)
+
+
+def test_it_is_a_prior(prior: GaussianPrior) -> None:
+    assert isinstance(prior, Prior)
+
+
+def test_predictions_at_cluster_targets_are_the_cluster_means(prior: GaussianPrior) -> None:
+    handles = prior.space.handles(HANDLES)
+    predict = prior.prepare(handles)
+    targets = handle_positions(prior.space, prior.means, handles)
+    for mean, target in zip(prior.means, targets, strict=True):
+        predicted, _ = predict(target)
+        assert np.abs(predicted - mean).max() < 0.05
+
+
+@pytest.mark.parametrize("names", [("left_hand",), ("left_hand", "right_hand"), HANDLES])
+def test_any_handles_may_be_chosen_at_run_time(prior: GaussianPrior, names: tuple[str, ...]) -> None:
+    handles = prior.space.handles(names)
+    mean, covariance = prior.prepare(handles)(handle_positions(prior.space, prior.means[:1], handles)[0])
+    assert mean.shape == prior.mean.shape
+    assert covariance.shape == (mean.size, mean.size)
+
+
+def test_without_handles_the_whole_data_is_the_prediction(prior: GaussianPrior) -> None:
+    mean, covariance = prior.prepare(prior.space.handles([]))(np.empty((0, 3)))
+    np.testing.assert_array_equal(mean, prior.mean)
+    assert np.linalg.eigvalsh(covariance).min() > 0
+
+
+@given(
+    scale=st.floats(0.0, 1e6),
+    direction=st.lists(st.floats(-1.0, 1.0), min_size=15, max_size=15),
+)
+def test_covariances_are_positive_definite_for_every_input(
+    prior: GaussianPrior, scale: float, direction: list[float]
+) -> None:
+    predict = prior.prepare(prior.space.handles(HANDLES))
+    mean, covariance = predict(scale * np.array(direction).reshape(5, 3))
+    assert np.all(np.isfinite(mean))
+    np.testing.assert_allclose(covariance, covariance.T, atol=1e-12)
+    assert np.linalg.eigvalsh(covariance).min() > 1e-6
+
+
+def test_learning_is_deterministic_and_needs_frames_of_one_skeleton(walk: Motion) -> None:
+    again = GaussianPrior.learn([walk], clusters=15)
+    assert np.array_equal(again.means, GaussianPrior.learn([walk], clusters=15).means)
+    with pytest.raises(InvalidValueError, match="at least two frames"):
+        GaussianPrior.learn([walk[:1]])
+    small = Motion(
+        walk.skeleton.__class__(("a", "b"), np.array([-1, 0]), np.zeros((2, 3))),
+        30.0,
+        np.zeros((4, 3)),
+        np.tile([1.0, 0.0, 0.0, 0.0], (4, 2, 1)),
+        name="small",
+    )
+    with pytest.raises(InvalidValueError, match="small has another skeleton than walk"):
+        GaussianPrior.learn([walk, small])
+
+
+def test_duplicate_frames_and_more_clusters_than_poses_are_harmless(walk: Motion) -> None:
+    still = walk[np.repeat(np.arange(3), 20)]
+    prior = GaussianPrior.learn([still], clusters=50)
+    assert len(prior.means) <= 3
+    assert np.isfinite(prior.log_likelihood(np.concatenate([[0, 0, 0, 1, 0, 0, 0], prior.mean])))
+
+
+def test_medoids_are_members_and_beat_their_start() -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(scale=10.0, size=(6, 4))
+    points = np.concatenate([centre + rng.normal(size=(50, 4)) for centre in centres])
+    chosen, labels = medoids.cluster(points, 6, rng=np.random.default_rng(1))
+    assert len(chosen) == 6
+    assert sorted(np.bincount(labels)) == [50] * 6
+    for k, medoid in enumerate(chosen):
+        members = points[labels == k]
+        sums = np.linalg.norm(members[:, None] - members, axis=-1).sum(axis=1)
+        assert np.linalg.norm(members - points[medoid], axis=1).sum() == pytest.approx(sums.min())
+
+
+def test_rigid_fit_finds_the_motion_that_was_applied() -> None:
+    rng = np.random.default_rng(4)
+    from poise.geometry import rotations
+
+    source = rng.normal(size=(6, 3))
+    turn = rotations.matrix_from_expmap(np.array([0.4, -1.1, 0.6]))
+    found, shift, distance = rigid_fit(source, source @ turn.T + (1.0, 2.0, 3.0))
+    np.testing.assert_allclose(found, turn, atol=1e-12)
+    np.testing.assert_allclose(shift, (1.0, 2.0, 3.0), atol=1e-12)
+    assert distance < 1e-12
+    upright, _, _ = rigid_fit(
+        source[:2], source[:2] @ rotations.matrix_from_expmap(np.array([0.0, 0.7, 0.0])).T
+    )
+    np.testing.assert_allclose(upright, rotations.matrix_from_expmap(np.array([0.0, 0.7, 0.0])), atol=1e-9)
