@@ -1,0 +1,55 @@
+"""Draws the moving picture of README and front page: performers side by side, each doing something in some style."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image, ImageSequence
+
+from poise import performer, pictures
+from poise.motion import Motion
+
+PICTURES = Path(__file__).parent / "pictures"
+SECONDS, FPS = 3.0, 14.0
+PANEL = (210, 280)
+COLOURS = 96
+
+PERFORMANCES = (
+    ("walk, proud", {"action": "walk", "style": "proud", "performer": "maya"}),
+    ("run", {"action": "run", "performer": "kofi"}),
+    ("box, energetic", {"action": "box", "style": "energetic", "performer": "otto"}),
+    ("throw", {"action": "throw", "performer": "alex"}),
+)
+
+
+def main() -> None:
+    """Writes docs/pictures/performer.gif."""
+    reels = [reel(performer.act(**what, seconds=SECONDS, fps=60), title) for title, what in PERFORMANCES]
+    frames = [side_by_side(panels) for panels in zip(*reels, strict=True)]
+    palette = frames[0].quantize(colors=COLOURS, dither=Image.Dither.NONE)
+    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    target = PICTURES / "performer.gif"
+    flat[0].save(
+        target, save_all=True, append_images=flat[1:], duration=round(1000 / FPS), loop=0, optimize=True
+    )
+    print(f"{target.relative_to(Path.cwd())}: {len(flat)} frames, {target.stat().st_size / 1e6:.2f} MB")
+
+
+def reel(motion: Motion, title: str) -> list[Image.Image]:
+    """The frames of one panel."""
+    with TemporaryDirectory() as folder:
+        path = pictures.animate(motion, Path(folder) / "panel.gif", size=PANEL, fps=FPS, title=title)
+        with Image.open(path) as film:
+            return [frame.convert("RGB") for frame in ImageSequence.Iterator(film)]
+
+
+def side_by_side(panels: tuple[Image.Image, ...]) -> Image.Image:
+    """Panels in one row."""
+    width, height = PANEL
+    row = Image.new("RGB", (width * len(panels), height))
+    for place, panel in enumerate(panels):
+        row.paste(panel, (place * width, 0))
+    return row
+
+
+if __name__ == "__main__":
+    main()
