@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from poise.errors import ParseError
+
+LARGEST = 1e12  # in any unit, no length, angle or rate of a moving body comes near it
 
 
 def text_lines(path: Path) -> list[str]:
@@ -25,10 +26,10 @@ def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[f
 
 
 def finite_numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
-    """The words as numbers; one that is none, or is NaN or infinite, is an error that names the place."""
+    """The words as numbers; one that is none, is NaN, or is absurdly large is an error that names the place."""
     found = numbers(words, path=path, line=line, what=what)
-    if not all(map(math.isfinite, found)):
-        raise ParseError(f"{what} must be finite; got {' '.join(words)[:80]}", path=path, line=line)
+    if not all(abs(number) <= LARGEST for number in found):
+        raise ParseError(f"{what} must be finite and not absurdly large; got {' '.join(words)[:80]}", path=path, line=line)
     return found
 
 

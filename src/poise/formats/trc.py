@@ -16,7 +16,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import stated_unit, world_from_laboratory
-from poise.formats.text import finite_numbers, numbers, text_lines
+from poise.formats.text import LARGEST, finite_numbers, numbers, text_lines
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
@@ -134,8 +134,8 @@ def _read_row(line: str, *, header: _Header, number: int) -> list[float]:
     cells += [""] * (count - len(cells))
     words = ["nan" if cell.strip().lower() in _GAP_WORDS else cell for cell in cells]
     values = numbers(words, path=header.path, line=number, what="coordinates")
-    if np.isinf(values).any():
-        raise ParseError("a coordinate is infinite", path=header.path, line=number)
+    if any(abs(value) > LARGEST for value in values):
+        raise ParseError("a coordinate is infinite or absurdly large", path=header.path, line=number)
     return values
 
 

@@ -1,0 +1,93 @@
+"""The sound files that fuzzing starts from: a small synthetic motion and its markers, in all formats and variants."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+import poise
+from poise.geometry import rotations
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Skeleton
+
+Files = dict[str, bytes]  # contents by extension: an Acclaim seed has two
+
+_BONES = {
+    "Hips": ("", (0.0, 0.0, 0.0)),
+    "LeftUpLeg": ("Hips", (0.1, -0.05, 0.0)),
+    "LeftLeg": ("LeftUpLeg", (0.0, -0.4, 0.0)),
+    "LeftLeg_end": ("LeftLeg", (0.0, -0.4, 0.1)),
+    "RightUpLeg": ("Hips", (-0.1, -0.05, 0.0)),
+    "RightLeg": ("RightUpLeg", (0.0, -0.4, 0.0)),
+    "RightLeg_end": ("RightLeg", (0.0, -0.4, 0.1)),
+    "Spine": ("Hips", (0.0, 0.3, 0.0)),
+    "Head": ("Spine", (0.0, 0.3, 0.0)),
+    "Head_end": ("Head", (0.0, 0.2, 0.0)),
+}
+
+
+def make_seeds(folder: Path) -> dict[str, list[Files]]:
+    """Seeds by format, made by Poise's own writers."""
+    motion = _motion(frames=6)
+    markers = _markers(motion)
+    bvh = _written(motion, folder / "seed.bvh")
+    acclaim = _written(motion, folder / "seed.amc") | {".asf": (folder / "seed.asf").read_bytes()}
+    trc = _written(markers, folder / "seed.trc")
+    bare = _written(motion, folder / "bare.glb", mannequin=False)
+    dressed = _written(motion, folder / "dressed.glb")
+    crlf = {".bvh": bvh[".bvh"].replace(b"\n", b"\r\n")}
+    spaced = {
+        ".trc": re.sub(rb"\t+", b" ", _written(_markers(motion, gaps=False), folder / "full.trc")[".trc"])
+    }
+    rich = {".asf": _with_axes(acclaim[".asf"]), ".amc": acclaim[".amc"]}
+    return {
+        "bvh": [bvh, crlf, {".bvh": _with_six_channels(bvh[".bvh"])}],
+        "acclaim": [acclaim, rich, {".asf": rich[".asf"]}],
+        "trc": [trc, spaced],
+        "gltf": [bare, bare, bare, dressed],
+    }
+
+
+def make_c3d_seeds(folder: Path) -> list[Files]:
+    """Seeds of the format that is read by compiled code."""
+    return [_written(_markers(_motion(frames=6)), folder / "seed.c3d")]
+
+
+def _motion(*, frames: int) -> Motion:
+    names = tuple(_BONES)
+    parents = np.array([names.index(parent) if parent else -1 for parent, _ in _BONES.values()])
+    skeleton = Skeleton(names, parents, np.array([offset for _, offset in _BONES.values()]))
+    generator = np.random.default_rng(0)
+    turned = rotations.quaternion_from_expmap(generator.normal(scale=0.3, size=(frames, len(names), 3)))
+    turned[:, skeleton.is_end_site] = rotations.IDENTITY
+    return Motion(skeleton, 30.0, generator.normal([0.0, 0.9, 0.0], 0.1, size=(frames, 3)), turned)
+
+
+def _markers(motion: Motion, *, gaps: bool = True) -> Markers:
+    points, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    hidden = np.zeros(points.shape, dtype=bool)
+    hidden[2, 3] = gaps
+    points = np.where(hidden, np.nan, points)
+    return Markers(motion.skeleton.names, points, motion.fps)
+
+
+def _written(value: Motion | Markers, path: Path, **options: bool) -> Files:
+    poise.write(value, path, **options)
+    return {path.suffix: path.read_bytes()}
+
+
+def _with_six_channels(bvh: bytes) -> bytes:
+    """The first joint below the root gets positions too; each row then lacks three numbers, which come at its end."""
+    head, motion, rows = bvh.partition(b"MOTION")
+    head = head.replace(b"CHANNELS 3 ", b"CHANNELS 6 Xposition Yposition Zposition ", 1)
+    lines = rows.rstrip(b"\n").split(b"\n")
+    return head + motion + b"\n".join([*lines[:3], *(line + b" 1 2 3" for line in lines[3:])]) + b"\n"
+
+
+def _with_axes(asf: bytes) -> bytes:
+    """Bones with axes of their own and with limits."""
+    return asf.replace(b"axis 0 0 0 XYZ", b"axis 20 -30 90 ZXY").replace(b"(-180.0 180.0)", b"(-60.0 90.0)")
