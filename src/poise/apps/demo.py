@@ -42,7 +42,7 @@ class Demo:
 
 
 def demo(
-    folder: Path, *, action: str = "walk", style: str = "energetic", step: Step = lambda _: None
+    folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = lambda _: None
 ) -> Demo:
     """Acts, writes BVH, GLB and a contact sheet into the folder, and verifies what it wrote."""
     make_folder(folder)

@@ -29,7 +29,7 @@ def demo(
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The folder to write into.")] = Path(
         "out"
     ),
-    action: Annotated[str, Parameter(help="What to do; poise act --list shows what there is.")] = "walk",
+    action: Annotated[str, Parameter(help="What to do; poise act --list shows what there is.")] = "throw",
     style: Annotated[str, Parameter(help="How to do it.")] = "energetic",
 ) -> None:
     """Act, write, draw and read back."""

@@ -1,0 +1,44 @@
+"""Pull a hand to a point: handles, their Jacobian, and the damped least squares step that every solver builds on.
+
+Wampler 1986, "Manipulator inverse kinematic solutions based on vector formulations and damped least-squares methods".
+It meets its targets and cares for nothing else: the pose it finds is one that no person would take. That is what
+priors learned from motion are for; the example shows what their solvers are made of.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import poise
+from poise.pictures import draw_pose, save
+from poise.skeleton.pose_space import PoseSpace
+
+NAMES = ("left_hand", "right_hand", "left_foot", "right_foot")
+
+out = Path("out/examples")
+out.mkdir(parents=True, exist_ok=True)
+
+idle = poise.performer.act("idle", seconds=1.0)
+space = PoseSpace(idle.skeleton)
+handles = space.handles(NAMES)
+
+q = space.q_from_pose(idle[0])
+points, _ = space.handle_positions(q, handles)
+targets = points.copy()
+targets[0] += [0.15, 0.55, 0.30]  # the left hand goes up and forward; the right hand and the feet stay
+
+damping, steps = 0.05, 0
+error = targets - points
+while np.abs(error).max() > 1e-4 and steps < 60:
+    points, jacobian = space.handle_positions(q, handles)
+    error = (targets - points).reshape(-1)
+    system = jacobian @ jacobian.T + damping**2 * np.eye(len(error))
+    q = space.integrate(q, jacobian.T @ np.linalg.solve(system, error))
+    steps += 1
+
+print(f"{steps} steps: every handle within {1000 * np.abs(error).max():.2f} mm of its target")
+print(f"centre of mass at {space.centre_of_mass(q)[0].round(3)}")
+
+picture = draw_pose(space.pose_from_q(q), handles=dict(zip(NAMES, targets, strict=True)), ghosts=[idle[0]])
+save(picture, out / "04_reach.png")
+print(f"look at {out / '04_reach.png'}")
