@@ -7,6 +7,7 @@ import poise
 from bodies import moving, person, stepping
 from poise.errors import SkeletonError
 from poise.motion import Motion, floor_height, foot_contacts, foot_slide, moved, retarget
+from poise.performer import perform
 from poise.skeleton import Skeleton
 from real_data import recording
 
@@ -37,6 +38,13 @@ def test_walk_of_any_size(factor):
         BODY.scaled(factor), 120.0 / np.sqrt(factor), walk.root_positions * factor, walk.rotations
     )
     assert agreement(foot_contacts(scaled).feet, foot_contacts(walk).feet) > 0.97
+
+
+@pytest.mark.parametrize(("action", "fps"), [("walk", 120.0), ("walk", 30.0), ("run", 120.0)])
+def test_performers_feet_stand_when_planned(action, fps):
+    performance = perform(action, fps=fps)
+    planned = np.stack([performance.grounded(side) for side in ("left", "right")], axis=-1)
+    assert agreement(foot_contacts(performance.motion).feet, planned) > 0.9
 
 
 def test_floor_may_be_anywhere():

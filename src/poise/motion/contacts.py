@@ -1,7 +1,8 @@
 """When the feet stand on the floor: low and slow, with hysteresis, at thresholds that grow with the body.
 
-Each foot has two points, the ankle and the base of the toes. Lengths scale with stature and speeds with the square
-root of gravity times leg length, as walking does (Alexander 1989), so a child and a giant are judged alike.
+Each foot has two points, the heel (below and behind the ankle) and the base of the toes. Lengths scale with stature and
+speeds with the square root of gravity times leg length, as walking does (Alexander 1989, "Optimization and gaits in the
+locomotion of vertebrates"), so a child and a giant are judged alike.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from jaxtyping import Bool, Float
 
 from poise.errors import SkeletonError
 from poise.motion.motion import Motion
-from poise.motion.world import derivative, joint_positions
+from poise.motion.world import derivative, joint_transforms
 from poise.skeleton.measure import leg_length
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton, read_only
 
@@ -22,22 +24,18 @@ Array = np.ndarray
 
 _ENTER_HEIGHT, _LEAVE_HEIGHT = 0.020, 0.035  # above where the point is when standing, of stature
 _ENTER_SPEED, _LEAVE_SPEED = 0.12, 0.25  # of the square root of gravity times leg length
-_STANDING = {
-    "foot": 0.065,
-    "toes": 0.035,
-}  # how high a standing foot's points may be above the floor, of stature
-_EXPECTILE, _TELLING_WAY, _STEEPEST = (
-    0.02,
-    0.2,
-    0.06,
-)  # of the floor's plane: see _ground_below (metres, slope)
+_HEEL = (0.0, -0.035, -0.040)  # from the ankle, to the left, up and forward, of stature
+_STANDING = 0.035  # how high a standing foot's point may be above the lowest one, of stature
+_EXPECTILE = 0.02  # how little a point above the floor's plane counts against one below it
+_TELLING_WAY = 0.2  # metres that the feet must spread for the floor's slope to be found
+_STEEPEST = 0.06
 _SHORTEST = 0.06  # seconds that a contact, or a break in one, lasts at least
 _GRAVITY = 9.81
 
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Per frame, which feet (left, right) stand, and which of their points (ankle, toes) do; and the floor's height."""
+    """Per frame, which feet (left, right) stand, and which of their points (heel, toes) do; and the floor's height."""
 
     feet: Bool[Array, "frames 2"]
     points: Bool[Array, "frames 2 2"]
@@ -81,9 +79,15 @@ def floor_height(motion: Motion) -> float:
 
 
 def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
-    """Per frame and side (left, right), the ankle and the base of the toes in the world."""
-    joints = [_foot_joints(motion.skeleton, side) for side in SIDES]
-    return joint_positions(motion)[:, joints]
+    """Per frame and side (left, right), the heel and the base of the toes in the world."""
+    joints = np.array([_foot_joints(motion.skeleton, side) for side in SIDES])
+    positions, turns = joint_transforms(motion)
+    neutral = neutral_pose(motion.skeleton, motion.rotations)
+    to_heel = motion.skeleton.height * np.array(_HEEL)
+    points = positions[:, joints]
+    for side, foot in enumerate(joints[:, 0].tolist()):
+        points[:, side, 0] += turns[:, foot] @ neutral.local(foot, to_heel)
+    return points
 
 
 def foot_slide(motion: Motion, contacts: Contacts) -> Float[Array, "frames 2"]:
@@ -133,8 +137,7 @@ def _ground_below(points: Float[Array, "frames 2 2 3"]) -> Float[Array, "frames 
 def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float[Array, "2 2"]:
     """How high each point is when its foot stands: as low as it gets, if that is where a standing foot could be."""
     lowest = np.percentile(above, 5.0, axis=0)
-    highest = lowest.min() + stature * np.array([_STANDING["foot"], _STANDING["toes"]])
-    return np.minimum(lowest, highest)
+    return np.minimum(lowest, lowest.min() + _STANDING * stature)
 
 
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:

@@ -33,7 +33,7 @@ _TRUNK: dict[str, tuple[Range, Range, Range]] = {
 }
 _LEFT: dict[str, tuple[Range, Range, Range]] = {
     "shoulder": ((-45, 45), (-35, 35), (-15, 50)),
-    "upper_arm": ((-100, 100), (-140, 60), (-110, 100)),
+    "upper_arm": ((-140, 100), (-140, 60), (-110, 100)),
     "forearm": (
         (-90, 90),
         (-155, 15),
