@@ -147,7 +147,7 @@ def test_nan_and_wrong_shapes_are_errors_before_solving(space: PoseSpace, pose_v
 def test_no_limit_is_ever_violated(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     limits = box(space, pose_vectors[:, 7:], margin=0.05)
-    body = PoseSpace(space.skeleton.with_limits(limits), references=space.references, moving=_moves(space))
+    body = PoseSpace(space.skeleton.with_limits(limits), references=space.references, moving=space.is_moving)
     lower, upper = limits.lower[space.moving].ravel(), limits.upper[space.moving].ravel()
     relaxed = 0
     for _ in range(300):
@@ -167,7 +167,7 @@ def test_no_limit_is_ever_violated(space: PoseSpace, pose_vectors: np.ndarray) -
 
 def test_handles_that_limits_allow_are_met(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     limits = box(space, pose_vectors[:, 7:], margin=0.02)
-    body = PoseSpace(space.skeleton.with_limits(limits), references=space.references, moving=_moves(space))
+    body = PoseSpace(space.skeleton.with_limits(limits), references=space.references, moving=space.is_moving)
     for goal in pose_vectors[::9]:
         start = goal.copy()
         start[7:] = pose_vectors[60, 7:]
@@ -283,9 +283,3 @@ def test_a_start_of_another_skeleton_is_refused(prior: GaussianPrior, space: Pos
     other = space.skeleton.__class__(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
     with pytest.raises(InvalidValueError, match="another skeleton"):
         solve(prior, [], start=Pose.rest(other))
-
-
-def _moves(space: PoseSpace) -> np.ndarray:
-    moves = np.zeros(len(space.skeleton), dtype=bool)
-    moves[space.moving] = True
-    return moves

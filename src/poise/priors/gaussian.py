@@ -12,6 +12,7 @@ the mixture of positive definite matrices is positive definite for every input, 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -115,6 +116,12 @@ class GaussianPrior:
     def mean(self) -> Float[Array, "maps"]:
         """The mean pose of the data."""
         return np.asarray(self.shares @ self.means)
+
+    def on_body(self, skeleton: Skeleton) -> GaussianPrior:
+        """The same poses on a skeleton of the same topology and other limb lengths."""
+        prior = copy.copy(self)
+        prior.space = self.space.on_body(skeleton)
+        return prior
 
     def prepare(self, handles: Handles) -> GaussianPrediction:
         """Ready to predict poses from the positions of these handles."""

@@ -74,6 +74,21 @@ class PoseSpace:
         angles = rotations.geodesic_distance(quaternions, quaternions[0])
         return cls(skeleton, references=references, moving=angles.max(axis=0) > STILL_ANGLE)
 
+    def on_body(self, skeleton: Skeleton) -> PoseSpace:
+        """The same coordinates on a skeleton of the same topology and other limb lengths."""
+        if not skeleton.same_topology(self.skeleton):
+            raise SkeletonError(
+                "a pose space moves only to a skeleton with the same joints below the same parents"
+            )
+        return PoseSpace(skeleton, references=self.references, moving=self.is_moving)
+
+    @cached_property
+    def is_moving(self) -> Bool[Array, "joints"]:
+        """Per joint, whether it has an exponential map in q."""
+        moves = np.zeros(len(self.skeleton), dtype=np.bool_)
+        moves[self.moving] = True
+        return moves
+
     @property
     def size(self) -> int:
         """The length of q."""

@@ -1,0 +1,131 @@
+"""Methods under test: each learns from clips and then answers handles with a pose, frame by frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import UnknownNameError
+from poise.motion.motion import Motion
+from poise.priors import medoids
+from poise.priors.gaussian import GaussianPrior, handle_positions
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import Skeleton
+from poise.solvers.constraints import Position
+from poise.solvers.problem import Root, Settings
+from poise.solvers.solve import Solver, in_root_frame
+
+Array = np.ndarray
+Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]
+
+
+class Method(Protocol):
+    """Learns once from training clips, then is set up per test clip."""
+
+    def learn(self, train: Sequence[Motion]) -> PoseSpace:
+        """Learn; the pose space it answers in."""
+        ...
+
+    def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
+        """For a body and its handles: a function from (start, targets) to a pose vector, and its space."""
+        ...
+
+
+class Nearest:
+    """The training frame whose handles are closest, as it is."""
+
+    def learn(self, train: Sequence[Motion]) -> PoseSpace:
+        self._space, self._maps = training_poses(train)
+        return self._space
+
+    def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
+        space = self._space.on_body(skeleton)
+        inputs = handle_positions(space, self._maps, space.handles(handles)).reshape(len(self._maps), -1)
+        del root
+
+        def answer(start: Array, targets: Array) -> Array:
+            wanted = in_root_frame(start, targets).ravel()
+            nearest = np.argmin(np.einsum("ij,ij->i", inputs - wanted, inputs - wanted))
+            return np.concatenate([start[:ROOT_SIZE], self._maps[nearest]])
+
+        return space, answer
+
+
+class Regression:
+    """The paper's baseline: Gaussian-process regression from handles to poses on a few samples, without any IK."""
+
+    def __init__(self, samples: int) -> None:
+        self._samples = samples
+
+    def learn(self, train: Sequence[Motion]) -> PoseSpace:
+        space, maps = training_poses(train)
+        chosen, _ = medoids.cluster(maps, self._samples, rng=np.random.default_rng(0))
+        size = maps.shape[1]
+        spread = np.broadcast_to(np.eye(size), (len(chosen), size, size))
+        self._prior = GaussianPrior(space, maps[chosen], spread, shares=np.full(len(chosen), 1 / len(chosen)))
+        return space
+
+    def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
+        prior = self._prior.on_body(skeleton)
+        predict = prior.prepare(prior.space.handles(handles))
+        del root
+
+        def answer(start: Array, targets: Array) -> Array:
+            mean, _ = predict(in_root_frame(start, targets))
+            return np.concatenate([start[:ROOT_SIZE], mean])
+
+        return prior.space, answer
+
+
+class Solved:
+    """A solver with a learned prior, or a classic one that starts from the mean pose of the data."""
+
+    def __init__(self, method: str, clusters: int = 0) -> None:
+        self._method, self._clusters = method, clusters
+        self._prior: GaussianPrior | None = None
+
+    def learn(self, train: Sequence[Motion]) -> PoseSpace:
+        if self._clusters:
+            self._prior = GaussianPrior.learn(train, clusters=self._clusters)
+            return self._prior.space
+        self._space, _ = training_poses(train)
+        return self._space
+
+    def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
+        model = self._space.on_body(skeleton) if self._prior is None else self._prior.on_body(skeleton)
+        constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
+        solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
+        return solver.space, lambda start, targets: solver.solve(start, targets=targets).q
+
+
+def method_named(name: str) -> Method:
+    """The method of this name; `gaussian-N` takes any number of clusters."""
+    if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
+        return Solved("map", int(found[1]))
+    if name not in METHODS:
+        raise UnknownNameError("method", name, (*METHODS, "gaussian-10", "gaussian-100"))
+    return METHODS[name]()
+
+
+METHODS: dict[str, Callable[[], Method]] = {
+    "transpose": lambda: Solved("transpose"),
+    "dls": lambda: Solved("dls"),
+    "sdls": lambda: Solved("sdls"),
+    "ccd": lambda: Solved("ccd"),
+    "fabrik": lambda: Solved("fabrik"),
+    "nearest": Nearest,
+    "gp": lambda: Regression(100),
+}
+DEFAULT_METHODS = (*METHODS, "gaussian-10", "gaussian-100")
+
+
+def training_poses(train: Sequence[Motion]) -> tuple[PoseSpace, Float[Array, "poses maps"]]:
+    """The pose space of clips and their poses as exponential maps, roots left out."""
+    quaternions = np.concatenate([motion.rotations for motion in train])
+    space = PoseSpace.of_rotations(train[0].skeleton, quaternions)
+    return space, space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
