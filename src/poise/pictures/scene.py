@@ -184,7 +184,7 @@ def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "
 
     across = np.cross([0.0, 1.0, 0.0], light) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], light))
     down = np.cross(across, light)
-    if solid is None:
+    if len(solid.vertices) == 0:
         return (
             np.stack([np.zeros(3), across, down, light]),
             np.zeros((2, 2), np.float32),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures.scene import Figure, figure, merged, painted
 from poise.skeleton.lofts import ball
-from poise.skeleton.mannequin import TONES, Mannequin, build_mannequin
+from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -23,35 +23,17 @@ _SLACK_BELOW, _SLACK_ABOVE = 0.12, 0.6  # metres from y = 0 at which the floor i
 _DOT_RADIUS = 0.017
 
 
-class Stage(Protocol):
-    """Frames that can be drawn, and where they go."""
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Frames that can be drawn: `figure` gives what is seen at one; where they are, and the azimuth they face."""
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def fps(self) -> float:
-        """Frames a second."""
-
-    @property
-    def frames(self) -> int:
-        """How many there are."""
-
-    @property
-    def floor(self) -> float:
-        """The height of the floor."""
-
-    @property
-    def centres(self) -> Float[Array, "frames 3"]:
-        """Where its middle is."""
-
-    @property
-    def facing(self) -> float:
-        """The azimuth it faces on average."""
-
-    def figure(self, frame: int) -> Figure:
-        """What is seen at a frame."""
+    name: str
+    fps: float
+    frames: int
+    floor: float
+    centres: Float[Array, "frames 3"]
+    facing: float
+    figure: Callable[[int], Figure]
 
 
 def stage(shown: Motion | Markers) -> Stage:
@@ -90,23 +72,7 @@ def floor_height(lowest: Float[Array, "frames"]) -> float:
     return 0.0 if _SLACK_BELOW < low < _SLACK_ABOVE else low
 
 
-@dataclass(frozen=True, eq=False)
-class _Person:
-    name: str
-    fps: float
-    frames: int
-    floor: float
-    centres: Float[Array, "frames 3"]
-    facing: float
-    mannequin: Mannequin
-    positions: Float[Array, "frames joints 3"]
-    matrices: Float[Array, "frames joints 3 3"]
-
-    def figure(self, frame: int) -> Figure:
-        return figure(self.mannequin, self.positions[frame], self.matrices[frame])
-
-
-def _person(motion: Motion) -> _Person:
+def _person(motion: Motion) -> Stage:
     from poise.skeleton.kinematics import world_transforms
 
     mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
@@ -114,42 +80,45 @@ def _person(motion: Motion) -> _Person:
     looks = looked_at(len(motion))
     lowest = [mannequin.posed(positions[f], matrices[f])[0][:, 1].min() for f in looks]
     pelvis = motion.skeleton.index(motion.skeleton.roles.get("pelvis", motion.skeleton.names[0]))
-    return _Person(
-        motion.name, motion.fps, len(motion), floor_height(np.array(lowest)), positions[:, pelvis],
-        facing_of(motion.skeleton, positions[looks]), mannequin, positions, matrices,
-    )  # fmt: skip
+    return Stage(
+        name=motion.name,
+        fps=motion.fps,
+        frames=len(motion),
+        floor=floor_height(np.array(lowest)),
+        centres=positions[:, pelvis],
+        facing=facing_of(motion.skeleton, positions[looks]),
+        figure=lambda frame: figure(mannequin, positions[frame], matrices[frame]),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Dots:
-    name: str
-    fps: float
-    frames: int
-    floor: float
-    centres: Float[Array, "frames 3"]
-    facing: float
-    markers: Markers
-
-    def figure(self, frame: int) -> Figure:
-        seen = np.flatnonzero(np.isfinite(self.markers.points[frame]).all(axis=-1))
-        return merged([_dot(self.markers.points[frame, k], _side(self.markers.labels[k])) for k in seen])
-
-
-def _dots(markers: Markers) -> _Dots:
+def _dots(markers: Markers) -> Stage:
     known = np.isfinite(markers.points).all(axis=-1)
     if not known.any():
         raise InvalidValueError("there is no marker to draw: every one is missing in every frame")
-    seen = np.where(known[..., None], markers.points, 0.0)
-    counts = known.sum(axis=1)
-    whole = np.flatnonzero(counts)
-    means = seen.sum(axis=1)[whole] / counts[whole, None]
-    centres = np.stack([np.interp(np.arange(len(markers)), whole, means[:, k]) for k in range(3)], axis=-1)
-    lowest = [markers.points[f, known[f], 1].min() for f in whole[looked_at(len(whole))]]
+    centres = _marker_centres(markers.points, known)
+    seen = np.flatnonzero(known.any(axis=1))
+    lowest = [markers.points[f, known[f], 1].min() - _DOT_RADIUS for f in seen[looked_at(len(seen))]]
     azimuth, way = heading(centres)
-    floor = floor_height(np.array(lowest) - _DOT_RADIUS)
-    return _Dots(
-        markers.name, markers.fps, len(markers), floor, centres, azimuth if way > 1.0 else 0.0, markers
+    return Stage(
+        name=markers.name,
+        fps=markers.fps,
+        frames=len(markers),
+        floor=floor_height(np.array(lowest)),
+        centres=centres,
+        facing=azimuth if way > 1.0 else 0.0,
+        figure=lambda frame: merged(
+            [_dot(markers.points[frame, k], _side(markers.labels[k])) for k in np.flatnonzero(known[frame])]
+        ),
     )
+
+
+def _marker_centres(
+    points: Float[Array, "frames markers 3"], known: Bool[Array, "frames markers"]
+) -> Float[Array, "frames 3"]:
+    """The mean of the markers seen in each frame; frames without any are filled from their neighbours."""
+    seen = np.flatnonzero(known.any(axis=1))
+    means = np.array([points[f, known[f]].mean(axis=0) for f in seen])
+    return np.stack([np.interp(np.arange(len(points)), seen, means[:, k]) for k in range(3)], axis=-1)
 
 
 def _side(label: str) -> str:

@@ -26,7 +26,7 @@ _LIMB_RADII = {
     "upper_arm": (0.0245, 0.0275, 0.027, 0.0245, 0.0215, 0.0185),
     "forearm": (0.0185, 0.0225, 0.022, 0.0190, 0.0155, 0.0130),
     "shoulder": (0.026, 0.031, 0.029),
-    "neck": (0.034, 0.0295, 0.029),
+    "neck": (0.0285, 0.028, 0.0285),
 }
 _BALL_RADII = {
     "thigh": 0.038, "shin": 0.0300, "foot": 0.0205, "upper_arm": 0.0310, "forearm": 0.0228, "hand": 0.0165
@@ -42,9 +42,9 @@ _PELVIS = (
     (1.0, 0.078, 0.056, 0.0),
 )
 _RIBS = (
-    (0.0, 0.086, 0.064, 0.002),
-    (0.4, 0.087, 0.062, 0.004),
-    (0.7, 0.096, 0.061, 0.001),
+    (0.0, 0.086, 0.064, 0.0),
+    (0.4, 0.087, 0.062, 0.002),
+    (0.7, 0.096, 0.061, 0.0),
     (1.0, 0.092, 0.050, -0.006),
 )
 _HEAD = (
@@ -294,15 +294,14 @@ def _ribs(body: _Body) -> list[Part]:
         return []
     neck = body.towards(chest, neck_joint)
     shoulders = [body.towards(chest, joint) for joint in arms if joint is not None]
-    trunk = np.mean([neck, *shoulders], axis=0) - body.towards(chest, pelvis)
+    bottom = body.towards(chest, pelvis)
+    trunk = np.mean([neck, *shoulders], axis=0) - bottom
     if np.linalg.norm(trunk) < _SHORTEST_BONE * body.stature:
         return []
     up = trunk / np.linalg.norm(trunk)
-    top = max(float(point @ up) for point in (neck, *shoulders))
-    length = 0.80 * (top - float(body.towards(chest, pelvis) @ up))
-    centre = neck - up * (neck @ up)
-    place = lofts.axes(centre + (top - length) * up, up, body.local(chest, body.left))
-    return [Part(chest, "centre", _egg(_RIBS, place, height=1.08 * length, scale=body.stature))]
+    top = max(float((point - bottom) @ up) for point in (neck, *shoulders))
+    place = lofts.axes(bottom + 0.20 * top * up, up, body.local(chest, body.left))
+    return [Part(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
 
 
 def _head(body: _Body) -> list[Part]:

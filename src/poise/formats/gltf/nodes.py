@@ -18,11 +18,11 @@ _MOST_NODES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """A node's own transform: a translation, a rotation (wxyz) and a scale, each over frames or for all of them."""
+    """A node's own transform: a translation, a rotation (wxyz) and a scale; one row, or one for each frame."""
 
-    translation: Float[Array, "frames 3"]
-    rotation: Float[Array, "frames 4"]
-    scale: Float[Array, "frames 3"]
+    translation: Float[Array, "_ 3"]
+    rotation: Float[Array, "_ 4"]
+    scale: Float[Array, "_ 3"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from poise.motion.motion import Motion, Origin
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
-World = tuple[Float[Array, "frames 3"], Float[Array, "frames 3 3"]]
+World = tuple[Float[Array, "_ 3"], Float[Array, "_ 3 3"]]  # one row stands for all frames
 
 _FURTHEST = 1e6  # metres
 _STILL_RADIANS = 1e-5
@@ -52,8 +52,8 @@ def _motion(file: Container) -> Motion:
     rotations = _relative(turns, bind, parents)
     orders = _orders(about["orders"], parents, rotations)
     rotations[:, [order == "" for order in orders]] = turning.IDENTITY
-    if about["written_by_us"] and skin is not None:
-        offsets[0] = _bind_root(file, skin, joints[0])
+    if about["written_by_us"]:
+        offsets[0] = _bind_root(file, tree, skin, joints[0])
     skeleton = Skeleton(tuple(tree.names[joint] for joint in joints), np.array(parents), offsets, orders)
     origin = Origin(
         path=str(file.path), format="gltf", units_reason="glTF is in metres",
@@ -148,8 +148,10 @@ def _inverse_binds(file: Container, skin: int) -> dict[int, Float[Array, "4 4"]]
     return dict(zip(listed, matrices[: len(listed)], strict=True))
 
 
-def _bind_root(file: Container, skin: int, root: int) -> Float[Array, "3"]:
-    """Where the root was when the mesh was bound."""
+def _bind_root(file: Container, tree: NodeTree, skin: int | None, root: int) -> Float[Array, "3"]:
+    """Where the root was when the mesh was bound; without a mesh, where its node is."""
+    if skin is None:
+        return tree.locals[root].translation[0]
     matrix = _inverse_binds(file, skin).get(root, np.eye(4))
     return -np.linalg.solve(matrix[:3, :3], matrix[:3, 3])
 

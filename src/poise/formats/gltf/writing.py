@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 _FLOAT, _BYTE, _SHORT, _INT = 5126, 5121, 5123, 5125
 _VERTICES, _INDICES = 34962, 34963  # what a buffer view is for
-_STILL_RADIANS, _STILL_METRES = 1e-7, 1e-8  # changes below these are not animated
+_STILL_RADIANS = 1e-7  # changes below it are not animated
 
 
 def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
@@ -152,7 +152,7 @@ def _add_mannequin(document: _Document, skeleton: Skeleton, body: Mannequin, joi
     inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
     inverse[:, :3, 3] = -bind
     columns = np.ascontiguousarray(inverse.transpose(0, 2, 1))  # glTF stores matrices by columns
-    used = np.unique(body.tones[body.triangles[:, 0]])
+    used = np.unique(body.tones[body.triangles[:, 0]]).tolist()
     document.parts["materials"] = [_material(list(TONES)[tone]) for tone in used]
     primitives = [_primitive(document, body, bind, tone, material=k) for k, tone in enumerate(used)]
     document.parts["meshes"] = [{"name": "Mannequin", "primitives": primitives}]
@@ -198,15 +198,15 @@ def _material(tone: str) -> Json:
 
 
 def _add_animation(document: _Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
-    """Keys at every frame for the root's place and for each joint that turns."""
-    turns = turning.continuous(turning.normalize(motion.rotations))
-    moving = _moving_joints(turns, rest=rest)
-    travels = bool(np.ptp(motion.root_positions, axis=0).max() > _STILL_METRES) or rest
-    if not (travels or len(moving)):
+    """Keys at every frame for the root's place, which also says how long the clip is, and for each joint that turns."""
+    if len(motion) == 1 and not rest:
         return
+    turns = turning.continuous(turning.normalize(motion.rotations))
     times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
-    tracks = [(joints[0], "translation", motion.root_positions)] if travels else []
-    tracks += [(joints[joint], "rotation", _xyzw(turns[:, joint])) for joint in moving]
+    tracks = [(joints[0], "translation", motion.root_positions)]
+    tracks += [
+        (joints[joint], "rotation", _xyzw(turns[:, joint])) for joint in _moving_joints(turns, rest=rest)
+    ]
     channels, samplers = [], []
     for number, (node, path, values) in enumerate(tracks):
         kind = "VEC3" if path == "translation" else "VEC4"
