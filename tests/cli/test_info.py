@@ -1,5 +1,6 @@
 """`poise info`: right numbers, JSON with the promised keys, markers too, one bad file among many."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 
 import poise as library
+from poise.motion import datasets
 from poise.motion.markers import Markers
+from real_data import recordings
 
 PROMISED = {"frames", "fps", "seconds", "joints", "height_m", "roles", "still_joints", "warnings"}
 
@@ -83,3 +86,22 @@ def test_it_asks_for_a_file(poise) -> None:
     done = poise("info")
     assert done.code == 2
     assert "name at least one motion file" in done.err
+
+
+def test_real_recordings_are_described_as_people(poise) -> None:
+    files = [*recordings("cmu")[::20], *recordings("bandai")[::20]]
+    abouts = json.loads(poise("info", *files, "--json").out)
+    assert [about["name"] for about in abouts] == [file.stem for file in files]
+    assert all(1.5 < about["height_m"] < 2.0 for about in abouts)
+    assert all({"pelvis", "head", "left_hand", "right_foot"} <= set(about["roles"]) for about in abouts)
+    assert all(about["frames_in_file"] == about["frames"] + about["dropped_first_frame"] for about in abouts)
+    walk = next(about for about in abouts if about["name"].startswith("02_"))
+    assert (walk["joints"], walk["units"], walk["fps"]) == (31, "cmu", 120.0)
+    assert {"LHipJoint", "RHipJoint"} <= set(walk["still_joints"])
+
+
+def test_the_catalogues_checksums_are_those_of_the_recordings() -> None:
+    files = {file.stem: file for file in recordings("cmu")}
+    for clip in datasets.catalogue()[::20]:
+        content = files[clip.name].read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (clip.bytes, clip.sha256)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from poise.cli import main
-from poise.cli.overview import COMMANDS
 from poise.motion import datasets
 
 HEAVY = {"numba", "scipy", "matplotlib", "numpy", "pooch", "requests", "cyclopts", "rich"}
@@ -109,9 +108,3 @@ def test_an_unknown_command_suggests_a_known_one(capsys: pytest.CaptureFixture[s
     assert message.startswith("poise: ")
     assert message.count("\n") == 1
     assert "did you mean info" in message
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_teaches_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    assert f"  poise {command}" in capsys.readouterr().out

@@ -25,7 +25,7 @@ Examples:
   poise act --list
   poise act walk -o walk.bvh
   poise act run --speed 3.5 --turn 0.4 -o run.gif
-  poise act throw --style old --performer kim --seed 7 -o throw.glb
+  poise act throw --style old --performer maya --seed 7 -o throw.glb
 """,
 )
 

@@ -1,0 +1,39 @@
+"""The help keeps its word: every command teaches with examples, and every example is one that the program takes."""
+
+import re
+import shlex
+from importlib import import_module
+
+import pytest
+
+from poise.cli.app import app
+from poise.cli.overview import COMMANDS, overview
+from poise.performer import ACTIONS, PERFORMERS, STYLES
+
+
+def examples(text: str) -> list[list[str]]:
+    """The arguments of the example lines; a comment after two spaces, and shell patterns, are left out."""
+    lines = re.findall(r"^  poise (.*?)(?:  .*)?$", text, flags=re.MULTILINE)
+    return [shlex.split(line.replace("$(poise data get 07)", "07_01.bvh")) for line in lines]
+
+
+def help_texts() -> dict[str, str]:
+    modules = {name: import_module(f"poise.cli.{name.replace('-', '_')}") for name in COMMANDS}
+    return {"poise": overview(), **{name: str(module.app.help_epilogue) for name, module in modules.items()}}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_examples_of_itself(command: str) -> None:
+    shown = examples(help_texts()[command])
+    assert shown
+    assert command in {arguments[0] for arguments in shown}
+
+
+@pytest.mark.parametrize(
+    "arguments", [arguments for text in help_texts().values() for arguments in examples(text)], ids=" ".join
+)
+def test_every_example_is_taken(arguments: list[str]) -> None:
+    _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    for kind, known in (("action", ACTIONS), ("style", STYLES), ("performer", PERFORMERS)):
+        asked = bound.arguments.get(kind)
+        assert asked is None or asked in known
