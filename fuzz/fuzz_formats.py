@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,8 +66,7 @@ def main() -> int:
     options = _options()
     console = Console(stderr=True)
     tallies: dict[str, Tally] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with _working_folder(options) as folder:
         seeds = {"c3d": make_c3d_seeds(folder)} if options.c3d_only else make_seeds(folder)
         _warm_up(seeds, folder)
         failures = list(_fuzz(seeds, folder, options=options, tallies=tallies, console=console))
@@ -99,6 +99,19 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--save", type=Path, default=Path("out/fuzz"), help="where inputs that fail are kept")
     return parser.parse_args()
+
+
+@contextmanager
+def _working_folder(options: argparse.Namespace) -> Iterator[Path]:
+    """A folder for the inputs; that of C3D inputs has a name, so that the last one is found after a crash."""
+    if not options.c3d_only:
+        with tempfile.TemporaryDirectory() as name:
+            yield Path(name)
+        return
+    folder = options.save / "c3d_last"
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+    shutil.rmtree(folder)
 
 
 # --- one input after another ---------------------------------------------------------------------------------------
@@ -208,8 +221,12 @@ def _fuzz_c3d_apart(options: argparse.Namespace) -> list[Failure]:
     result = subprocess.run([*command, "--seed", str(options.seed), "--save", str(options.save)], check=False)
     if result.returncode == 0:
         return []
-    trouble = f"ended by signal {-result.returncode}" if result.returncode < 0 else "failed, see above"
-    return [Failure("c3d", 0, f"the process that reads C3D {trouble}")]
+    trouble = (
+        f"ended by signal {-result.returncode} at {options.save}/c3d_last/input.c3d"
+        if result.returncode < 0
+        else "failed, see above"
+    )
+    return [Failure("c3d", 0, f"the process that reads it {trouble}")]
 
 
 def _summary(tallies: dict[str, Tally]) -> Table:

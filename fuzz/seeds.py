@@ -53,8 +53,21 @@ def make_seeds(folder: Path) -> dict[str, list[Files]]:
 
 
 def make_c3d_seeds(folder: Path) -> list[Files]:
-    """Seeds of the format that is read by compiled code."""
-    return [_written(_markers(_motion(frames=6)), folder / "seed.c3d")]
+    """Seeds of the format that is read by compiled code, without and with analog channels."""
+    plain = _written(_markers(_motion(frames=6)), folder / "seed.c3d")
+    return [plain, {".c3d": _with_analog_channels(folder / "seed.c3d")}]
+
+
+def _with_analog_channels(path: Path) -> bytes:
+    import ezc3d
+
+    content = ezc3d.c3d(str(path))
+    rate = content["parameters"]["POINT"]["RATE"]["value"][0]
+    content["parameters"]["ANALOG"]["RATE"]["value"] = [2 * rate]
+    content["parameters"]["ANALOG"]["LABELS"]["value"] = ["Fx", "Fy"]
+    content["data"]["analogs"] = np.ones((1, 2, 2 * content["data"]["points"].shape[2]))
+    content.write(str(path))
+    return path.read_bytes()
 
 
 def _motion(*, frames: int) -> Motion:

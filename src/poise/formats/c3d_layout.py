@@ -17,8 +17,10 @@ from poise.errors import ParseError
 _BLOCK = 512
 _MAGIC = 0x50
 _BYTE_ORDERS = {84: "<", 85: "<", 86: ">"}  # Intel, DEC and MIPS
+_TEXT = -1
 _TYPE_SIZES = {-1: 1, 1: 1, 2: 2, 4: 4}
 _MOST_EVENTS = 18
+_MOST_LISTED = 255
 _BYTES_PER_ROTATION = 4 * 17  # a 4x4 matrix and its reliability
 # What ezc3d reads without asking for the type first: -1 is text, 2 an integer, 4 a number.
 _EXPECTED_TYPES = {
@@ -132,7 +134,7 @@ def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str
         place = body - 2 + step if step else len(section)
         if (step and place < body + 1) or place > len(section):
             raise ParseError(f"the record {name.decode('ascii')} leads outside the parameters", path=path)
-        yield number, name.decode("ascii").upper(), section[body:place]
+        yield number, name.decode("ascii"), section[body:place]
 
 
 def _parameter(group: int, name: str, body: bytes, *, path: Path) -> _Parameter:
@@ -142,6 +144,8 @@ def _parameter(group: int, name: str, body: bytes, *, path: Path) -> _Parameter:
     size = abs(_TYPE_SIZES.get(kind, 0)) * prod(dimensions)
     if kind not in _TYPE_SIZES or count > 7 or len(dimensions) != count or start + size > len(body):
         raise ParseError(f"the parameter {name} is damaged: its size does not fit its record", path=path)
+    if kind == _TEXT and count == 0:
+        raise ParseError(f"the parameter {name} is text without a length", path=path)
     _check_description(name, body[start + size :], path=path)
     return _Parameter(group, name, kind, dimensions, body[start : start + size])
 
@@ -180,11 +184,21 @@ def _check_counts(
             f"{header.analog_values} values a frame",
             path=path,
         )
+    _check_analog_scales(stated, channels=channels, path=path)
     held = max(0, size - (header.data_block - 1) * _BLOCK) // header.bytes_per_frame
     frames = max(_stated_frames(header, stated, order))
     if frames > held:
         raise ParseError(f"cut short: it states {frames} frames and holds {held}", path=path)
     _check_rotations(stated, order, frames=frames, size=size, path=path)
+
+
+def _check_analog_scales(stated: dict[tuple[str, str], _Parameter], *, channels: int, path: Path) -> None:
+    """Where there are analog channels, their scales and offsets must be there, up to what one parameter can list."""
+    for name, needed in (("GEN_SCALE", 1), ("SCALE", channels), ("OFFSET", channels)):
+        item = stated.get(("ANALOG", name))
+        listed = len(item.content) // _TYPE_SIZES[item.type] if item else 0
+        if channels and listed < min(needed, _MOST_LISTED):
+            raise ParseError(f"ANALOG:{name} lists {listed} values for {channels} channels", path=path)
 
 
 def _check_rotations(
