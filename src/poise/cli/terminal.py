@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     SpinnerColumn,
@@ -97,7 +98,7 @@ def working(task: str) -> Iterator[None]:
 @contextmanager
 def counting(task: str, *, download: bool = False) -> Iterator[Report]:
     """A bar for a task that reports how far it is."""
-    amount = DownloadColumn() if download else TextColumn("{task.completed}/{task.total}")
+    amount = DownloadColumn() if download else MofNCompleteColumn()
     with _bar(TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn()) as bar:
         shown = bar.add_task(task, total=None)
         yield lambda done, total: bar.update(shown, completed=done, total=total or None)
