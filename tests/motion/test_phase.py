@@ -60,6 +60,17 @@ def test_without_steps_the_dominant_frequency_counts(frequency):
     assert np.all(np.diff(found.radians) >= 0)
 
 
+def test_feet_that_land_together_are_no_gait():
+    time = np.arange(300) / 60.0
+    flight = time % 1.0 * 2.0
+    height = np.where(flight < 1.0, 0.0, 0.6 * (flight - 1.0) * (2.0 - flight))
+    still = moving(BODY, frames=300, size=0.0).rotations
+    jumps = Motion(BODY, 60.0, np.outer(height + 0.95, [0.0, 1.0, 0.0]), still)
+    found = phase(jumps)
+    assert found.source == "frequency"
+    assert found.frequency == pytest.approx(1.0, rel=0.05)
+
+
 def test_stillness_has_no_phase():
     found = phase(
         moving(BODY, size=0.0).with_frames(

@@ -19,6 +19,7 @@ from poise.motion.world import joint_positions
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
+_SHORTEST_STEP = 0.2  # seconds
 _LEAST_SHARE = 0.15  # of a movement's power that its dominant frequency needs to count as a rhythm
 
 
@@ -46,11 +47,11 @@ def phase(motion: Motion, *, contacts: Contacts | None = None) -> Phase:
 
 
 def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
-    """Straight lines between landings; none if fewer than three landings alternate between left and right."""
+    """Straight lines between landings; none unless at least two landings alternate between left and right."""
     landings = [(frame, side) for side in (0, 1) for frame in _landings(contacts.feet[:, side])]
     landings.sort()
     frames, sides = np.array([f for f, _ in landings]), np.array([s for _, s in landings])
-    if len(frames) < 3 or np.mean(sides[1:] != sides[:-1]) < 0.75 or _land_together(frames):
+    if len(frames) < 2 or np.mean(sides[1:] != sides[:-1]) < 0.75 or _land_together(frames, fps):
         return None
     turns = np.where(np.diff(sides) == 0, 1.0, 0.5)
     angles = 2.0 * np.pi * (0.5 * sides[0] + np.concatenate([[0.0], np.cumsum(turns)]))
@@ -72,7 +73,9 @@ def phase_from_frequency(motion: Motion) -> Phase:
         return Phase(np.zeros(frames), "none", 0.0)
     angle = np.unwrap(np.angle(_analytic_at(signal, peak)))
     rising = np.maximum.accumulate(angle - angle[0])
-    return Phase(rising, "frequency", float(peak * motion.fps / frames))
+    start, end = frames // 4, frames - 1 - frames // 4  # the ends of a band-passed signal are less sure
+    turns = (rising[end] - rising[start]) / (2.0 * np.pi)
+    return Phase(rising, "frequency", float(turns * motion.fps / max(end - start, 1)))
 
 
 # --- private -------------------------------------------------------------------------------------------------------
@@ -83,9 +86,11 @@ def _landings(standing: Bool[Array, "frames"]) -> list[int]:
     return [int(frame) for frame in np.flatnonzero(standing[1:] & ~standing[:-1]) + 1]
 
 
-def _land_together(frames: Array) -> bool:
-    """Whether feet land in pairs, as in jumps: every other interval much shorter than its neighbours."""
+def _land_together(frames: Array, fps: float) -> bool:
+    """Whether feet land in pairs, as in jumps: every other interval far shorter than its neighbours, or than a step."""
     intervals = np.diff(frames).astype(np.float64)
+    if len(intervals) == 1:
+        return bool(intervals[0] < _SHORTEST_STEP * fps)
     even, odd = intervals[::2].mean(), intervals[1::2].mean()
     return bool(min(even, odd) < 0.2 * max(even, odd))
 
