@@ -13,7 +13,7 @@ from poise.motion.motion import Motion, Origin
 from poise.performer.actions import ACTIONS, Action
 from poise.performer.bodies import PERFORMERS, Body
 from poise.performer.checks import within
-from poise.performer.posing import Targets, pose
+from poise.performer.posing import Targets, pose, with_heels_raised
 from poise.performer.stage import Stage, lively
 from poise.performer.styles import STYLES, Style
 
@@ -84,7 +84,7 @@ def perform(
         within("a frame rate", fps, FRAME_RATES, "Hz"),
         _seed(seed),
     )
-    targets = lively(stage, chosen.direct(stage, **parameters))
+    targets = with_heels_raised(body, lively(stage, chosen.direct(stage, **parameters)))
     root, rotations = pose(body, targets)
     origin = Origin(format="performer", units_reason="made in metres", frames_in_file=len(root))
     name = f"{action} ({manner.name}, {body.name})"

@@ -17,13 +17,13 @@ from poise.performer.curves import RUN, WALK
 from poise.performer.posing import SIDES, Arm, Foot, Targets, turned, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
-from poise.performer.tracks import GRAVITY, Drift, bounding, ease
+from poise.performer.tracks import GRAVITY, Drift, bounding, ease, soft_minimum
 
 Array = np.ndarray
 
 _WALKS_BELOW, _RUNS_ABOVE = 0.66, 0.80  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
 _LOWEST_AT = 0.045  # of the stride after foot strike: double support
-_PUSH_STARTS = {"walk": 0.62, "run": 0.45}  # share of the stance at which the heel leaves the floor
+_PUSH_STARTS = {"walk": 0.62, "run": 0.30}  # share of the stance at which the heel leaves the floor
 _FLAT_BY = {"walk": 0.18, "run": 0.22}  # share of the stance at which the foot is flat
 _HALF_STRIDE = {"left": 0.0, "right": 0.5}
 
@@ -53,7 +53,10 @@ class Gait:
         walk = 64.8 / 60.0 * (np.maximum(speed, 0.05) / body.height) ** 0.57
         run = (1.19 + 0.07 * speed) * np.sqrt(1.75 / body.height)
         flutter = 1.0 + 0.008 * style.variation * self._drift("rate", 0.4)(self.course.grid)[:, 0]
-        return style.cadence * (walk + self.running * (run - walk)) * flutter
+        cadence = style.cadence ** (1.0 - 0.6 * self.running)
+        rate = cadence * (walk + self.running * (run - walk)) * flutter
+        longest = (2.05 + 2.2 * self.running) * body.leg  # metres a stride
+        return -soft_minimum(-rate, -speed / longest, width=0.06)
 
     @cached_property
     def duty(self) -> Float[Array, "grid"]:
@@ -97,7 +100,7 @@ class Gait:
     def strike_pitch(self) -> Float[Array, "grid"]:
         """How far the heel is up when the foot lands; negative for a heel strike."""
         heel_first = np.radians(21.0 - 12.0 * self.running) * self._roll
-        return np.radians(self.stage.style.tiptoe) - heel_first
+        return np.radians(self.stage.style.tiptoe) * (1.0 - self.running) - heel_first
 
     @cached_property
     def push_pitch(self) -> Float[Array, "grid"]:
@@ -107,7 +110,8 @@ class Gait:
     @cached_property
     def _roll(self) -> Float[Array, "grid"]:
         effort = np.clip(self.stride / (1.6 * self.stage.body.leg), 0.4, 1.1)
-        return self.stage.style.foot_roll * (effort + self.running * (1.0 - effort))
+        roll = 1.0 + (self.stage.style.foot_roll - 1.0) * (1.0 - 0.5 * self.running)
+        return roll * (effort + self.running * (1.0 - effort))
 
     def falls(self, side: str) -> Footfalls:
         """One foot's footfalls, for the whole course."""
@@ -307,7 +311,7 @@ class Gait:
         gaze = np.stack([np.radians(3.0) + nod, ahead, -0.25 * self._lean_in(times)], axis=-1)
         feet = {side: self.foot(side, times) for side in SIDES}
         arms = {side: self._arm(side, phase, running) for side in SIDES}
-        return Targets(self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms)
+        return Targets(self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms, 1.0 - 0.6 * running)
 
     def _arm(self, side: str, phase: Array, running: Array) -> Arm:
         """An arm that swings against the leg of its side, its elbow bending most in front."""

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from poise.geometry import rotations as rot
 from poise.performer.bodies import Body
-from poise.performer.tracks import soft_minimum
+from poise.performer.tracks import ease, soft_minimum, soft_positive
 
 Array = np.ndarray
 
@@ -22,8 +22,10 @@ _SPINE_SHARES = {"Spine": 0.30, "Spine1": 0.35, "Spine2": 0.35}
 _NECK_SHARE = 0.45
 _NECK_LIMIT = np.radians(75.0)
 _LONGEST_LEG = 0.998  # of thigh plus shank: the knee keeps 7 degrees of bend
+_DEEPEST_ANKLE = np.radians(24.0)  # dorsiflexion from which a planted heel begins to rise
+_ANKLE_RANGE = np.radians(-24.0), np.radians(46.0)  # from toes up to toes down, in the air
 _STRAIGHT_LEG = 0.9995  # of thigh plus shank, where the pelvis does not mind the leg
-_LONGEST_ARM = 0.995
+_LONGEST_ARM, _SHORTEST_ARM = 0.995, 0.36  # of upper arm plus forearm
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ class Foot:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the body should do, per frame. `gaze` is the head's turn relative to `facing`, a yaw in the world."""
+    """What the body should do, per frame. `gaze` is the head's turn relative to `facing`, a yaw in the world.
+
+    `upright` is the share of a style's crouch and lean that applies: none to someone who sits.
+    """
 
     pelvis: Float[Array, "frames 3"]
     pelvis_turn: Float[Array, "frames 3"]
@@ -81,6 +86,7 @@ class Targets:
     gaze: Float[Array, "frames 3"]
     feet: Mapping[str, Foot]
     arms: Mapping[str, Arm] = field(default_factory=lambda: {"left": Arm(), "right": Arm()})
+    upright: Float[Array, "frames"] | float = 1.0
 
     def __len__(self) -> int:
         return len(self.pelvis)
@@ -97,6 +103,7 @@ def mirrored(targets: Targets) -> Targets:
         targets.gaze * unroll,
         {side: _mirrored_foot(targets.feet[other], flip, unroll) for side, other in _OTHER.items()},
         {side: _mirrored_arm(targets.arms[other], flip) for side, other in _OTHER.items()},
+        targets.upright,
     )
 
 
@@ -135,11 +142,16 @@ def pose(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[
     return root, rot.continuous(np.stack([local[name] for name in names], axis=1))
 
 
-def chest_frame(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
-    """Where the upper spine joint is and how it is turned."""
+def with_heels_raised(body: Body, targets: Targets) -> Targets:
+    """The targets with heels raised where a deep bend of the knees asks more of a planted ankle than it can give."""
     pelvis_rotation = turned(targets.pelvis_turn)
-    local = {name: turned(share * targets.spine) for name, share in _SPINE_SHARES.items()}
-    return _chest(body, _within_reach(body, targets, pelvis_rotation), {"Hips": pelvis_rotation, **local})
+    for _ in range(2):
+        root = _within_reach(body, targets, pelvis_rotation)
+        feet = {
+            side: _heel_raised(body, side, foot, root, pelvis_rotation) for side, foot in targets.feet.items()
+        }
+        targets = replace(targets, feet=feet)
+    return targets
 
 
 def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
@@ -217,7 +229,9 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
 def _reaching_arm(first: float, second: float, to_wrist: Array, to_elbow: Array) -> tuple[Array, Array]:
     """A left upper arm's rotation and the elbow's bend, with the elbow on the side of `to_elbow`."""
     distance = np.linalg.norm(to_wrist, axis=-1)
-    reach = soft_minimum(distance, _LONGEST_ARM * (first + second), width=0.02 * (first + second))
+    straight = first + second
+    reach = soft_minimum(distance, _LONGEST_ARM * straight, width=0.03 * straight)
+    reach = -soft_minimum(-reach, -_SHORTEST_ARM * straight, width=0.02 * straight)
     bend, lift = _two_bones(first, second, reach)
     along = to_wrist / distance[:, None]
     outward = _unit(to_elbow - np.sum(to_elbow * along, axis=-1, keepdims=True) * along)
@@ -238,16 +252,28 @@ def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: 
     posed = {
         "UpLeg": _mirrored(thigh, side),
         "Leg": knee,
-        "Foot": rot.multiply(rot.conjugate(shank), foot_rotation),
+        "Foot": _relaxed_ankle(body, rot.multiply(rot.conjugate(shank), foot_rotation), foot),
         "ToeBase": rot.quaternion_from_euler(-foot.toes[:, None], "X"),
     }
     return {side.capitalize() + name: rotation for name, rotation in posed.items()}
 
 
+def _heel_raised(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: Array) -> Foot:
+    ankle = _posed_leg(body, side, foot, root, pelvis_rotation)[f"{side.capitalize()}Foot"]
+    beyond = np.maximum(-rot.expmap_from_quaternion(ankle)[:, 0] - _DEEPEST_ANKLE, 0.0) * foot.holds_pelvis
+    beyond = beyond * ease(1.0 + foot.turn[:, 0] / np.radians(4.0))  # not while the heel strikes
+    raised = beyond**2 / (beyond + 0.1)
+    turn = foot.turn + raised[:, None] * np.array([1.0, 0.0, 0.0])
+    ball = np.broadcast_to(body.ball, root.shape)
+    moved = foot.ankle + rot.rotate(turned(foot.turn), ball) - rot.rotate(turned(turn), ball)
+    heel_down = foot.heel_down & (turn[:, 0] < np.radians(1.5))
+    return replace(foot, ankle=moved, turn=turn, toes=foot.toes + raised, heel_down=heel_down)
+
+
 def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple[Array, Array]:
     """A left thigh's rotation and the knee's, a pure hinge; the knee points half way between the pelvis and the toes."""
     distance = np.linalg.norm(to_ankle, axis=-1)
-    softness = 1e-6 + 0.03 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
+    softness = 1e-6 + 0.05 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
     reach = soft_minimum(distance, _STRAIGHT_LEG * body.leg, width=softness)
     bend, lift = _two_bones(body.thigh, body.shank, reach)
     swing = rot.quaternion_between(np.broadcast_to([0.0, -1.0, 0.0], to_ankle.shape), to_ankle)
@@ -255,6 +281,16 @@ def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple
     twist = 0.5 * np.arctan2(ahead[:, 0], np.maximum(np.hypot(ahead[:, 2], 0.2), ahead[:, 2])) + foot.knee_out
     turn = rot.quaternion_from_euler(np.stack([twist, -lift], axis=-1), "YX")
     return rot.multiply(swing, turn), rot.quaternion_from_euler(bend[:, None], "X")
+
+
+def _relaxed_ankle(body: Body, ankle: Array, foot: Foot) -> Array:
+    """The ankle's rotation, kept off the ends of its range while the foot is well above the floor."""
+    aloft = (1.0 - np.asarray(foot.holds_pelvis)) * ease((foot.ankle[:, 1] / body.ankle_height - 1.3) / 2.0)
+    bend = rot.expmap_from_quaternion(ankle)
+    lowest, highest = _ANKLE_RANGE
+    kept = lowest + soft_positive(bend[:, 0] - lowest, width=0.1)
+    bend[:, 0] += aloft * (soft_minimum(kept, highest, width=0.1) - bend[:, 0])
+    return rot.quaternion_from_expmap(bend)
 
 
 def _two_bones(first: float, second: float, reach: Array) -> tuple[Array, Array]:

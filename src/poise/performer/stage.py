@@ -16,6 +16,7 @@ from poise.performer.tracks import Drift, soft_positive
 Array = np.ndarray
 
 _STRAIGHTEST = np.radians(4.0)  # an elbow is never quite straight
+_RAISED, _BENT = np.radians(75.0), np.radians(95.0)  # angles at which an arm no longer hangs
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ def lively(stage: Stage, targets: Targets) -> Targets:
     spine = targets.spine + 0.6 * unrest[:, :3]
     spine[:, 0] += np.radians(style.slump + 0.5 * breath)
     pelvis_turn = targets.pelvis_turn.copy()
-    pelvis_turn[:, 0] += np.radians(style.lean)
+    pelvis_turn[:, 0] += np.radians(style.lean) * targets.upright
     gaze = targets.gaze + 1.2 * unrest[:, 3:6]
     gaze[:, 0] += np.radians(style.head_down)
     pelvis = targets.pelvis.copy()
-    pelvis[:, 1] -= style.crouch * stage.body.leg
+    pelvis[:, 1] -= style.crouch * stage.body.leg * targets.upright
     arms = {
         side: _lively_arm(stage, arm, breath, unrest[:, 6 + number])
         for number, (side, arm) in enumerate(targets.arms.items())
@@ -77,14 +78,19 @@ def lively(stage: Stage, targets: Targets) -> Targets:
 
 
 def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
+    """The style's way of carrying an arm, as far as the arm hangs: one that is raised or bent is busy."""
     style = stage.style
     tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
-    hanging = 0.8 * (style.lean + style.slump)  # arms hang from a bent trunk as from an upright one
-    bend = arm.elbow + np.radians(style.elbows) + 1.5 * unrest + tremor
+    hangs = np.exp(-((np.asarray(arm.flexion) / _RAISED) ** 2) - (np.asarray(arm.abduction) / _RAISED) ** 2)
+    straight = np.exp(-((np.asarray(arm.elbow) / _BENT) ** 2))
+    forward = style.arms_forward + 0.8 * (
+        style.lean + style.slump
+    )  # arms hang from a bent trunk as from an upright one
+    bend = arm.elbow + np.radians(style.elbows) * straight + 1.5 * unrest + tremor
     return replace(
         arm,
-        flexion=arm.flexion + np.radians(style.arms_forward + hanging) + 1.5 * unrest,
-        abduction=arm.abduction + np.radians(style.arms_out) + unrest,
+        flexion=arm.flexion + np.radians(forward) * hangs + 1.5 * unrest,
+        abduction=arm.abduction + np.radians(style.arms_out) * hangs + unrest,
         elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
         wrist=arm.wrist + 2.0 * unrest + 2.0 * tremor,
         shoulder_up=arm.shoulder_up + np.radians(style.shoulders_up + 0.6 * breath),

@@ -20,6 +20,7 @@ Keys = Sequence[Key]
 REFERENCE = 1.75  # metres
 ALWAYS = 1e6  # seconds
 HIP_WIDTH_STANCE = 0.095  # metres from the middle to each ankle
+ANKLES_BEHIND = -0.035  # metres: the weight is over the middle of the feet
 HANGING = {"flexion": 2.0, "abduction": 7.0, "twist": 12.0, "elbow": 14.0, "pronation": 20.0, "wrist": 4.0}
 
 
@@ -63,6 +64,8 @@ def foot(
     pivot: Keys = ((0.0, 0.0),),
     free: FreeFoot | None = None,
     lift: float = 0.0,
+    impact: float = 0.0,
+    fade: float = 0.5,
 ) -> Foot:
     """A foot that stands in these places, with its heel raised and turned on its ball as the keys say (degrees)."""
     size, body = scale(stage), stage.body
@@ -79,6 +82,8 @@ def foot(
         pitch=lambda times, _: np.radians(track(times, heel)),
         yaw=lambda times, _: np.radians(track(times, pivot)),
         lift=size * lift,
+        impact=impact,
+        fade=fade,
         **swing,
     )
     return stepping.foot(stage.clock)
@@ -89,8 +94,8 @@ def stance(stage: Stage, *, width: float = HIP_WIDTH_STANCE) -> Mapping[str, Foo
     toes_out = 8.0 + stage.style.toes_out
     width *= 1.0 + 0.5 * (stage.style.step_width - 1.0)
     return {
-        "left": foot(stage, [Place(-ALWAYS, ALWAYS, width, 0.0, toes_out)]),
-        "right": foot(stage, [Place(-ALWAYS, ALWAYS, -width, 0.0, -toes_out)]),
+        "left": foot(stage, [Place(-ALWAYS, ALWAYS, width, ANKLES_BEHIND, toes_out)]),
+        "right": foot(stage, [Place(-ALWAYS, ALWAYS, -width, ANKLES_BEHIND, -toes_out)]),
     }
 
 
@@ -121,7 +126,7 @@ def posed(
 
 def standing_height(stage: Stage) -> float:
     """The pelvis' height when standing easily, knees not locked."""
-    return stage.body.pelvis_height - 0.012 * stage.body.leg
+    return stage.body.pelvis_height - 0.004 * stage.body.leg
 
 
 def sway(stage: Stage) -> Float[Array, "frames 3"]:

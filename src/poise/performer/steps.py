@@ -22,7 +22,6 @@ PlantedAngle = Callable[[Array, Array], Array]  # times and footfall numbers to 
 
 _TOUCHING = np.radians(1.5)  # a heel (or the toes) raised by less counts as on the floor
 _TOES_BEND_FIRST = np.radians(30.0)
-_FADE = 0.5  # share of a swing over which the match with each planted end fades
 _RELEASE = 0.3  # share of a swing at either end in which the pelvis still minds the leg's reach
 _DIFFERENCE = 2e-3  # seconds, for velocities at the ends of a swing
 
@@ -51,6 +50,8 @@ class Stepping:
     yaw: PlantedAngle = lambda times, _: np.zeros_like(times)
     free: FreeFoot = lambda times: (np.zeros((len(times), 3)), np.zeros(len(times)))
     lift: float = 0.0  # metres, added in the middle of the swing
+    impact: float = 0.0  # share of the free foot's speed with which it hits the floor
+    fade: float = 0.5  # share of the swing over which the match with either planted end fades
     clearance: float = 0.02  # metres between the floor and the sole in the middle of the swing
 
     def foot(self, times: Float[Array, "frames"]) -> Foot:
@@ -93,11 +94,15 @@ class Stepping:
         u = np.clip((times - leave) / duration, 0.0, 1.0)
         ankle, pitch = self.free(times)
         free = np.concatenate([ankle, pitch[:, None]], axis=1)
-        bent = free + _bridge(u, duration, self._mismatch(leave, index), self._mismatch(land, following))
+        ahead, rate = self._mismatch(land, following)
+        width = self.fade * duration[:, None]
+        behind, behind_rate = self._mismatch(leave, index)
+        bent = free + _fade(u / self.fade, behind, width * behind_rate)
+        bent += _fade((1.0 - u) / self.fade, ahead, (self.impact - 1.0) * width * rate)
         yaw_before = self._planted(leave, index)[2]
         yaw = yaw_before + ease(u) * (self._planted(land, following)[2] - yaw_before)
         toes = self._planted(leave, index)[3] * (1.0 - ease(1.6 * u))
-        toes += self._planted(land, following)[3] * ease(2.5 * u - 1.5)
+        toes += self._planted(land, following)[3] * ease(2.2 * u - 0.8)
         return self._raised(bent[:, :3], bent[:, 3], yaw, toes, u), bent[:, 3], yaw, toes
 
     def _mismatch(self, times: Array, index: Array) -> tuple[Array, Array]:
@@ -179,15 +184,7 @@ def _turned_point(point: Float[Array, "3"], pitch: Array, yaw: Array) -> Array:
     return rot.rotate(rotation, np.broadcast_to(point, (len(pitch), 3)))
 
 
-def _bridge(u: Array, duration: Array, start: tuple[Array, Array], stop: tuple[Array, Array]) -> Array:
-    """A correction with these values and rates at u = 0 and u = 1; each end's share fades out within `_FADE` of the swing."""
-    width = _FADE * duration[:, None]
-    return _fade(u[:, None] / _FADE, start[0], width * start[1]) + _fade(
-        (1 - u[:, None]) / _FADE, stop[0], -width * stop[1]
-    )
-
-
 def _fade(u: Array, value: Array, rate: Array) -> Array:
     """From this value and rate at u = 0 smoothly to nothing at u = 1."""
-    u = np.clip(u, 0.0, 1.0)
+    u = np.clip(u, 0.0, 1.0)[:, None]
     return (1.0 - ease(u)) * value + (u - 6 * u**3 + 8 * u**4 - 3 * u**5) * rate

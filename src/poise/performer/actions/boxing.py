@@ -12,16 +12,17 @@ import numpy as np
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer.checks import one_of
-from poise.performer.posing import Arm, Reach, Targets, mirrored
+from poise.performer.posing import Arm, Reach, Targets, mirrored, yawed
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
 from poise.performer.tracks import Key, track
 
 Array = np.ndarray
 Point = tuple[float, float, float]
+BodyKeys = list[tuple[float, tuple[float, ...]]]
 
-_GUARD: Mapping[str, Point] = {"lead": (0.09, 1.40, 0.36), "rear": (-0.07, 1.385, 0.21)}
-_ELBOW: Mapping[str, Point] = {"lead": (0.45, -1.0, -0.1), "rear": (-0.45, -1.0, -0.2)}
+_GUARD: Mapping[str, Point] = {"lead": (0.11, 1.31, 0.39), "rear": (-0.09, 1.31, 0.15)}
+_ELBOW: Mapping[str, Point] = {"lead": (0.25, -1.0, 0.0), "rear": (-0.3, -1.0, -0.1)}
 _BODY = (-35.0, -8.0, 8.0, 0.0)  # pelvis yaw, trunk twist, trunk bend, weight forward (metres)
 
 
@@ -42,16 +43,16 @@ class Punch:
 PUNCHES: Mapping[str, Punch] = MappingProxyType(
     {
         "jab": Punch(
-            "lead", ((-0.10, (0.08, 1.41, 0.50)), (0.0, (0.03, 1.46, 0.92))), (0.55, -0.9, 0.0),
+            "lead", ((-0.12, (0.08, 1.36, 0.52)), (0.0, (0.03, 1.46, 0.80))), (0.55, -0.9, 0.0),
             load=(-33.0, -4.0, 8.0, -0.01), strike=(-44.0, -24.0, 10.0, 0.07),
         ),
         "cross": Punch(
-            "rear", ((-0.11, (-0.10, 1.40, 0.36)), (0.0, (0.02, 1.46, 0.96))), (-0.7, -0.8, 0.0),
+            "rear", ((-0.13, (-0.11, 1.34, 0.32)), (0.0, (0.02, 1.46, 0.84))), (-0.7, -0.8, 0.0),
             load=(-42.0, -12.0, 8.0, -0.03), strike=(8.0, 34.0, 14.0, 0.10), rear_heel=48.0, rear_pivot=42.0,
         ),
         "hook": Punch(
-            "lead", ((-0.17, (0.30, 1.30, 0.30)), (-0.07, (0.44, 1.41, 0.52)), (0.0, (0.08, 1.45, 0.60)), (0.07, (-0.10, 1.43, 0.46))),
-            (1.0, 0.05, -0.35), load=(-14.0, 14.0, 10.0, 0.05), strike=(-58.0, -30.0, 6.0, 0.02),
+            "lead", ((-0.18, (0.28, 1.32, 0.36)), (-0.08, (0.38, 1.41, 0.42)), (0.0, (-0.04, 1.45, 0.58)), (0.08, (-0.16, 1.43, 0.46))),
+            (1.0, 0.05, -0.35), load=(-14.0, 14.0, 10.0, 0.05), strike=(-38.0, -16.0, 6.0, 0.02),
         ),
         "uppercut": Punch(
             "rear", ((-0.19, (-0.20, 1.08, 0.16)), (-0.08, (-0.10, 1.12, 0.42)), (0.0, (-0.01, 1.50, 0.56)), (0.06, (0.0, 1.56, 0.50))),
@@ -86,7 +87,10 @@ def box(stage: Stage, *, combination: str | Sequence[str] | None = None, stance:
             "left": foot(stage, [Place(-ALWAYS, ALWAYS, 0.10, 0.24, -18.0)], heel=[(0.0, 0.0)]),
             "right": foot(stage, [Place(-ALWAYS, ALWAYS, -0.13, -0.24, -52.0)], heel=rear_heel, pivot=pivot),
         },
-        arms={"left": _arm(stage, "lead", timed, bounce), "right": _arm(stage, "rear", timed, bounce)},
+        arms={
+            "left": _arm(stage, "lead", timed, body, bounce),
+            "right": _arm(stage, "rear", timed, body, bounce),
+        },
     )
     targets.pelvis[:, 1] += bounce
     return targets if stance == "orthodox" else mirrored(targets)
@@ -125,10 +129,10 @@ def _invented(generator: np.random.Generator) -> list[str]:
     return usual[int(generator.integers(len(usual)))]
 
 
-def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> list[tuple[float, tuple[float, ...]]]:
+def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> BodyKeys:
     """(time, (pelvis yaw, trunk twist, trunk bend, weight forward)): guard, load, strike, and back when there is time."""
     size = 0.5 + 0.5 * stage.style.amplitude
-    keys: list[tuple[float, tuple[float, ...]]] = [(-1.0, _BODY), (timed[0][0] - 0.45, _BODY)]
+    keys: BodyKeys = [(-1.0, _BODY), (timed[0][0] - 0.45, _BODY)]
     for number, (time, punch) in enumerate(timed):
         load, strike = (
             tuple(b + size * (v - b) for b, v in zip(_BODY, pose, strict=True))
@@ -140,10 +144,11 @@ def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> list[tuple
     return keys
 
 
-def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], bounce: Array) -> Arm:
+def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], body: BodyKeys, bounce: Array) -> Arm:
     """A hand that keeps the guard and punches when it is its turn; `hand` is "lead" or "rear"."""
     guard, down = _GUARD[hand], _ELBOW[hand]
     points: list[Key] = [(-1.0, guard)]
+    carried: list[Key] = [(-1.0, 1.0)]
     elbows: list[Key] = [(-1.0, down)]
     rolls: list[Key] = [(-1.0, 50.0)]
     for time, punch in timed:
@@ -153,6 +158,7 @@ def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], bounce: 
                 *((time + dt, point) for dt, point in punch.way),
                 (time + 0.30, guard),
             ]
+            carried += [(time - 0.24, 1.0), (time - 0.06, 0.0), (time + 0.04, 0.0), (time + 0.28, 1.0)]
             elbows += [
                 (time - 0.24, down),
                 (time - 0.06, punch.elbow),
@@ -160,21 +166,28 @@ def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], bounce: 
                 (time + 0.28, down),
             ]
             rolls += [(time - 0.20, 50.0), (time, punch.pronation), (time + 0.25, 50.0)]
-    reach = _moved(stage, points, bounce)
+    turn = track(stage.clock, carried) * _trunk_turn(stage, body)
+    wrist = yawed(turn, _on_the_body(stage, points, bounce))
     return Arm(
         pronation=angles(stage, rolls),
-        wrist=np.zeros(len(reach)),
-        reach=Reach(reach, track(stage.clock, elbows)),
+        wrist=np.radians(12.0),
+        reach=Reach(wrist, yawed(turn, track(stage.clock, elbows))),
     )
 
 
-def _moved(stage: Stage, points: Keys, bounce: Array) -> Array:
-    """The wrist's way, riding on the body's bounce and unrest, lowered by a crouched style."""
+def _trunk_turn(stage: Stage, body: BodyKeys) -> Array:
+    """How far the chest is turned from where it is in the guard: the hand that does not punch stays with it."""
+    guard = _BODY[0] + _BODY[1]
+    return 0.8 * angles(stage, [(time, yaw + twist - guard) for time, (yaw, twist, _, _) in body])
+
+
+def _on_the_body(stage: Stage, points: Keys, bounce: Array) -> Array:
+    """The wrist's way, riding on the body's bounce and unrest, lowered and brought forward by a bent style."""
     way = lengths(stage, points)
     unrest = 0.008 * stage.style.variation * stage.drift("guard", hertz=0.9, channels=3)(stage.times)
-    lean = np.radians(stage.style.lean + 0.5 * stage.style.slump)
-    way[:, 1] += bounce - stage.style.crouch * stage.body.leg - 0.25 * abs(lean)
-    way[:, 2] += 0.35 * lean
+    lean, slump = np.radians(stage.style.lean), np.radians(stage.style.slump)
+    way[:, 1] += bounce - stage.style.crouch * stage.body.leg - 0.2 * abs(lean) - 0.12 * abs(slump)
+    way[:, 2] += 0.5 * lean + 0.35 * slump
     return way + unrest
 
 

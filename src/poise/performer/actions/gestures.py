@@ -15,9 +15,9 @@ def idle(stage: Stage) -> Targets:
     feet = stance(stage, width=0.11)
     return posed(
         stage,
-        pelvis=[(time, (0.055 * side, -0.012 * abs(side), 0.0)) for time, side in shifts],
-        pelvis_turn=[(time, (0.0, 4.0 * side, 4.0 * side)) for time, side in shifts],
-        spine=[(time + 0.15, (1.0, -3.0 * side, -5.0 * side)) for time, side in shifts],
+        pelvis=[(time, (0.065 * side, -0.012 * abs(side), 0.0)) for time, side in shifts],
+        pelvis_turn=[(time, (0.0, 5.0 * side, 6.0 * side)) for time, side in shifts],
+        spine=[(time + 0.15, (1.0, -4.0 * side, -8.0 * side)) for time, side in shifts],
         gaze=_glances(stage),
         feet=feet,
         arms={"left": arm(stage), "right": arm(stage)},
@@ -74,7 +74,7 @@ def _waving_arm(stage: Stage, begins: np.ndarray, size: float) -> Arm:
         stage,
         flexion=repeated([(0.0, 2.0), (0.75, 28.0), (2.6, 28.0), (3.4, 2.0)], begins),
         abduction=repeated([(0.05, 7.0), (0.75, lift), (2.6, lift), (3.4, 7.0)], begins),
-        twist=repeated([(0.0, 12.0), (0.7, -78.0), (2.6, -78.0), (3.3, 12.0)], begins),
+        twist=repeated([(0.0, 12.0), (0.7, -64.0), (2.6, -64.0), (3.3, 12.0)], begins),
         elbow=repeated([(0.0, 14.0), (0.45, 92.0), *swings, (3.35, 14.0)], begins),
         pronation=repeated([(0.0, 20.0), (0.7, 62.0), (2.6, 62.0), (3.4, 20.0)], begins),
         wrist=repeated([(0.0, 4.0), (0.6, -8.0), *drags, (3.4, 4.0)], begins),

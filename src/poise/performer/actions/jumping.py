@@ -9,13 +9,23 @@ from jaxtyping import Float
 from poise.performer.checks import one_of, within
 from poise.performer.posing import SIDES, Arm, Foot, Targets, mirrored
 from poise.performer.stage import Stage
-from poise.performer.standing import ALWAYS, HIP_WIDTH_STANCE, Place, arm, foot, posed, scale, standing_height
+from poise.performer.standing import (
+    ALWAYS,
+    ANKLES_BEHIND,
+    HIP_WIDTH_STANCE,
+    Place,
+    arm,
+    foot,
+    posed,
+    scale,
+    standing_height,
+)
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
 from poise.performer.tracks import GRAVITY, Key, bounding, hermite
 
 Array = np.ndarray
 
-_TAKE_OFF_PITCH, _LANDING_PITCH = 58.0, 24.0  # degrees the heels are up
+_TAKE_OFF_PITCH, _LANDING_PITCH = 50.0, 24.0  # degrees the heels are up
 
 
 def jump(stage: Stage, *, height: float | None = None, distance: float = 0.0) -> Targets:
@@ -43,7 +53,7 @@ class _Jumps:
         """The pelvis' height above standing when the toes leave and when they land."""
         return tuple(
             self._hip_height(pitch, bend)
-            for pitch, bend in ((_TAKE_OFF_PITCH, 0.992), (_LANDING_PITCH, 0.955))
+            for pitch, bend in ((_TAKE_OFF_PITCH, 0.952), (_LANDING_PITCH, 0.945))
         )  # type: ignore[return-value]
 
     @cached_property
@@ -86,10 +96,10 @@ class _Jumps:
         depth = min(0.22 + 0.35 * self.rise, 0.42) * leg
         rows = [  # time, height, its rate, forward, its rate
             (0.0, 0.0, 0.0, 0.0, 0.0),
-            (deepest, -depth, 0.0, 0.02 * self.distance, 0.1 * speed),
+            (deepest, -depth, 0.0, 0.02 * self.distance - 0.42 * depth, 0.1 * speed),
             (leaves, up, self._speed, z1, speed),
             (lands, down, land_speed, z2, speed),
-            (lowest, -0.8 * depth, 0.0, 0.97 * self.distance, 0.1 * speed),
+            (lowest, -0.8 * depth, 0.0, 0.97 * self.distance - 0.34 * depth, 0.1 * speed),
             (stands, 0.0, 0.0, self.distance, 0.0),
         ]
         table = np.array(
@@ -124,10 +134,10 @@ class _Jumps:
         )
         return ankle, np.radians(_TAKE_OFF_PITCH + share * (_LANDING_PITCH - _TAKE_OFF_PITCH))
 
-    def keyed(self, *values: object) -> list[Key]:
-        """Keys at the start, the deepest crouch, take-off, the top, landing, the deepest landing and standing."""
+    def keyed(self, *values: object, lead: float = 0.0) -> list[Key]:
+        """Keys at the start, the deepest crouch (or `lead` seconds before it), take-off, the top, landing, ..., standing."""
         deepest, leaves, lands, lowest, stands = self.moments
-        moments = (0.0, deepest, leaves, (leaves + lands) / 2, lands, lowest, stands)
+        moments = (0.0, deepest - lead, leaves, (leaves + lands) / 2, lands, lowest, stands)
         return [
             (start + time, value)
             for start in self.begins
@@ -142,17 +152,25 @@ class _Jumps:
         offs = [*(self.begins + leaves), ALWAYS]
         yaw = SIDES[side] * 6.0
         places = [
-            Place(a, b, SIDES[side] * width, k * steps, yaw)
+            Place(a, b, SIDES[side] * width, k * steps + ANKLES_BEHIND, yaw)
             for k, (a, b) in enumerate(zip(strikes, offs, strict=True))
         ]
         heel = [
             (start + time, pitch)
             for start in self.begins
             for time, pitch in (
-                (deepest - 0.1, 0.0), (deepest + 0.02, 4.0), (leaves, _TAKE_OFF_PITCH), (lands, _LANDING_PITCH), (lands + 0.09, 0.0), (lowest, 0.0),
+                (deepest - 0.1, 0.0), (deepest + 0.06, 2.0), (leaves - 0.075, 12.0), (leaves, _TAKE_OFF_PITCH), (leaves + 0.05, 74.0),
+                (lands - 0.12, 42.0), (lands, _LANDING_PITCH), (lands + 0.09, 0.0), (lowest, 0.0),
             )
         ]  # fmt: skip
-        return foot(self.stage, places, heel=heel, free=lambda times: self.free_foot(side, times))
+        return foot(
+            self.stage,
+            places,
+            heel=heel,
+            free=lambda times: self.free_foot(side, times),
+            impact=0.6,
+            fade=0.3,
+        )
 
     def targets(self) -> Targets:
         """The whole body, arms swung back in the crouch and up in the leap."""
@@ -160,15 +178,15 @@ class _Jumps:
         reach = min(100.0 + 40.0 * size, 165.0)
         swung = arm(
             self.stage,
-            flexion=self.keyed(2.0, -48.0, 0.75 * reach, reach, 82.0, 26.0, 2.0),
+            flexion=self.keyed(2.0, -48.0, 0.75 * reach, reach, 82.0, 26.0, 2.0, lead=0.12),
             abduction=self.keyed(7.0, 12.0, 16.0, 24.0, 34.0, 22.0, 7.0),
             elbow=self.keyed(14.0, 12.0, 34.0, 24.0, 30.0, 34.0, 14.0),
             shoulder_up=self.keyed(0.0, -3.0, 10.0, 12.0, 6.0, 0.0, 0.0),
         )
         targets = posed(
             self.stage,
-            pelvis_turn=[(t, (v, 0.0, 0.0)) for t, v in self.keyed(0.0, 40.0, 2.0, 4.0, 8.0, 34.0, 0.0)],
-            spine=[(t, (v, 0.0, 0.0)) for t, v in self.keyed(0.0, 18.0, -6.0, 2.0, 6.0, 16.0, 0.0)],
+            pelvis_turn=[(t, (v, 0.0, 0.0)) for t, v in self.keyed(0.0, 33.0, 2.0, 4.0, 8.0, 28.0, 0.0)],
+            spine=[(t, (v, 0.0, 0.0)) for t, v in self.keyed(0.0, 15.0, -6.0, 2.0, 6.0, 14.0, 0.0)],
             gaze=[(t, (v, 0.0, 0.0)) for t, v in self.keyed(0.0, 10.0, -10.0, 0.0, 12.0, 10.0, 0.0)],
             feet={side: self.foot(side) for side in SIDES},
             arms={"left": swung, "right": swung},
@@ -198,13 +216,13 @@ class _Hops:
 
     @property
     def period(self) -> float:
-        return 0.50 * float(np.sqrt(scale(self.stage))) / self.stage.style.tempo**0.3
+        return 0.43 * float(np.sqrt(scale(self.stage))) / self.stage.style.tempo**0.3
 
     def pelvis(self, times: Array) -> Float[Array, "frames 3"]:
         """Over the hopping foot, falling freely in the air."""
         body = self.stage.body
         share = (times / self.period) % 1.0
-        landing = standing_height(self.stage) - 0.045 * body.leg
+        landing = standing_height(self.stage) + 0.012 * body.leg
         height = landing + GRAVITY * self.period**2 * bounding(share, np.full_like(share, _ON_FLOOR))
         return np.stack([np.full_like(times, 0.045 * scale(self.stage)), height, self.speed * times], axis=-1)
 
@@ -235,13 +253,15 @@ class _Hops:
             ankle = pelvis + np.array([0.0, body.hip_height - body.pelvis_height - 0.93 * body.leg, -0.02])
             return ankle, np.full_like(times, np.radians(26.0))
 
-        return Stepping(body, falls, rolling.pitch, free=free, clearance=0.03).foot(self.stage.times)
+        return Stepping(body, falls, rolling.pitch, free=free, clearance=0.03, impact=0.5).foot(
+            self.stage.times
+        )
 
     def lifted_foot(self) -> Foot:
         """The other leg, bent and swinging a little with each hop."""
         body, times = self.stage.body, self.stage.times
         beat = np.cos(2 * np.pi * (times / self.period - 0.75))
-        thigh, knee = np.radians(24.0 + 10.0 * beat), np.radians(84.0 + 8.0 * beat)
+        thigh, knee = np.radians(40.0 + 9.0 * beat), np.radians(98.0 + 8.0 * beat)
         hip = self.pelvis(times) + np.array(
             [-0.5 * body.proportions.hip_width * body.height, body.hip_height - body.pelvis_height, 0.0]
         )

@@ -48,7 +48,7 @@ def _right_kick(stage: Stage) -> Targets:
         feet={
             "left": foot(
                 stage, [Place(-ALWAYS, 0.28, width, 0.0, 6.0), Place(0.60, ALWAYS, width + 0.03, far, 8.0)],
-                heel=[(0.12, 0.0), (0.30, 38.0), (0.55, -14.0), (0.70, 0.0), (0.95, 0.0), (1.25, 9.0), (1.6, 0.0)], lift=0.05,
+                heel=[(0.12, 0.0), (0.30, 38.0), (0.55, -4.0), (0.70, 0.0), (0.95, 0.0), (1.25, 9.0), (1.6, 0.0)], lift=0.05,
             ),
             "right": foot(
                 stage, [Place(-ALWAYS, 0.62, -width, 0.0, -6.0), Place(2.0, ALWAYS, -width, far, -6.0)],

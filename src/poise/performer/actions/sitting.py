@@ -3,6 +3,8 @@
 Timing and lean after Schenkman et al. (1990), "Whole-body movements during rising to standing from sitting".
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from poise.performer.checks import within
@@ -21,7 +23,7 @@ def sit(stage: Stage, *, height: float | None = None) -> Targets:
     """Sits down on a seat of `height` metres and stays there."""
     down = [(0.35, 0.0), (1.75, 1.0)]
     back = [(0.25, 0.0), (1.45, 1.0)]
-    lean = [(0.2, (0.0, 0.0)), (1.15, (40.0, 16.0)), (1.75, (18.0, 14.0)), (2.4, (-6.0, 5.0))]
+    lean = [(0.2, (0.0, 0.0)), (1.15, (34.0, 12.0)), (1.75, (16.0, 11.0)), (2.4, (-6.0, 5.0))]
     return _between_standing_and_sitting(stage, height, down, back, lean)
 
 
@@ -56,13 +58,12 @@ def _between_standing_and_sitting(
         feet=stance(stage, width=0.115),
         arms={side: _resting_arm(stage, lower, leaning) for side in ("left", "right")},
     )
-    # A crouching style stands lower but sits on the same seat.
-    targets.pelvis[:, 1] -= lower * (drop - stage.style.crouch * body.leg)
+    targets.pelvis[:, 1] -= lower * drop
     targets.pelvis[:, 2] -= behind * _seat_distance(stage, seat)
     targets.pelvis_turn[:, 0] += leaning[:, 0]
     targets.spine[:, 0] += leaning[:, 1]
     targets.gaze[:, 0] += 0.35 * (leaning[:, 0] + leaning[:, 1])
-    return targets
+    return replace(targets, upright=1.0 - lower)
 
 
 def _seat_distance(stage: Stage, seat: float) -> float:
@@ -79,10 +80,10 @@ def _resting_arm(stage: Stage, lower: Array, leaning: Array) -> Arm:
     forward = 0.55 * (leaning[:, 0] + leaning[:, 1])
     slack = np.radians(0.5 * (stage.style.elbows + stage.style.arms_forward))
     return Arm(
-        flexion=hanging.flexion + forward + lower * np.radians(24.0),
+        flexion=hanging.flexion + forward + lower * np.radians(17.0),
         abduction=hanging.abduction + lower * np.radians(5.0),
         twist=hanging.twist + lower * np.radians(16.0),
-        elbow=hanging.elbow + lower * (np.radians(44.0) - slack),
+        elbow=hanging.elbow + lower * (np.radians(38.0) - slack),
         pronation=hanging.pronation + lower * np.radians(45.0),
         wrist=hanging.wrist + lower * np.radians(10.0),
     )
