@@ -7,7 +7,6 @@ grid over the file's ranges, about the rotation in their middle; it allows a lit
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import ParseError
-from poise.formats.text import finite_numbers, numbers
+from poise.formats.text import finite_numbers, numbers, unused_name
 from poise.geometry import rotations
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
@@ -96,6 +95,7 @@ def skeleton_from_rig(rig: Rig) -> Skeleton:
 
     def add(name: str, parent: int, offset: Float[Array, "3"]) -> int:
         names.append(name)
+        taken.add(name)
         parents.append(parent)
         offsets.append(offset)
         return len(names) - 1
@@ -108,7 +108,7 @@ def skeleton_from_rig(rig: Rig) -> Skeleton:
         joint = parent if folded else add(name, parent, start)
         end = start + bone.offset if folded else bone.offset
         if not children:
-            add(_unused(f"{names[joint]}_end", taken), joint, end)
+            add(unused_name(f"{names[joint]}_end", taken), joint, end)
         waiting += [(child, joint, end) for child in reversed(children)]
     orders = tuple("ZYX" if name in rig.bones or name == ROOT else "" for name in names)
     skeleton = Skeleton(tuple(names), np.array(parents), np.array(offsets), orders)
@@ -310,13 +310,6 @@ def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
 
 
 # --- the skeleton --------------------------------------------------------------------------------------------------
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    candidates = itertools.chain([name], (f"{name}{count}" for count in itertools.count(2)))
-    free = next(candidate for candidate in candidates if candidate not in taken)
-    taken.add(free)
-    return free
 
 
 def _limits(rig: Rig, skeleton: Skeleton) -> JointLimits | None:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.formats.acclaim_rig import ROOT
+from poise.formats.text import unused_name
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
@@ -36,9 +37,7 @@ def bone_names(skeleton: Skeleton) -> tuple[str, ...]:
     for name in skeleton.names[1:]:
         word = re.sub(r"[\s,()#:]+", "_", name) or "bone"
         word = f"{word}_" if word.isdecimal() or word.lower() in _RESERVED else word
-        while word in names:
-            word += "_"
-        names.append(word)
+        names.append(unused_name(word, names))
     return tuple(names)
 
 
@@ -95,7 +94,9 @@ def _bones_and_hierarchy(
         for child in () if is_leaf else skeleton.children[joint]:
             gap, label = offsets[child] - end, "end" if is_site[child] else names[child]
             if np.any(gap) or is_site[child]:
-                connector = _unused(f"{names[joint]}_to_{label}", {*names, *(bone.name for bone in bones)})
+                connector = unused_name(
+                    f"{names[joint]}_to_{label}", {*names, *(bone.name for bone in bones)}
+                )
                 bones.append(_Segment(connector, gap, turns=False))
                 hierarchy.append([connector] if is_site[child] else [connector, label])
                 label = connector
@@ -119,12 +120,6 @@ def _bone_end(
     if len(children) == 1:
         return offsets[children[0]], True
     return np.zeros(3), not children
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _bone_text(number: int, bone: _Segment) -> str:

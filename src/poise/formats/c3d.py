@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +20,7 @@ from poise.errors import InvalidValueError, MissingExtraError, ParseError, Unkno
 from poise.formats.c3d_layout import check_layout
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import UP_AXES, matrix_y_up_from, stated_unit, world_from_laboratory
+from poise.formats.text import unique_names
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
 
@@ -156,17 +156,7 @@ def _labels(content: Any) -> list[str]:
         found += [str(label).strip() for label in more]
         page += 1
     found = [label or f"{_UNLABELLED}{k}" for k, label in enumerate(found[:count])]
-    return list(_unique(found + [f"{_UNLABELLED}{k}" for k in range(len(found), count)]))
-
-
-def _unique(labels: list[str]) -> Iterator[str]:
-    taken: set[str] = set()
-    for label in labels:
-        name, count = label, 2
-        while name in taken:
-            name, count = f"{label}_{count}", count + 1
-        taken.add(name)
-        yield name
+    return list(unique_names(found + [f"{_UNLABELLED}{k}" for k in range(len(found), count)]))
 
 
 def _kept_points(
@@ -206,7 +196,7 @@ def _subjects(
         )
     chosen = [k for k, prefix in enumerate(prefixes) if subject in (None, prefix)]
     bare = [labels[k].removeprefix(f"{prefixes[k]}:") or labels[k] for k in chosen]
-    return tuple(_unique(bare)), chosen, ()
+    return unique_names(bare), chosen, ()
 
 
 # --- points --------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
-"""Reading the text of motion files: any of the encodings they come in, and numbers with the place of a bad one."""
+"""The text of motion files: their encodings, numbers with the place of a bad one, and names made unique."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from poise.errors import ParseError
@@ -29,8 +31,29 @@ def finite_numbers(words: Sequence[str], *, path: Path, line: int, what: str) ->
     """The words as numbers; one that is none, is NaN, or is absurdly large is an error that names the place."""
     found = numbers(words, path=path, line=line, what=what)
     if not all(abs(number) <= LARGEST for number in found):
-        raise ParseError(f"{what} must be finite and not absurdly large; got {' '.join(words)[:80]}", path=path, line=line)
+        raise ParseError(
+            f"{what} must be finite and not absurdly large; got {' '.join(words)[:80]}", path=path, line=line
+        )
     return found
+
+
+def unused_name(name: str, taken: Collection[str]) -> str:
+    """The name, or the first of name_2, name_3, ... that is not taken."""
+    candidates = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def unique_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names in their order, with a number behind those that come again."""
+    found: dict[str, None] = {}
+    again: Counter[str] = Counter()
+    for name in names:
+        unique = name
+        while unique in found:
+            again[name] += 1
+            unique = f"{name}_{again[name] + 1}"
+        found[unique] = None
+    return tuple(found)
 
 
 def _decoded(content: bytes) -> str:

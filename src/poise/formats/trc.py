@@ -16,7 +16,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import stated_unit, world_from_laboratory
-from poise.formats.text import LARGEST, finite_numbers, numbers, text_lines
+from poise.formats.text import LARGEST, finite_numbers, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
@@ -96,7 +96,7 @@ def _read_header(lines: list[str], *, path: Path) -> _Header:
     labels = [label.strip() for label in labels if label.strip()]
     if not labels:
         raise ParseError("the fourth line names no markers", path=path, line=4)
-    return _Header(settings, _unique(labels), path)
+    return _Header(settings, unique_names(labels), path)
 
 
 def _rate(header: _Header) -> float:
@@ -153,16 +153,6 @@ def _partial_points(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]
 def _cells(line: str) -> list[str]:
     """A line's cells: between tabs, or between spaces where the file has no tabs."""
     return line.rstrip("\n").split("\t") if "\t" in line else line.split()
-
-
-def _unique(labels: list[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for label in labels:
-        name, count = label, 2
-        while name in found:
-            name, count = f"{label}_{count}", count + 1
-        found[name] = None
-    return tuple(found)
 
 
 def _disagreements(header: _Header, *, frames: int) -> tuple[str, ...]:
