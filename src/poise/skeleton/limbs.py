@@ -17,105 +17,96 @@ if TYPE_CHECKING:
     from poise.skeleton.skeleton import Skeleton
 
 _LONG = 0.45  # a branch is long if it reaches this share of the longest branch beside it
+_LIMB = 0.25  # and a limb if it reaches this share of the longest branch there is
+_MOST_BRANCHES = 8
 
 
 def find_limbs(skeleton: Skeleton, *, side_of: Callable[[int], str]) -> dict[str, dict[str, int]]:
     """Per side, limb part to joint number; sides from the names where they tell, else from the rest pose."""
-    reach = branch_reach(skeleton)
-    pelvis = _descend_to_fork(skeleton, reach, 0)
+    tree = _Tree(skeleton)
+    pelvis = tree.fork_below(0)
     if pelvis is None:
         return {}
-    branches = _long_children(skeleton, reach, pelvis)
-    forks = {child: _descend_to_fork(skeleton, reach, child) for child in branches}
-    trunks = [child for child in branches if forks[child] is not None]
-    if not trunks:
+    branches = tree.long_children(pelvis)
+    forks = {child: fork for child in branches if (fork := tree.fork_below(child)) is not None}
+    if not forks:
         return {}
-    trunk = max(trunks, key=lambda child: _reach_of_fork(skeleton, reach, forks[child]))
-    chest = forks[trunk]
-    assert chest is not None
-    legs = _most_alike(skeleton, reach, [child for child in branches if child != trunk])
-    arms = _most_alike(skeleton, reach, _long_children(skeleton, reach, chest))
-    return _sided(skeleton, arms=arms, legs=legs, chest=chest, side_of=side_of)
+    trunk = max(forks, key=lambda child: sum(tree.reach[arm] for arm in tree.long_children(forks[child])))
+    legs = tree.most_alike([child for child in branches if child != trunk])
+    arms = tree.most_alike(tree.long_children(forks[trunk]))
+    return _sided(tree, arms=arms, legs=legs, chest=forks[trunk], side_of=side_of)
 
 
-def branch_reach(skeleton: Skeleton) -> np.ndarray:
-    """Per joint, the length of the longest way down from it to a leaf, its own bone included."""
-    lengths = np.linalg.norm(skeleton.offsets, axis=-1)
-    below = np.zeros(len(skeleton))
+class _Tree:
+    """A skeleton with, per joint, the length of the longest way from its parent through it to a leaf."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.skeleton = skeleton
+        self.reach = _reach(skeleton)
+        # Only beside a fork: a root may stand far from the body.
+        beside = [child for children in skeleton.children if len(children) > 1 for child in children]
+        self.limb = _LIMB * max((self.reach[child] for child in beside), default=0.0)
+
+    def longest_branch(self, joint: int) -> list[int]:
+        """Joints from this one down to the farthest leaf."""
+        chain = [joint]
+        while children := self.skeleton.children[chain[-1]]:
+            chain.append(max(children, key=lambda child: self.reach[child]))
+        return chain
+
+    def long_children(self, joint: int) -> list[int]:
+        """The longest branches below a joint, longest first, as many as a body could have."""
+        children = sorted(self.skeleton.children[joint], key=lambda child: -self.reach[child])[
+            :_MOST_BRANCHES
+        ]
+        return [child for child in children if self.reach[child] >= _LONG * self.reach[children[0]] > 0]
+
+    def fork_below(self, joint: int) -> int | None:
+        """The first joint along the longest branch from this one with two or more branches as long as limbs."""
+        chain = self.longest_branch(joint)
+        return next(
+            (j for j in chain if sum(self.reach[c] > self.limb for c in self.long_children(j)) >= 2), None
+        )
+
+    def most_alike(self, branches: list[int]) -> list[int]:
+        """The two branches that differ least, in reach and in number of joints."""
+        sizes = {branch: len(self.longest_branch(branch)) for branch in branches}
+
+        def difference(pair: tuple[int, int]) -> tuple[float, float]:
+            a, b = (float(self.reach[branch]) for branch in pair)
+            return abs(a - b) / max(a, b) + 0.5 * (sizes[pair[0]] != sizes[pair[1]]), -(a + b)
+
+        best = min(itertools.combinations(sorted(branches), 2), key=difference, default=())
+        return list(best)
+
+
+def _reach(skeleton: Skeleton) -> list[float]:
+    lengths = np.linalg.norm(skeleton.offsets, axis=-1).tolist()
+    parents = skeleton.parents.tolist()
+    below = [0.0] * len(skeleton)
     for joint in range(len(skeleton) - 1, 0, -1):
-        parent = skeleton.parents[joint]
-        below[parent] = max(below[parent], below[joint] + lengths[joint])
-    reach: np.ndarray = below + lengths
-    return reach
-
-
-def longest_branch(skeleton: Skeleton, joint: int) -> list[int]:
-    """Joints from this one down to the farthest leaf."""
-    reach, chain = branch_reach(skeleton), [joint]
-    while children := skeleton.children[chain[-1]]:
-        chain.append(max(children, key=lambda child: reach[child]))
-    return chain
-
-
-def _descend_to_fork(skeleton: Skeleton, reach: np.ndarray, joint: int) -> int | None:
-    """The first joint, at or below this one along the longest branch, with two or more branches as long as limbs."""
-    forks = (
-        children for children in skeleton.children if len(children) > 1
-    )  # a root may stand far from the body
-    limb = 0.25 * max((reach[child] for children in forks for child in children), default=0.0)
-    while children := skeleton.children[joint]:
-        if sum(reach[child] > limb for child in _long_children(skeleton, reach, joint)) >= 2:
-            return joint
-        joint = max(children, key=lambda child: reach[child])
-    return None
-
-
-def _long_children(skeleton: Skeleton, reach: np.ndarray, joint: int) -> list[int]:
-    children = skeleton.children[joint]
-    longest = max((reach[child] for child in children), default=0.0)
-    return [child for child in children if reach[child] >= _LONG * longest > 0]
-
-
-def _reach_of_fork(skeleton: Skeleton, reach: np.ndarray, fork: int | None) -> float:
-    return (
-        0.0 if fork is None else sum(float(reach[child]) for child in _long_children(skeleton, reach, fork))
-    )
-
-
-def _most_alike(skeleton: Skeleton, reach: np.ndarray, branches: list[int]) -> list[int]:
-    """The two branches that differ least, in reach and in number of joints."""
-    if len(branches) < 2:
-        return []
-
-    def difference(pair: tuple[int, int]) -> tuple[float, float]:
-        sizes = [len(longest_branch(skeleton, joint)) for joint in pair]
-        a, b = reach[pair[0]], reach[pair[1]]
-        return (abs(a - b) / max(a, b) + 0.5 * (sizes[0] != sizes[1]), -float(a + b))
-
-    best = min(itertools.combinations(branches, 2), key=difference)
-    return list(best)
+        below[parents[joint]] = max(below[parents[joint]], below[joint] + lengths[joint])
+    return [way + length for way, length in zip(below, lengths, strict=True)]
 
 
 def _sided(
-    skeleton: Skeleton, *, arms: list[int], legs: list[int], chest: int, side_of: Callable[[int], str]
+    tree: _Tree, *, arms: list[int], legs: list[int], chest: int, side_of: Callable[[int], str]
 ) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {"left": {}, "right": {}}
-    left = _left_direction(skeleton, legs, chest)
+    left = _left_direction(tree, legs, chest)
     for pair, words in (
         (arms, ("shoulder", "upper_arm", "forearm", "hand")),
         (legs, ("", "thigh", "shin", "foot")),
     ):
         if len(pair) == 2:
-            for side, joint in zip(
-                ("left", "right"), _left_first(skeleton, pair, left, side_of), strict=True
-            ):
-                found[side].update(_parts_of_limb(skeleton, joint, words))
+            for side, joint in zip(("left", "right"), _left_first(tree, pair, left, side_of), strict=True):
+                found[side].update(_parts_of_limb(tree, joint, words))
     return found
 
 
-def _parts_of_limb(skeleton: Skeleton, top: int, words: tuple[str, str, str, str]) -> dict[str, int]:
+def _parts_of_limb(tree: _Tree, top: int, words: tuple[str, str, str, str]) -> dict[str, int]:
     """The joints at the ends of the limb's two longest bones in a row, the one before them and the one after."""
-    chain = longest_branch(skeleton, top)
+    skeleton, chain = tree.skeleton, tree.longest_branch(top)
     lengths = np.linalg.norm(skeleton.offsets[chain], axis=-1)
     if len(chain) < 3:
         return {}
@@ -130,24 +121,23 @@ def _parts_of_limb(skeleton: Skeleton, top: int, words: tuple[str, str, str, str
     return parts
 
 
-def _left_first(
-    skeleton: Skeleton, pair: list[int], left: np.ndarray, side_of: Callable[[int], str]
-) -> list[int]:
-    sides = [_named_side(skeleton, joint, side_of) for joint in pair]
+def _left_first(tree: _Tree, pair: list[int], left: np.ndarray, side_of: Callable[[int], str]) -> list[int]:
+    sides = [_named_side(tree, joint, side_of) for joint in pair]
     if set(sides) == {"left", "right"}:
         return pair if sides[0] == "left" else pair[::-1]
-    places = [_rest_position(skeleton, longest_branch(skeleton, joint)[-1]) @ left for joint in pair]
+    places = [_rest_position(tree.skeleton, tree.longest_branch(joint)[-1]) @ left for joint in pair]
     return pair if places[0] >= places[1] else pair[::-1]
 
 
-def _named_side(skeleton: Skeleton, joint: int, side_of: Callable[[int], str]) -> str:
-    sides = [side for below in longest_branch(skeleton, joint) if (side := side_of(below))]
+def _named_side(tree: _Tree, joint: int, side_of: Callable[[int], str]) -> str:
+    sides = [side for below in tree.longest_branch(joint) if (side := side_of(below))]
     return max(set(sides), key=sides.count) if sides else ""
 
 
-def _left_direction(skeleton: Skeleton, legs: list[int], chest: int) -> np.ndarray:
+def _left_direction(tree: _Tree, legs: list[int], chest: int) -> np.ndarray:
     """Up times forward: up leads from the feet to the chest, forward along the feet; +X where feet do not tell."""
-    ends = [longest_branch(skeleton, joint) for joint in legs]
+    skeleton = tree.skeleton
+    ends = [tree.longest_branch(joint) for joint in legs]
     forward = sum(
         (skeleton.offsets[chain[-1]] + skeleton.offsets[chain[-2]] for chain in ends if len(chain) > 2),
         np.zeros(3),

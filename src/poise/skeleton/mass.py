@@ -143,7 +143,12 @@ def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[
 
 
 def _along(skeleton: Skeleton, segment: str, joints: list[int], *, centre: float = 0.5) -> list[_Point]:
-    """A segment on the bones between joints: at its centre on a single bone, spread by length over several."""
+    """A segment on the bones between joints: at its centre on a single bone, spread by length over several.
+
+    Roles given by hand may not be in line; then there are no joints between, and nothing to lay.
+    """
+    if not joints:
+        return []
     bones = [(top, skeleton.offsets[end]) for top, end in itertools.pairwise(joints)]
     lengths = np.array([float(np.linalg.norm(bone)) for _, bone in bones])
     if lengths.sum() == 0:

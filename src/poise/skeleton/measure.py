@@ -139,7 +139,7 @@ def _neck_to_crown(skeleton: Skeleton, *, stature: float) -> float:
     if "head" not in roles:
         return NECK_TO_CROWN * stature
     neck = length_between(skeleton, "neck", "head")
-    ends = [joint for joint in skeleton.children[skeleton.index("head")] if skeleton.is_end_site[joint]]
+    ends = skeleton.children[skeleton.index("head")]
     head = max((float(np.linalg.norm(skeleton.offsets[end])) for end in ends), default=0.0)
     if head < 0.3 * HEAD_TO_CROWN * stature:
         head = max((NECK_TO_CROWN * stature - neck), HEAD_TO_CROWN * stature)
