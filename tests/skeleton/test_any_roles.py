@@ -1,11 +1,11 @@
 """Whatever roles a user gives, and whatever the offsets, what is known of a body is finite and consistent."""
 
 import numpy as np
-from bodies import moving, person
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from bodies import moving, person
 from poise.motion import headings, mirror
 from poise.skeleton import human_limits, neutral_pose, segment_masses, standing_height
 from poise.skeleton.roles import ROLES
