@@ -3,6 +3,9 @@
 COMMANDS = {
     "demo": "act, write, draw and read back: the whole way in a few seconds",
     "act": "have the procedural performer act, and write the motion",
+    "learn": "learn a model of poses from motion files",
+    "pose": "pose a whole body by a few handles",
+    "edit": "drag a handle's path through a clip; the body follows",
     "info": "show what is in motion files: joints, frames, height, units",
     "render": "draw a motion as a contact sheet or an animation",
     "convert": "convert between file formats; trim, resample, mirror",

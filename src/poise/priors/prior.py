@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.skeleton.skeleton import JointLimits
+from poise.skeleton.skeleton import JointLimits, Skeleton
 
 Array = np.ndarray
 
@@ -45,6 +45,10 @@ class Prior(Protocol):
     @property
     def mean(self) -> Float[Array, "maps"]:
         """The pose it knows best, as exponential maps: where a solve starts when nothing else is known."""
+        ...
+
+    def on_body(self, skeleton: Skeleton) -> Prior:
+        """The same poses on a skeleton of the same topology and other limb lengths."""
         ...
 
     def prepare(self, handles: Handles) -> Prediction:

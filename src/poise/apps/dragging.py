@@ -1,0 +1,160 @@
+"""Drags the path of one handle through a clip; the rest of the body follows (Huang et al. 2017, Fig. 5).
+
+A frame starts from what was recorded. The prior says how poses change when the handle's target changes: the wanted pose
+is the recorded one plus the difference of the two predictions, in the prior's covariance. An edit that changes nothing
+gives the recording back, and the body's other ends stay where they were unless the dragged handle takes them along.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, ParseError
+from poise.geometry.splines import curve_through, smoothstep
+from poise.motion.motion import Motion
+from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.solvers.constraints import Position
+from poise.solvers.problem import Problem, Settings
+from poise.solvers.solve import in_root_frame
+
+Array = np.ndarray
+
+PLANTED = ("left_foot", "right_foot")
+STEADY = ("head", "left_hand", "right_hand")
+STEADY_TOLERANCE = 0.05  # metres that the other ends may give way
+EASE = 0.25  # seconds before and after the path over which it is entered and left
+
+
+@dataclass(frozen=True, eq=False)
+class Path3:
+    """Where a handle goes: points at times in seconds, in the world or relative to what was recorded."""
+
+    times: Float[Array, "keys"]
+    points: Float[Array, "keys 3"]
+    relative: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """An edited clip and how it went."""
+
+    motion: Motion
+    handle_distances: Float[Array, "frames"]
+    unmet: tuple[int, ...]
+
+
+def drag(
+    prior: Prior,
+    clip: Motion,
+    handle: str,
+    path: Path3,
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Edit:
+    """The clip with its handle on the path; frames outside the path, but for its ease, stay as they are."""
+    prior = prior.on_body(clip.skeleton)
+    space = prior.space
+    joint = space.skeleton.index(handle)
+    others = [
+        role
+        for role in (*PLANTED, *STEADY)
+        if role in clip.skeleton.roles and space.skeleton.index(role) != joint
+    ]
+    names = [handle, *others]
+    truth = space.q_from_frames(clip.root_positions, clip.rotations)
+    recorded = np.stack([space.handle_positions(q, space.handles(names))[0] for q in truth])
+    targets = recorded.copy()
+    targets[:, 0] += displacements(path, recorded[:, 0], clip.fps)
+    problem = _problem(prior, names)
+    predict = prior.prepare(space.handles(names))
+    poses, unmet = truth.copy(), []
+    for frame in np.flatnonzero(np.any(targets[:, 0] != recorded[:, 0], axis=1)):
+        before, _ = predict(in_root_frame(truth[frame], recorded[frame]))
+        after, covariance = predict(in_root_frame(truth[frame], targets[frame]))
+        mean = truth[frame, ROOT_SIZE:] + after - before
+        problem.with_targets(targets[frame])
+        metric = np.zeros((space.freedoms, space.freedoms))
+        metric[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
+        metric[range(ROOT_FREEDOMS), range(ROOT_FREEDOMS)] = (
+            1e-3  # the root gives way a little before the body breaks
+        )
+        _, _, errors = problem.run(poses[frame], mean, metric)
+        if np.linalg.norm(errors[:3]) > problem.settings.tolerance:
+            unmet.append(int(frame))
+        progress(int(frame) + 1, len(clip))
+    roots, quaternions = space.frames_from_q(poses)
+    quaternions[:, ~space.is_moving] = clip.rotations[:, ~space.is_moving]
+    quaternions[:, 0] = poses[:, 3:7]
+    reached = np.stack([space.handle_positions(q, space.handles([handle]))[0][0] for q in poses])
+    distances = np.linalg.norm(reached - targets[:, 0], axis=1)
+    return Edit(clip.with_frames(roots, quaternions), distances, tuple(unmet))
+
+
+def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:
+    """How far the handle is taken from where it was recorded, frame by frame, eased in and out."""
+    times = np.arange(len(recorded)) / fps
+    if path.times[0] > times[-1] or path.times[-1] < 0:
+        raise InvalidValueError(
+            f"the path runs from {path.times[0]:g} to {path.times[-1]:g} s; the clip lasts {times[-1]:g} s"
+        )
+    points = path.points
+    if not path.relative:
+        at = np.clip(np.rint(path.times * fps).astype(int), 0, len(recorded) - 1)
+        points = points - recorded[at]
+        inside = curve_through(path.times, path.points, times) - recorded
+    else:
+        inside = curve_through(path.times, points, times)
+    fade_in = smoothstep((times - path.times[0]) / EASE + 1.0)[:, None]
+    fade_out = smoothstep((path.times[-1] - times) / EASE + 1.0)[:, None]
+    outside = np.where(times[:, None] < path.times[0], points[0], points[-1])
+    within = (times >= path.times[0]) & (times <= path.times[-1])
+    return np.asarray(np.where(within[:, None], inside, outside * fade_in * fade_out))
+
+
+def read_path(path: Path, *, relative: bool = False) -> Path3:
+    """A path from a CSV file of rows `time,x,y,z` in seconds and metres; a heading row is passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParseError(f"cannot be read: {error}", path=path) from error
+    rows: list[list[float]] = []
+    for number, row in enumerate(csv.reader(lines), start=1):
+        if not any(cell.strip() for cell in row):
+            continue
+        try:
+            values = [float(cell) for cell in row]
+        except ValueError:
+            if not rows and number == 1:
+                continue
+            raise ParseError(
+                f"expected four numbers time,x,y,z; got {','.join(row)!r}", path=path, line=number
+            ) from None
+        if len(values) != 4 or not np.all(np.isfinite(values)):
+            raise ParseError(
+                f"expected four finite numbers time,x,y,z; got {','.join(row)!r}", path=path, line=number
+            )
+        rows.append(values)
+    if not rows:
+        raise ParseError("no points; expected rows time,x,y,z in seconds and metres", path=path)
+    table = np.array(rows)
+    if np.any(np.diff(table[:, 0]) <= 0):
+        raise ParseError("the times must increase from row to row", path=path)
+    return Path3(table[:, 0], table[:, 1:], relative=relative)
+
+
+def _problem(prior: Prior, names: list[str]) -> Problem:
+    def constraint(name: str, dragged: bool) -> Position:
+        hard = dragged or name in PLANTED
+        return Position(
+            name, (0.0, 0.0, 0.0), tolerance=None if hard else STEADY_TOLERANCE, priority=int(not dragged)
+        )
+
+    constraints = [constraint(name, number == 0) for number, name in enumerate(names)]
+    return Problem(prior.space, constraints, root="solved", limits=prior.limits, settings=Settings())

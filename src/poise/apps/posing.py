@@ -1,0 +1,102 @@
+"""Poses a body by a few handles: what `poise pose` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.apps.outputs import make_folder, save
+from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
+from poise.priors.prior import Prior
+from poise.skeleton.skeleton import Pose
+from poise.solvers.constraints import Constraint, LookAt, Position, floor
+from poise.solvers.problem import Settings
+from poise.solvers.solution import Solution
+from poise.solvers.solve import solve
+
+FLOOR_ROLES = ("left_foot", "right_foot", "left_toes", "right_toes")
+
+
+def pose_by_handles(
+    prior: Prior,
+    handles: dict[str, np.ndarray],
+    *,
+    look_at: np.ndarray | None = None,
+    above_floor: bool = False,
+    tolerance: float = 1e-3,
+) -> Solution:
+    """The most likely pose with these handles in place; the head looks at a point, the feet stay above the floor."""
+    constraints: list[Constraint] = [Position(name, target) for name, target in handles.items()]
+    if look_at is not None:
+        constraints.append(LookAt("head", look_at))
+    if above_floor:
+        constraints += floor([role for role in FLOOR_ROLES if role in prior.space.skeleton.roles])
+    return solve(prior, constraints, settings=Settings(tolerance=tolerance))
+
+
+def handle_from_text(text: str) -> tuple[str, np.ndarray]:
+    """A handle and its target from `LeftHand=0.3,1.2,0.4`, in metres."""
+    name, equals, numbers = text.partition("=")
+    if not equals or not name.strip():
+        raise InvalidValueError(
+            f"a handle is written NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4; got {text!r}"
+        )
+    return name.strip(), point_from_text(numbers)
+
+
+def point_from_text(text: str) -> np.ndarray:
+    """A point from `0.3,1.2,0.4`, in metres."""
+    try:
+        point = np.array([float(number) for number in text.split(",")])
+    except ValueError:
+        point = np.empty(0)
+    if point.shape != (3,) or not np.all(np.isfinite(point)):
+        raise InvalidValueError(f"a point is three numbers in metres, such as 0.3,1.2,0.4; got {text!r}")
+    return point
+
+
+def save_pose(solution: Solution, path: Path, handles: dict[str, np.ndarray]) -> Path:
+    """The pose as a one-frame motion file, or as a picture with its handles."""
+    if path.suffix.lower() == ".png":
+        from poise import pictures
+
+        make_folder(path.parent)
+        return pictures.save(pictures.draw_pose(solution.pose, handles=handles), path)
+    return save(motion_of([solution.pose]), path)
+
+
+def motion_of(poses: Sequence[Pose], *, fps: float = 30.0, name: str = "pose") -> Motion:
+    """Poses as a motion."""
+    return Motion(
+        poses[0].skeleton,
+        fps,
+        np.stack([pose.root_position for pose in poses]),
+        np.stack([pose.rotations for pose in poses]),
+        name=name,
+    )
+
+
+def report(solution: Solution) -> dict[str, Any]:
+    """A solution as JSON."""
+    return {
+        "status": solution.status.name.lower(),
+        "words": solution.status.value,
+        "reached": solution.reached,
+        "iterations": solution.iterations,
+        "microseconds": round(solution.microseconds, 1),
+        "log_likelihood": solution.log_likelihood,
+        "percentile": solution.percentile,
+        "residuals": [
+            {"constraint": r.label, "value": r.value, "unit": r.unit, "hard": r.hard, "met": r.met}
+            for r in solution.residuals
+        ],
+        "notes": list(solution.notes),
+        "root_position": solution.pose.root_position.tolist(),
+        "rotations_wxyz": dict(
+            zip(solution.space.skeleton.names, solution.pose.rotations.tolist(), strict=True)
+        ),
+    }

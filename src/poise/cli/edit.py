@@ -1,0 +1,52 @@
+"""`poise edit MODEL CLIP --handle NAME --trajectory FILE`: drag a handle's path, the rest of the body follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+
+app = App(
+    name="edit",
+    help_epilogue="""\
+The trajectory is a CSV file of rows time,x,y,z (seconds, metres); a smooth curve goes
+through them. With --relative they are displacements from what was recorded.
+
+Examples:
+  poise edit box.poise punch.bvh --handle left_hand --trajectory higher.csv -o higher.bvh
+  poise edit box.poise punch.bvh --handle left_hand --trajectory up.csv --relative -o up.gif
+""",
+)
+
+
+@app.default
+def edit(
+    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
+    clip: Annotated[Path, Parameter(help="The motion to edit.")],
+    *,
+    handle: Annotated[str, Parameter(help="The joint or role to drag.")],
+    trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")],
+    relative: Annotated[bool, Parameter(help="Points are displacements from the recording.")] = False,
+) -> None:
+    """Drag the path of one handle through a clip."""
+    from poise.apps.dragging import drag, read_path
+    from poise.apps.learning import read_motion
+    from poise.apps.outputs import save
+    from poise.priors.model_file import load
+
+    path, motion, prior = read_path(trajectory, relative=relative), read_motion(clip), load(model)
+    with terminal.counting("solving") as report:
+        edited = drag(prior, motion, handle, path, progress=report)
+    with terminal.counting(f"writing {output.name}") as report:
+        save(edited.motion, output, progress=report)
+    if edited.unmet:
+        worst = 1000 * float(np.max(edited.handle_distances))
+        terminal.warn(
+            f"{handle} could not reach its path in {len(edited.unmet)} frames; up to {worst:.0f} mm are missing"
+        )
+    print(f"{output}: {len(edited.motion)} frames at {edited.motion.fps:g} Hz, {terminal.file_size(output)}")

@@ -1,0 +1,85 @@
+"""`poise evaluate PROTOCOL`: measure every method the same way, on the performer, on recordings or on your own clips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+
+if TYPE_CHECKING:
+    from poise.evaluation.handles import Row
+
+app = App(
+    name="evaluate",
+    help_epilogue="""\
+Protocols: handles (the root and five positions of an unseen clip in, the
+pose out), speed (one problem, our methods and the installed peers).
+Splits: performer (needs no recordings), walk, boxing, pitch, sport,
+locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
+dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters.
+
+Examples:
+  poise evaluate handles
+  poise evaluate handles --split walk --stride 4 --json walk.json --plots walk
+  poise evaluate handles --train a.bvh b.bvh --test c.bvh --methods dls,gaussian-100
+  poise evaluate speed --plots speed
+""",
+)
+
+
+@app.default
+def evaluate(
+    protocol: Annotated[str, Parameter(help="What is measured: handles or speed.")],
+    *,
+    split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
+    train: Annotated[
+        list[Path] | None, Parameter(help="Clips to learn from, instead of a split.", consume_multiple=True)
+    ] = None,
+    test: Annotated[list[Path] | None, Parameter(help="Clips to test on.", consume_multiple=True)] = None,
+    methods: Annotated[str, Parameter(help="Names with commas between; all by default.")] = "",
+    stride: Annotated[int, Parameter(help="Test on every Nth frame.")] = 1,
+    independent: Annotated[bool, Parameter(help="Start every frame anew, not from the one before.")] = False,
+    free_root: Annotated[bool, Parameter(help="Solve the root too, from six handles.")] = False,
+    json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
+    plots: Annotated[Path | None, Parameter(help="Also draw plots and pictures into this folder.")] = None,
+) -> None:
+    """Measure methods the same way: errors, reached targets, time."""
+    from poise.evaluation.threads import use_one_thread
+
+    use_one_thread()
+    from poise.evaluation.report import Request, evaluate, machine, versions
+
+    request = Request(
+        protocol, split, train or (), test or (), _names(methods), stride, independent, free_root
+    )
+    with terminal.steps() as step:
+        report = evaluate(request, lambda what, done, total: step(f"{protocol}: {what} ({done}/{total})"))
+    terminal.print_table(*_table(report.rows))
+    terminal.note(f"{machine()}; " + ", ".join(f"{name} {number}" for name, number in versions().items()))
+    if json is not None:
+        report.write(json)
+    if plots is not None:
+        from poise.evaluation.plots import draw_report
+
+        with terminal.steps() as step:
+            files = draw_report(request, report, plots, step)
+        print("\n".join(str(file) for file in files))
+
+
+def _names(methods: str) -> list[str]:
+    return [name.strip() for name in methods.split(",") if name.strip()]
+
+
+def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    return columns, [[_cell(row.get(column, "")) for column in columns] for row in rows]
+
+
+def _cell(value: float | str) -> str:
+    if isinstance(value, str | int):
+        return str(value)
+    return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"

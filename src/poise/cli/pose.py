@@ -1,0 +1,53 @@
+"""`poise pose MODEL --handle NAME=x,y,z ...`: a whole-body pose from a few handles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+
+app = App(
+    name="pose",
+    help_epilogue="""\
+Handles are joints or roles (left_hand, head, ...); targets are in metres, Y up.
+The extension names what is written: .bvh .amc .glb, or .png to look at it.
+
+Examples:
+  poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
+  poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
+      --look-at 0,1.5,3 --floor -o pose.glb
+""",
+)
+
+
+@app.default
+def pose(
+    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
+    *,
+    handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; may be given many times.")] = (),
+    look_at: Annotated[str | None, Parameter(help="x,y,z that the head looks at.")] = None,
+    floor: Annotated[bool, Parameter(help="Keep the feet above the floor (Y = 0).")] = False,
+    exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
+) -> None:
+    """Find the most likely pose that puts the handles where they should be."""
+    from poise.apps import posing
+    from poise.priors.model_file import load
+
+    handles = dict(posing.handle_from_text(text) for text in handle)
+    target = posing.point_from_text(look_at) if look_at is not None else None
+    prior = load(model)
+    solution = posing.pose_by_handles(prior, handles, look_at=target, above_floor=floor, tolerance=exact)
+    if output is not None:
+        posing.save_pose(solution, output, handles)
+    if json:
+        terminal.print_json(posing.report(solution))
+        return
+    print(solution)
+    print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it was learned from")
+    if output is not None:
+        print(f"{output}: {terminal.file_size(output)}")

@@ -1,0 +1,99 @@
+"""`poise learn`, `poise pose` and `poise edit`: from recordings to a model to poses and edits, and what goes wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import poise
+from poise import performer
+from poise.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("clips") / "walk.bvh"
+    poise.write(performer.act("walk", seconds=2.0, fps=30), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(clip: Path) -> Path:
+    path = clip.with_name("walk.poise")
+    assert run("learn", path, clip, "--clusters", "12") == 0
+    return path
+
+
+def run(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def test_a_pose_is_written_and_reported(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handles = ("--handle", "left_hand=0.35,1.0,0.3", "--handle", "right_foot=-0.1,0.1,0.0", "--floor")
+    for name in ("pose.bvh", "pose.glb", "pose.png"):
+        assert run("pose", model, *handles, "-o", tmp_path / name) == 0
+        assert (tmp_path / name).stat().st_size > 500
+    assert len(poise.read(tmp_path / "pose.bvh")) == 1
+    capsys.readouterr()
+    assert run("pose", model, *handles, "--look-at", "0,1.5,3", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["reached"]
+    assert {residual["constraint"] for residual in report["residuals"]} >= {
+        "position of left_hand",
+        "lookat of head",
+    }
+
+
+def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("pose", model, "--handle", "left_hand=0,1,0", "--handle", "right_hand=9,1,0") == 0
+    out = capsys.readouterr().out
+    assert "cannot be met together" in out
+    assert "mm off" in out
+
+
+@pytest.mark.parametrize(
+    ("handle", "message"),
+    [
+        ("left_hand", "a handle is written NAME=x,y,z"),
+        ("left_hand=1,2", "a point is three numbers"),
+        ("left_hand=1,2,nan", "a point is three numbers"),
+        ("left_hnd=1,2,3", "did you mean left_hand"),
+    ],
+)
+def test_wrong_handles_say_what_is_right(
+    model: Path, capsys: pytest.CaptureFixture[str], handle: str, message: str
+) -> None:
+    assert run("pose", model, "--handle", handle) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_edit_follows_its_trajectory(model: Path, clip: Path, tmp_path: Path) -> None:
+    (tmp_path / "up.csv").write_text("time,x,y,z\n0.5,0,0,0\n1,0,0.15,0\n1.5,0,0,0\n")
+    words = ("edit", model, clip, "--handle", "left_hand", "--trajectory", tmp_path / "up.csv", "--relative")
+    assert run(*words, "-o", tmp_path / "edited.bvh") == 0
+    before, after = poise.read(clip), poise.read(tmp_path / "edited.bvh")
+    assert len(after) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (lambda clip: ("learn", clip.with_name("x.poise")), "name the clips to learn from"),
+        (
+            lambda clip: ("learn", clip.with_name("x.poise"), clip, "--kind", "gausian"),
+            "did you mean gaussian",
+        ),
+        (lambda clip: ("learn", clip.with_name("x.poise"), clip, "--clusters", "0"), "at least 1"),
+        (lambda clip: ("pose", clip, "--handle", "head=0,0,0"), "not a model file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    clip: Path, capsys: pytest.CaptureFixture[str], words: Callable[[Path], tuple[object, ...]], message: str
+) -> None:
+    assert run(*words(clip)) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
