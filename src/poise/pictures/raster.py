@@ -100,31 +100,42 @@ def shade(
     light_axes: Float[Array, "4 3"],
     light_nearness: Float[Array, "rows columns"],
     texel: float,
-    out: Float[Array, "height width 4"],
+    opacity: float,
+    canvas: Float[Array, "height width 3"],
 ) -> None:
-    """Colours the surface seen in each pixel, premultiplied by how much of the pixel it covers.
+    """Paints the surface seen in each pixel over a canvas, by how much of the pixel it covers.
 
     A vertex is (position, normal, colour). A light is (direction towards it, colour, wrap); the first one casts
     shadows. Light axes are an origin, the two axes of the shadow map and the direction towards the light.
     """
     point, colour = np.empty(9), np.empty(3)
-    for row in range(out.shape[0]):
-        for column in range(out.shape[1]):
-            top, left = row * samples, column * samples
-            even = _is_even(samples, top, left, nearness, hit, triangles, vertices)
-            share = 1.0 if even else 1.0 / (samples * samples)
-            for sub in range(1 if even else samples * samples):
-                y = top + (samples // 2 if even else sub // samples)
-                x = left + (samples // 2 if even else sub % samples)
-                if hit[y, x] < 0:
+    share = 1.0 / (samples * samples)
+    for row in range(canvas.shape[0]):
+        for column in range(canvas.shape[1]):
+            red, green, blue, cover = 0.0, 0.0, 0.0, 0.0
+            last, last_near, open_air = -1, 1.0, 1.0
+            for sub in range(samples * samples):
+                y, x = row * samples + sub // samples, column * samples + sub % samples
+                k = hit[y, x]
+                if k < 0:
                     continue
-                _between(x, y, triangles[hit[y, x]], points, vertices, point)
-                lit = 1.0 - _shadowed(point, light_axes, light_nearness, texel)
-                _surface(point, lights, eye, lit, colour)
-                open_air = 1.0 - 0.17 * _crowded(y, x, 2 * samples, nearness)
-                for channel in range(3):
-                    out[row, column, channel] += share * open_air * colour[channel]
-                out[row, column, 3] += share
+                # Samples of one colour at about one depth share the light of the first of them.
+                same = last >= 0 and vertices[triangles[k, 0], 6] == vertices[triangles[last, 0], 6]
+                if not (same and abs(1.0 / nearness[y, x] - 1.0 / last_near) < 0.03):
+                    last, last_near = k, nearness[y, x]
+                    _between(x, y, triangles[k], points, vertices, point)
+                    lit = 1.0 - _shadowed(point, light_axes, light_nearness, texel)
+                    _surface(point, lights, eye, lit, colour)
+                    open_air = 1.0 - 0.17 * _crowded(y, x, 2 * samples, nearness)
+                red += share * open_air * colour[0]
+                green += share * open_air * colour[1]
+                blue += share * open_air * colour[2]
+                cover += share
+            if cover > 0.0:
+                through = 1.0 - opacity * cover
+                canvas[row, column, 0] = through * canvas[row, column, 0] + opacity * red
+                canvas[row, column, 1] = through * canvas[row, column, 1] + opacity * green
+                canvas[row, column, 2] = through * canvas[row, column, 2] + opacity * blue
 
 
 @compiled
@@ -145,30 +156,6 @@ def _between(
     whole = 1.0 / (wa + wb + wc)
     for a in range(9):
         out[a] = (wa * vertices[i, a] + wb * vertices[j, a] + wc * vertices[m, a]) * whole
-
-
-@compiled
-def _is_even(
-    samples: int,
-    top: int,
-    left: int,
-    nearness: Float[Array, "sub_height sub_width"],
-    hit: Int[Array, "sub_height sub_width"],
-    triangles: Int[Array, "triangles 3"],
-    vertices: Float[Array, "vertices 9"],
-) -> bool:
-    """Whether one sample can stand for a pixel: all see one colour of one surface."""
-    first = hit[top, left]
-    if first < 0:
-        return False
-    nearest, furthest = nearness[top, left], nearness[top, left]
-    for sub in range(1, samples * samples):
-        y, x = top + sub // samples, left + sub % samples
-        k = hit[y, x]
-        if k < 0 or vertices[triangles[k, 0], 6] != vertices[triangles[first, 0], 6]:
-            return False
-        nearest, furthest = max(nearest, nearness[y, x]), min(furthest, nearness[y, x])
-    return bool(1.0 / furthest - 1.0 / nearest < 0.03)
 
 
 @compiled
@@ -226,6 +213,11 @@ def _shadowed(
     texel: float,
 ) -> float:
     """How much of the light is hidden from a point, smoothed over neighbouring texels of the shadow map."""
+    facing = 0.0
+    for a in range(3):
+        facing += point[3 + a] * light_axes[3, a]
+    if facing < -0.2:
+        return 1.0
     rows, columns = light_nearness.shape
     u, v, near = 0.0, 0.0, 0.0
     for a in range(3):

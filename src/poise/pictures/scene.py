@@ -15,7 +15,7 @@ from poise.skeleton.mannequin import TONES, Colour, Mannequin
 Array = np.ndarray
 
 _SAMPLES = 3  # per pixel and axis
-_SHADOW_TEXEL = 0.006  # metres, at least
+_SHADOW_TEXEL = 0.007  # metres, at least
 _SHADOW_TEXELS = 1024  # at most, along one axis
 _SHADOW_BLUR = 0.035  # metres
 
@@ -223,15 +223,11 @@ def _blend(
     nearness, hit = np.zeros(fine, np.float32), np.full(fine, -1, np.int32)
     raster.fill_triangles(points, shown.triangles, nearness, hit)
     lights, light_axes, light_nearness, texel = lit
-    layer = np.zeros((*shape, 4), np.float32)
     surface = np.concatenate([shown.vertices, shown.normals, shown.colours], axis=-1)
     raster.shade(
         _SAMPLES, nearness, hit, shown.triangles, points, surface,
-        lights, view.eye, light_axes, light_nearness, texel, layer,
+        lights, view.eye, light_axes, light_nearness, texel, shown.opacity, canvas[top:bottom, left:right],
     )  # fmt: skip
-    layer *= shown.opacity
-    canvas[top:bottom, left:right] *= 1.0 - layer[..., 3:]
-    canvas[top:bottom, left:right] += layer[..., :3]
 
 
 def _window(points: Float[Array, "vertices 3"], size: tuple[int, int]) -> tuple[int, int, int, int] | None:

@@ -106,14 +106,14 @@ def _skin(
     return Solid(vertices, _smooth_normals(vertices, triangles), triangles)
 
 
-def ball(origin: Float[Array, "3"], radius: float, *, sides: int = 16) -> Solid:
+def ball(origin: Float[Array, "3"], radius: float, *, sides: int = 14) -> Solid:
     """A sphere."""
     equator = np.array([[-1e-3 * radius, radius, radius, 0.0], [1e-3 * radius, radius, radius, 0.0]])
     return loft(equator, axes(origin, np.array([0.0, 1.0, 0.0])), sides=sides)
 
 
 def tapered(
-    start: Float[Array, "3"], end: Float[Array, "3"], radii: Float[Array, "rings"], *, sides: int = 14
+    start: Float[Array, "3"], end: Float[Array, "3"], radii: Float[Array, "rings"], *, sides: int = 13
 ) -> Solid:
     """A round limb from start to end whose radius runs evenly through those given."""
     length = float(np.linalg.norm(end - start))

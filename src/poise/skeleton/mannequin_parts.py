@@ -228,7 +228,7 @@ def _share_of_limb(body: _Body, kind: str, parent: int, joint: int, end: int) ->
         return None
     marks = np.concatenate([[0.0], np.cumsum(body.lengths[way[1:]])])
     at = way.index(joint)
-    shares = np.linspace(marks[at - 1], marks[at], 9) / marks[-1]
+    shares = np.linspace(marks[at - 1], marks[at], 7) / marks[-1]
     profile = np.array(_LIMB_RADII[kind]) * body.stature
     smooth = lofts.smooth_curve(shares, np.linspace(0, 1, len(profile)), profile)
     return np.minimum(smooth, 0.35 * marks[-1])
