@@ -48,7 +48,9 @@ def without_partner(skeleton: Skeleton, partner: Int[Array, "joints"]) -> Bool[A
     """Joints that only one side has, such as a sword: their parents have partners and they have none."""
     alone = np.zeros(len(skeleton), dtype=np.bool_)
     for joint, parent in enumerate(skeleton.parents.tolist()):
-        alone[joint] = parent >= 0 and partner[joint] == joint and (alone[parent] or partner[parent] != parent)
+        alone[joint] = (
+            parent >= 0 and partner[joint] == joint and (alone[parent] or partner[parent] != parent)
+        )
     return alone
 
 
