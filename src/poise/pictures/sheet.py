@@ -139,7 +139,7 @@ def _row_strips(show: Stage, people: list[_Standing], width: int, columns: int |
 
 def _columns(count: int, aspect: float) -> int:
     """How many poses to a row: rows of even length, wide enough to be a strip and no wider than is legible."""
-    most = max(1, min(count, round(4.2 / aspect), 10))
+    most = max(1, min(count, round(5.2 / aspect), 10))
     rows = -(-count // most)
     return -(-count // rows)
 

@@ -197,7 +197,8 @@ def _limbs(body: _Body) -> list[Part]:
             radii = _limb_radii(body, parent, joint)
             if radii is not None:
                 solid = lofts.tapered(np.zeros(3), body.skeleton.offsets[joint], radii)
-                parts.append(Part(parent, body.tone(parent), solid))
+                tone = "centre" if body.region(parent).endswith("_shoulder") else body.tone(parent)
+                parts.append(Part(parent, tone, solid))
     return parts
 
 
