@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +10,12 @@ from jaxtyping import Float
 
 from poise.skeleton import lofts
 from poise.skeleton.lofts import Solid
+from poise.skeleton.mannequin_body import UP, Body
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
 Profile = tuple[tuple[float, float, float, float], ...]
 
-_MAX_EXAMPLES = 64
-_UP = np.array([0.0, 1.0, 0.0])
 
 # Radii along a limb from its joint to the next, as fractions of stature.
 _LIMB_RADII = {
@@ -86,109 +84,17 @@ class Part:
 
 def build_parts(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> list[Part]:
     """Every part of the mannequin of a skeleton."""
-    body = _Body(skeleton, _examples(skeleton, rotations))
+    body = Body(skeleton, rotations)
     parts = [*_limbs(body), *_balls(body), *_pelvis(body), *_waist(body), *_ribs(body), *_head(body)]
     for side in ("left", "right"):
         parts += [*_hand(body, f"{side}_hand"), *_foot(body, side)]
     return parts or [Part(0, "centre", lofts.ball(np.zeros(3), 0.5 * body.stature or 0.05))]
 
 
-def _examples(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> Array:
-    if rotations is None or len(rotations) == 0:
-        return np.tile([1.0, 0.0, 0.0, 0.0], (1, len(skeleton), 1))
-    chosen = np.linspace(0, len(rotations) - 1, min(len(rotations), _MAX_EXAMPLES)).astype(np.int64)
-    return rotations[chosen]
-
-
-class _Body:
-    """What the parts ask about a skeleton: sizes, sides, roles, and mean directions over example poses."""
-
-    def __init__(self, skeleton: Skeleton, rotations: Float[Array, "frames joints 4"]) -> None:
-        from poise.skeleton.kinematics import world_transforms
-
-        self.skeleton = skeleton
-        self.positions, self.matrices = world_transforms(skeleton, np.zeros((len(rotations), 3)), rotations)
-        self.role_of = {skeleton.index(name): role for role, name in skeleton.roles.items()}
-        self.lengths = np.linalg.norm(skeleton.offsets, axis=-1)
-
-    @cached_property
-    def stature(self) -> float:
-        """The height in metres that fractions are of; a skeleton that is no person has that of its bones' reach."""
-        height = self.skeleton.height
-        return height if np.isfinite(height) and height > 0 else float(self.lengths[1:].sum()) or 1.0
-
-    def joint(self, role: str) -> int | None:
-        """The number of the joint with this role, if any has it."""
-        name = self.skeleton.roles.get(role)
-        return None if name is None else self.skeleton.index(name)
-
-    def first(self, *roles: str) -> int | None:
-        """The joint of the first of these roles that any joint has."""
-        return next((joint for role in roles if (joint := self.joint(role)) is not None), None)
-
-    def region(self, joint: int) -> str:
-        """The role of the nearest joint at or above this one that has a role, or ""."""
-        while joint >= 0:
-            if joint in self.role_of:
-                return self.role_of[joint]
-            joint = int(self.skeleton.parents[joint])
-        return ""
-
-    def tone(self, joint: int) -> str:
-        """The side a joint is on."""
-        side = self.region(joint).split("_")[0]
-        if side in ("left", "right"):
-            return side
-        name = self.skeleton.names[joint].casefold()
-        return next((word for word in ("left", "right") if word in name), "centre")
-
-    def path(self, top: int, bottom: int) -> list[int]:
-        """Joint numbers from one joint down to another below it, both included; empty when it is not below."""
-        found = [bottom]
-        while found[-1] != top:
-            parent = int(self.skeleton.parents[found[-1]])
-            if parent < 0:
-                return []
-            found.append(parent)
-        return found[::-1]
-
-    def below(self, joint: int) -> list[int]:
-        """Every joint below this one."""
-        found: list[int] = list(self.skeleton.children[joint])
-        for child in found:
-            found.extend(self.skeleton.children[child])
-        return found
-
-    def local(self, joint: int, vectors: Float[Array, "frames 3"]) -> Float[Array, "3"]:
-        """The mean over the examples of world vectors seen in a joint's frame."""
-        return np.asarray(np.einsum("fji,fj->i", self.matrices[:, joint], vectors) / len(vectors))
-
-    def towards(self, joint: int, target: int) -> Float[Array, "3"]:
-        """Where another joint lies on average, in a joint's frame."""
-        return self.local(joint, self.positions[:, target] - self.positions[:, joint])
-
-    @cached_property
-    def left(self) -> Float[Array, "frames 3"]:
-        """The body's left in the world, per example."""
-        for role in ("thigh", "upper_arm", "shoulder"):
-            a, b = self.joint(f"left_{role}"), self.joint(f"right_{role}")
-            if a is not None and b is not None:
-                return np.asarray(self.positions[:, a] - self.positions[:, b])
-        return np.tile([1.0, 0.0, 0.0], (len(self.positions), 1))
-
-    @cached_property
-    def forward(self) -> Float[Array, "frames 3"]:
-        """Where the body faces in the world, per example."""
-        top, bottom = self.first("neck", "head"), self.joint("pelvis")
-        if top is None or bottom is None:
-            return np.cross(self.left, _UP)
-        return np.cross(self.left, self.positions[:, top] - self.positions[:, bottom])
-
-
 # --- limbs -----------------------------------------------------------------------------------------------------------
 
 
-def _limbs(body: _Body) -> list[Part]:
+def _limbs(body: Body) -> list[Part]:
     """One tapered solid for each bone that no other part covers."""
     parts, shortest = [], _SHORTEST_BONE * body.stature
     for joint in range(1, len(body.skeleton)):
@@ -202,7 +108,7 @@ def _limbs(body: _Body) -> list[Part]:
     return parts
 
 
-def _limb_radii(body: _Body, parent: int, joint: int) -> Array | None:
+def _limb_radii(body: Body, parent: int, joint: int) -> Array | None:
     """The radii of the bone between two joints, or None where another part stands for it."""
     region, leads_to = body.region(parent), _roles_below(body, joint)
     kind = region.removeprefix("left_").removeprefix("right_")
@@ -217,11 +123,11 @@ def _limb_radii(body: _Body, parent: int, joint: int) -> Array | None:
     return _plain_radii(body, joint)
 
 
-def _roles_below(body: _Body, joint: int) -> set[str]:
+def _roles_below(body: Body, joint: int) -> set[str]:
     return {body.role_of[j] for j in (joint, *body.below(joint)) if j in body.role_of}
 
 
-def _share_of_limb(body: _Body, kind: str, parent: int, joint: int, end: int) -> Array | None:
+def _share_of_limb(body: Body, kind: str, parent: int, joint: int, end: int) -> Array | None:
     """The radii over one bone of a limb that may be cut in several by twist joints; None for a bone beside the way."""
     start = body.joint(body.region(parent))
     way = body.path(start, end) if start is not None else []
@@ -235,13 +141,13 @@ def _share_of_limb(body: _Body, kind: str, parent: int, joint: int, end: int) ->
     return np.minimum(smooth, 0.35 * marks[-1])
 
 
-def _plain_radii(body: _Body, joint: int) -> Array:
+def _plain_radii(body: Body, joint: int) -> Array:
     length = float(body.lengths[joint])
     thick = min(max(0.13 * length, 0.006 * body.stature), 0.03 * body.stature, 0.45 * length)
     return thick * np.array([0.85, 1.0, 0.95, 0.85, 0.7])
 
 
-def _balls(body: _Body) -> list[Part]:
+def _balls(body: Body) -> list[Part]:
     """The darker spheres that a wooden figure turns about."""
     parts = []
     for joint, role in body.role_of.items():
@@ -255,7 +161,7 @@ def _balls(body: _Body) -> list[Part]:
 # --- trunk and head --------------------------------------------------------------------------------------------------
 
 
-def _pelvis(body: _Body) -> list[Part]:
+def _pelvis(body: Body) -> list[Part]:
     """A block from below the hips to the waist."""
     pelvis, left, right = (body.joint(role) for role in ("pelvis", "left_thigh", "right_thigh"))
     if pelvis is None or left is None or right is None:
@@ -270,7 +176,7 @@ def _pelvis(body: _Body) -> list[Part]:
     return [Part(pelvis, "centre", _egg(_PELVIS, place, height=0.145 * body.stature, scale=body.stature))]
 
 
-def _waist(body: _Body) -> list[Part]:
+def _waist(body: Body) -> list[Part]:
     """The column between pelvis and rib cage, one piece a bone."""
     pelvis, chest = body.joint("pelvis"), body.joint("chest")
     way = body.path(pelvis, chest) if pelvis is not None and chest is not None else []
@@ -284,7 +190,7 @@ def _waist(body: _Body) -> list[Part]:
     return parts
 
 
-def _ribs(body: _Body) -> list[Part]:
+def _ribs(body: Body) -> list[Part]:
     """The rib cage, from the waist to the base of the neck."""
     chest, pelvis = body.joint("chest"), body.joint("pelvis")
     neck_joint, arms = (
@@ -305,7 +211,7 @@ def _ribs(body: _Body) -> list[Part]:
     return [Part(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
 
 
-def _head(body: _Body) -> list[Part]:
+def _head(body: Body) -> list[Part]:
     """An egg with a hint of a nose, so that one sees where it looks."""
     head = body.joint("head")
     if head is None:
@@ -320,14 +226,14 @@ def _head(body: _Body) -> list[Part]:
     return [Part(head, "centre", skull), Part(head, "centre joint", nose)]
 
 
-def _head_up(body: _Body, head: int) -> Float[Array, "3"]:
+def _head_up(body: Body, head: int) -> Float[Array, "3"]:
     """Towards the crown: the longest bone above the head joint, or the neck's own direction."""
     tips = [body.skeleton.offsets[child] for child in body.skeleton.children[head]]
     longest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
     if np.linalg.norm(longest) < 0.03 * body.stature:
-        longest = -body.towards(head, int(body.skeleton.parents[head])) if head > 0 else _UP
+        longest = -body.towards(head, int(body.skeleton.parents[head])) if head > 0 else UP
     length = float(np.linalg.norm(longest))
-    return longest / length if length > 0 else _UP
+    return longest / length if length > 0 else UP
 
 
 def _egg(profile: Profile, place: lofts.Axes, *, height: float, scale: float) -> Solid:
@@ -338,13 +244,13 @@ def _egg(profile: Profile, place: lofts.Axes, *, height: float, scale: float) ->
 # --- hands and feet --------------------------------------------------------------------------------------------------
 
 
-def _fingers(body: _Body, hand: int) -> list[int]:
+def _fingers(body: Body, hand: int) -> list[int]:
     """The first joints of the hand's fingers when it has real ones: three or more that bend."""
     first = [child for child in body.skeleton.children[hand] if body.skeleton.children[child]]
     return first if len(first) >= 3 else []
 
 
-def _is_finger(body: _Body, region: str, joint: int) -> bool:
+def _is_finger(body: Body, region: str, joint: int) -> bool:
     hand = body.joint(region)
     if hand is None or not region.endswith("_hand"):
         return False
@@ -352,7 +258,7 @@ def _is_finger(body: _Body, region: str, joint: int) -> bool:
     return bool(fingers) and joint not in fingers
 
 
-def _hand(body: _Body, role: str) -> list[Part]:
+def _hand(body: Body, role: str) -> list[Part]:
     """A mitten, or a palm where there are fingers."""
     hand = body.joint(role)
     if hand is None:
@@ -368,7 +274,7 @@ def _hand(body: _Body, role: str) -> list[Part]:
     return [Part(hand, body.tone(hand), lofts.loft(stations, lofts.axes(np.zeros(3), along, side), sides=14))]
 
 
-def _hand_direction(body: _Body, hand: int, role: str) -> Float[Array, "3"]:
+def _hand_direction(body: Body, hand: int, role: str) -> Float[Array, "3"]:
     """A unit vector from the wrist to the finger tips; without fingers, on along the forearm."""
     tips = [body.towards(hand, joint) for joint in body.below(hand) if not _is_thumb(body, joint)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
@@ -379,14 +285,14 @@ def _hand_direction(body: _Body, hand: int, role: str) -> Float[Array, "3"]:
     return furthest / length if length > 0 else np.array([1.0, 0.0, 0.0])
 
 
-def _is_thumb(body: _Body, joint: int) -> bool:
+def _is_thumb(body: Body, joint: int) -> bool:
     return any(
         "thumb" in body.skeleton.names[above].casefold()
         for above in (joint, int(body.skeleton.parents[joint]))
     )
 
 
-def _thumb_side(body: _Body, hand: int, along: Float[Array, "3"]) -> Float[Array, "3"] | None:
+def _thumb_side(body: Body, hand: int, along: Float[Array, "3"]) -> Float[Array, "3"] | None:
     """The direction across the palm, from the thumb or from the spread of the fingers."""
     thumbs = [body.towards(hand, joint) for joint in body.below(hand) if _is_thumb(body, joint)]
     bases = [body.skeleton.offsets[finger] for finger in _fingers(body, hand)]
@@ -395,7 +301,7 @@ def _thumb_side(body: _Body, hand: int, along: Float[Array, "3"]) -> Float[Array
     return spread if np.linalg.norm(spread) > 0.004 * body.stature else None
 
 
-def _foot(body: _Body, side: str) -> list[Part]:
+def _foot(body: Body, side: str) -> list[Part]:
     """A wedge from heel to toe joint with a flat sole, and the toes in front of it."""
     foot, toes, scale = body.joint(f"{side}_foot"), body.joint(f"{side}_toes"), body.stature
     if foot is None:
@@ -422,16 +328,16 @@ def _foot(body: _Body, side: str) -> list[Part]:
     ]
 
 
-def _sole_up(body: _Body, foot: int) -> Float[Array, "3"]:
+def _sole_up(body: Body, foot: int) -> Float[Array, "3"]:
     """The direction away from the sole: the world's up as the foot sees it while it is at its lowest."""
     height = body.positions[:, foot, 1] - body.positions[:, :, 1].min(axis=1)
     low = height <= np.quantile(height, 0.35)
     up = np.einsum("fi->i", body.matrices[low, foot, 1, :]) / max(1, int(low.sum()))
     length = float(np.linalg.norm(up))
-    return up / length if length > 0.3 else _UP
+    return up / length if length > 0.3 else UP
 
 
-def _toe_direction(body: _Body, foot: int, up: Float[Array, "3"]) -> Float[Array, "3"]:
+def _toe_direction(body: Body, foot: int, up: Float[Array, "3"]) -> Float[Array, "3"]:
     """Level with the sole, towards the toes; without toes, where the body faces."""
     tips = [body.towards(foot, joint) for joint in body.below(foot)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
@@ -450,7 +356,7 @@ def _wedge(
     return lofts.loft(np.array(rings), place, sides=16, squareness=2.8)
 
 
-def _moved(solid: Solid, body: _Body, source: int, target: int) -> Solid:
+def _moved(solid: Solid, body: Body, source: int, target: int) -> Solid:
     """A solid given in one joint's frame, in the frame of another, as they stand to each other on average."""
     turn = np.einsum("fji,fjk->ik", body.matrices[:, target], body.matrices[:, source])
     u, _, v = np.linalg.svd(turn)
