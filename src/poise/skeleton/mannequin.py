@@ -1,8 +1,9 @@
-"""An artist's mannequin for any skeleton: rigid parts, one joint each, sized by published body proportions.
+"""An artist's mannequin for any skeleton: rigid parts, one joint each.
 
-Lengths that a skeleton does not tell (radii, head, hands, feet) are fractions of stature after Drillis and Contini
-(1966), "Body segment parameters", and the breadths of Dreyfuss (1993), "The measure of man and woman". Directions that
-offsets alone do not tell (where the face looks, where the sole is) come from example poses, or else from the rest pose.
+Lengths come from the skeleton. What it does not tell (radii, head, hands, feet) is a fraction of stature, chosen by eye
+on
+drawn clips to look like a person: good for pictures, no measurement of anyone. Directions that offsets alone do not
+tell (where the face looks, where the sole is) come from example poses, or else from the rest pose.
 """
 
 from __future__ import annotations
