@@ -36,6 +36,7 @@ import poise
 from poise.errors import PoiseError
 
 LONGEST_SECONDS = 5.0
+LAST_SECONDS = 20.0  # after which code that cannot be interrupted ends the process
 MOST_GROWTH = 512 * 2**20  # bytes that the peak memory may grow by in one read
 ADDRESS_SPACE = 4 * 2**30  # bytes beyond what the process has at the start
 
@@ -178,7 +179,7 @@ def _read(path: Path, chosen: str, *, tally: Tally) -> str:
 @contextmanager
 def _watchdog() -> Iterator[None]:
     """Interrupts Python code after the longest time; compiled code that goes on ends the process a little later."""
-    faulthandler.dump_traceback_later(4 * LONGEST_SECONDS, exit=True)
+    faulthandler.dump_traceback_later(LAST_SECONDS, exit=True)
     signal.signal(signal.SIGALRM, _too_long)
     signal.setitimer(signal.ITIMER_REAL, LONGEST_SECONDS)
     try:

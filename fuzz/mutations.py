@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,15 @@ KEYWORDS = (
 )  # fmt: skip
 
 
+STRANGE_VALUES = (
+    None, True, -1, 0, 1, 7, 5126, 2**31, 2**63, 10**30, 1e308, -0.5, "", "SCALAR", "VEC3", "../x", [], [0], [0, 0],
+    {}, [[]], {"node": 0}, [1e308] * 3, [0, 0, 0, 0], [None],
+)  # fmt: skip
+GLB_MAGIC, GLB_HEAD = b"glTF", 20
+
+Mutation = Callable[[bytes], bytes]
+
+
 @dataclass(frozen=True)
 class Mutator:
     """Damages contents at random, from a generator of its own; `others` are what slices are spliced in from."""
@@ -39,13 +50,26 @@ class Mutator:
         """The content with one mutation or a few."""
         for _ in range(self._one_of((1, 1, 1, 2, 3, 4))):
             if content:
-                content = self._one_of(self._all())(content)
+                is_glb = content.startswith(GLB_MAGIC) and len(content) >= GLB_HEAD
+                content = self._one_of(self._for_glb() if is_glb else self._for_any())(content)
         return content
 
-    def _all(self) -> tuple[Callable[[bytes], bytes], ...]:
-        blind = (self.flip, self.delete, self.duplicate, self.splice, self.insert, self.strange_word)
-        knowing = (self.strange_number, self.strange_number, self.keyword, self.keyword, self.line, self.json)
-        return (*blind, *knowing, self.truncate)
+    def _for_any(self) -> tuple[Mutation, ...]:
+        blind = (self.flip, self.delete, self.duplicate, self.splice, self.insert, self.truncate)
+        return (
+            *blind,
+            self.strange_word,
+            self.strange_number,
+            self.strange_number,
+            self.keyword,
+            self.keyword,
+            self.line,
+        )
+
+    def _for_glb(self) -> tuple[Mutation, ...]:
+        blind = (self.flip, self.delete, self.splice, self.strange_word, self.truncate)
+        repaired = tuple(partial(self._with_lengths_put_right, change) for change in blind)
+        return (*blind, *repaired, self.json_text, *(self.json_value,) * 6)
 
     def flip(self, content: bytes) -> bytes:
         """Some bytes become others."""
@@ -108,17 +132,39 @@ class Mutator:
             lines[first], lines[second] = lines[second], lines[first]
         return b"\n".join(lines)
 
-    def json(self, content: bytes) -> bytes:
-        """The JSON of a GLB file is damaged and its lengths put right, so that readers get past them."""
-        if content[:4] != b"glTF" or len(content) < 20:
-            return self.strange_number(content)
-        length = int.from_bytes(content[12:16], "little")
-        change = self._one_of((self.strange_number, self.keyword, self.keyword, self.strange_number))
-        text = change(content[20 : 20 + length])
-        text += b" " * (-len(text) % 4)
-        rest = content[20 + length :]
-        head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A)
-        return head + text + rest
+    def json_text(self, content: bytes) -> bytes:
+        """The JSON of a GLB file is damaged as text."""
+        text, rest = _glb_parts(content)
+        return _glb(self._one_of((self.strange_number, self.keyword))(text), rest)
+
+    def json_value(self, content: bytes) -> bytes:
+        """One value in the JSON of a GLB file goes, or becomes another of any type; what it is next to stays sound."""
+        text, rest = _glb_parts(content)
+        try:
+            document = json.loads(text)
+        except ValueError:
+            return content
+        places = list(_places(document))
+        if places:
+            holder, key = self._one_of(tuple(places))
+            self._change_value(holder, key)
+        return _glb(json.dumps(document).encode(), rest)
+
+    def _change_value(self, holder: Any, key: Any) -> None:
+        change = self.generator.integers(0, 4)
+        if change == 0:
+            del holder[key]
+        elif change == 1 and isinstance(holder[key], list):
+            holder[key] = holder[key] * 2
+        elif change == 2 and isinstance(holder[key], int):
+            holder[key] += self._one_of((-1, 1, 3, 1000))
+        else:
+            holder[key] = self._one_of(STRANGE_VALUES)
+
+    def _with_lengths_put_right(self, change: Mutation, content: bytes) -> bytes:
+        """The change, with a GLB file's lengths as they then should be, so that readers get past them."""
+        changed = change(content)
+        return _glb(*_glb_parts(changed)) if len(changed) >= GLB_HEAD else changed
 
     def _replace_match(self, matches: Iterable[re.Match[bytes]], replacement: bytes, content: bytes) -> bytes:
         found = tuple(matches)
@@ -137,3 +183,26 @@ class Mutator:
 
     def _one_of(self, choices: tuple[Any, ...]) -> Any:
         return choices[int(self.generator.integers(0, len(choices)))]
+
+
+def _glb_parts(content: bytes) -> tuple[bytes, bytes]:
+    """The JSON of a GLB file and what follows its chunk's eight bytes of header, if anything does."""
+    length = int.from_bytes(content[12:16], "little")
+    return content[GLB_HEAD : GLB_HEAD + length], content[GLB_HEAD + length + 8 :]
+
+
+def _glb(text: bytes, binary: bytes) -> bytes:
+    text += b" " * (-len(text) % 4)
+    binary += b"\0" * (-len(binary) % 4)
+    chunks = struct.pack("<I4s", len(text), b"JSON") + text
+    if binary:
+        chunks += struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    return struct.pack("<4sII", GLB_MAGIC, 2, 12 + len(chunks)) + chunks
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a JSON value: what holds it, and the key or number there."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from _places(value[key])
