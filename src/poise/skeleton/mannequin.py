@@ -1,9 +1,8 @@
 """An artist's mannequin for any skeleton: rigid parts, one joint each.
 
 Lengths come from the skeleton. What it does not tell (radii, head, hands, feet) is a fraction of stature, chosen by eye
-on
-drawn clips to look like a person: good for pictures, no measurement of anyone. Directions that offsets alone do not
-tell (where the face looks, where the sole is) come from example poses, or else from the rest pose.
+on drawn clips to look like a person: good for pictures, no measurement of anyone. Directions that offsets alone do
+not tell (where the face looks, where the sole is) come from example poses, or else from the rest pose.
 """
 
 from __future__ import annotations
