@@ -47,7 +47,7 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
 	$(BIN)/python docs/make_pictures.py
 
-bench: .venv/.dev ## measure, as ratios within one run
+bench: .venv/.bench ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks
 
 lock: ## resolve the dependencies again (needs uv)
@@ -66,6 +66,10 @@ clean: ## remove everything that was made, the virtual environment too
 
 .venv/.dev: requirements/dev.lock .venv/.run
 	tools/setup.sh requirements/dev.lock
+	@touch $@
+
+.venv/.bench: requirements/bench.lock .venv/.dev
+	tools/setup.sh requirements/bench.lock
 	@touch $@
 
 # The Khronos glTF validator; without npm the tests that need it say so and skip.

@@ -18,7 +18,7 @@ from rich.table import Table
 from benchmarks.table import Row
 
 NOT_BENCHMARKS = ("__init__", "__main__", "table")
-PACKAGES = ("poise", "numpy", "scipy", "numba", "pin", "pybvh")
+PACKAGES = ("poise", "numpy", "scipy", "numba", "pybvh", "pin", "placo", "mink", "pin-pink")
 
 
 def main() -> None:
