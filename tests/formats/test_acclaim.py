@@ -313,6 +313,19 @@ def test_children_at_different_places_keep_their_parents(tmp_path: Path) -> None
     np.testing.assert_allclose(again.skeleton.offsets[1:], offsets[1:], atol=1e-9)
 
 
+def test_a_real_motion_reads_back(tmp_path: Path) -> None:
+    motion = bvh.read(recording("cmu", "35_01.bvh"))
+    acclaim.write(motion, tmp_path / "35_01.amc")
+    again = acclaim.read(tmp_path / "35_01.amc")
+    assert again.skeleton.names[1:] == motion.skeleton.names[1:]
+    np.testing.assert_array_equal(again.skeleton.parents, motion.skeleton.parents)
+    before, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    after, _ = world_transforms(again.skeleton, again.root_positions, again.rotations)
+    np.testing.assert_allclose(after, before, atol=1e-6)
+    assert np.degrees(rotations.geodesic_distance(again.rotations, motion.rotations)).max() < 1e-4
+    assert again.skeleton.height == pytest.approx(motion.skeleton.height)
+
+
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_only_motions_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="Markers"):
