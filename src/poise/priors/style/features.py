@@ -1,0 +1,126 @@
+"""Features y(q) of a pose (Grochow et al. 2004, section 4): what a style is sensitive to.
+
+Joint angles are the exponential maps of q; vertical orientation is the second row of the root's rotation matrix, since
+our up axis is Y (the paper's is Z). Velocity and acceleration of both are differences to the frames before. The paper
+takes them per frame; here they are scaled to frames of 1/30 s, so that recordings of any frame rate agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+
+REFERENCE_SECONDS = 1.0 / 30.0  # the frame in whose units velocity and acceleration are
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Which features of a pose there are; y = [angles, up] and then, if wanted, their velocity and acceleration."""
+
+    space: PoseSpace
+    up: bool = True
+    velocity: bool = True
+    acceleration: bool = False
+
+    @property
+    def pose_count(self) -> int:
+        """How many features one frame alone decides: y[:pose_count]."""
+        return self.space.size - ROOT_SIZE + (3 if self.up else 0)
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of y."""
+        return self.pose_count * (1 + self.velocity + self.acceleration)
+
+    @property
+    def groups(self) -> Int[Array, "features"]:
+        """Per feature its kind: 0 angle, 1 up, 2 and 3 their velocities, 4 and 5 their accelerations."""
+        ups = 3 if self.up else 0
+        one = np.repeat([0, 1], [self.pose_count - ups, ups])
+        wanted = [0, *([2] if self.velocity else []), *([4] if self.acceleration else [])]
+        return np.concatenate([one + first for first in wanted])
+
+    def of_frames(self, q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames features"]:
+        """Features along one clip; frames before its first are such that it starts at its first known velocity."""
+        pose = self._of_poses(q)
+        rate = _rate(fps)
+        velocity, acceleration = np.zeros_like(pose), np.zeros_like(pose)
+        velocity[1:] = np.diff(pose, axis=0) * rate
+        acceleration[2:] = np.diff(pose, n=2, axis=0) * rate**2
+        velocity[:1] = velocity[1:2]
+        acceleration[:2] = acceleration[2:3]
+        return self._wanted(pose, velocity, acceleration)
+
+    def of_pose(
+        self,
+        q: Float[Array, "size"],
+        previous: Float[Array, "size"] | None = None,
+        before_previous: Float[Array, "size"] | None = None,
+        *,
+        fps: float = 1.0 / REFERENCE_SECONDS,
+    ) -> Float[Array, "features"]:
+        """Features of a pose after the frames before it; where those are not known, it does not move."""
+        rate, now = _rate(fps), self._of_poses(q)
+        velocity, acceleration = np.zeros_like(now), np.zeros_like(now)
+        if previous is not None:
+            before = self._of_poses(previous)
+            velocity = (now - before) * rate
+            if before_previous is not None:
+                acceleration = (now - 2.0 * before + self._of_poses(before_previous)) * rate**2
+        return self._wanted(now, velocity, acceleration)
+
+    def jacobian(
+        self,
+        q: Float[Array, "size"],
+        previous: Float[Array, "size"] | None = None,
+        before_previous: Float[Array, "size"] | None = None,
+        *,
+        fps: float = 1.0 / REFERENCE_SECONDS,
+    ) -> Float[Array, "features freedoms"]:
+        """dy/dd of `of_pose`, d the tangent of q; the frames before are constants (section 4)."""
+        maps = self.space.size - ROOT_SIZE
+        pose = np.zeros((self.pose_count, self.space.freedoms))
+        pose[:maps, ROOT_FREEDOMS:] = np.eye(maps)
+        if self.up:  # R exp(d): the change of row r is r x d
+            pose[maps:, 3:ROOT_FREEDOMS] = rotations.skew(rotations.matrix_from_quaternion(q[3:7])[1])
+        rate = _rate(fps)
+        velocity = pose * (rate if previous is not None else 0.0)
+        known = previous is not None and before_previous is not None
+        acceleration = pose * (rate**2 if known else 0.0)
+        return self._wanted(pose.T, velocity.T, acceleration.T).T
+
+    def _of_poses(self, q: Float[Array, "*frames size"]) -> Float[Array, "*frames pose"]:
+        if q.shape[-1] != self.space.size:
+            raise InvalidValueError(f"pose vectors here have {self.space.size} numbers; got {q.shape[-1]}")
+        angles = q[..., ROOT_SIZE:]
+        if not self.up:
+            return angles
+        return np.concatenate([angles, rotations.matrix_from_quaternion(q[..., 3:7])[..., 1, :]], axis=-1)
+
+    def _wanted(
+        self,
+        pose: Float[Array, "*frames pose"],
+        velocity: Float[Array, "*frames pose"],
+        acceleration: Float[Array, "*frames pose"],
+    ) -> Float[Array, "*frames features"]:
+        parts = [pose]
+        if self.velocity:
+            parts.append(velocity)
+        if self.acceleration:
+            parts.append(acceleration)
+        return np.concatenate(parts, axis=-1)
+
+
+def _rate(fps: float) -> float:
+    if not (np.isfinite(fps) and fps > 0):
+        raise InvalidValueError(f"features need a positive frame rate; got {fps}")
+    return fps * REFERENCE_SECONDS
