@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import poise
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
 from poise.formats import c3d
+from poise.formats.c3d_layout import check_layout
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -238,6 +239,27 @@ def test_a_truncated_file_is_refused(tmp_path: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[: kept if kept > 0 else -600])
     with pytest.raises(ParseError):
         c3d.read(path)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    ("processor", "scale", "width"),
+    [(84, struct.pack("<f", -1.0), 4), (84, struct.pack("<f", 0.1), 2), (85, b"\x80\xc0\x00\x00", 4)],
+)
+def test_the_size_of_the_data_follows_the_scale(
+    tmp_path: Path, processor: int, scale: bytes, width: int, is_whole: bool
+) -> None:
+    """A scale below zero means floats, twice the size of integers; DEC's -1 is 80 C0 00 00."""
+    path = raw_file(tmp_path / "a.c3d", some_points(4, frames=64), labels=list("ABCD"))
+    content = bytearray(path.read_bytes())
+    content[12:16], content[515] = scale, processor
+    data_start = 512 * (struct.unpack_from("<H", content, 16)[0] - 1)
+    path.write_bytes(content[: data_start + 64 * 4 * 4 * width - (0 if is_whole else 1)])
+    if is_whole:
+        check_layout(path)
+    else:
+        with pytest.raises(ParseError, match="states 64 frames and holds 63"):
+            check_layout(path)
 
 
 _READ_ALL = """

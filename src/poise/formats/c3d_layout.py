@@ -17,10 +17,12 @@ from poise.errors import ParseError
 _BLOCK = 512
 _MAGIC = 0x50
 _BYTE_ORDERS = {84: "<", 85: "<", 86: ">"}  # Intel, DEC and MIPS
+_SIGN_BYTES = {84: 15, 85: 13, 86: 12}  # where in the header each keeps the sign of the scale factor
 _TEXT = -1
 _TYPE_SIZES = {-1: 1, 1: 1, 2: 2, 4: 4}
 _MOST_EVENTS = 18
 _MOST_LISTED = 255
+_SIGN_BIT = 0x80
 _BYTES_PER_ROTATION = 4 * 17  # a 4x4 matrix and its reliability
 # What ezc3d reads without asking for the type first: -1 is text, 2 an integer, 4 a number.
 _EXPECTED_TYPES = {
@@ -51,21 +53,22 @@ class _Header:
     analog_values: int
     first_frame: int
     last_frame: int
-    scale: float
+    holds_floats: bool
     data_block: int
     samples_per_frame: int
 
     @property
     def bytes_per_frame(self) -> int:
-        width = 4 if self.scale < 0 else 2
+        width = 4 if self.holds_floats else 2
         return width * (4 * self.points + self.analog_values)
 
 
 def check_layout(path: Path) -> None:
     """Raises a ParseError unless the file is laid out as a C3D file that holds everything it states."""
     content = path.read_bytes()
-    section, order = _parameter_section(content, path=path)
-    header = _header(content, order, path=path)
+    section, processor = _parameter_section(content, path=path)
+    order = _BYTE_ORDERS[processor]
+    header = _header(content, processor, path=path)
     groups, parameters = _records(section, order, path=path)
     _check_parameters(groups, parameters, path=path)
     stated = {(groups[item.group], item.name): item for item in parameters}
@@ -75,8 +78,8 @@ def check_layout(path: Path) -> None:
     _check_counts(header, stated, order, size=len(content), path=path)
 
 
-def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, str]:
-    """The bytes of the groups and parameters, and the byte order."""
+def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, int]:
+    """The bytes of the groups and parameters, and the kind of processor that wrote them."""
     if len(content) < 2 or content[1] != _MAGIC:
         raise ParseError("not a C3D file: the second byte is not 0x50", path=path)
     start = (content[0] - 1) * _BLOCK
@@ -88,21 +91,22 @@ def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, str]:
     end = start + blocks * _BLOCK
     if blocks == 0 or end > len(content):
         raise ParseError(f"the {blocks} blocks of parameters do not fit into the file", path=path)
-    return content[start + 4 : end], _BYTE_ORDERS[processor]
+    return content[start + 4 : end], processor
 
 
-def _header(content: bytes, order: str, *, path: Path) -> _Header:
-    points, analogs, first, last, _, scale, data_block, samples = struct.unpack(
-        f"{order}5Hf2H", content[2:20]
-    )
+def _header(content: bytes, processor: int, *, path: Path) -> _Header:
+    order = _BYTE_ORDERS[processor]
+    points, analogs, first, last, _ = struct.unpack(f"{order}5H", content[2:12])
+    data_block, samples = struct.unpack(f"{order}2H", content[16:20])
     events = struct.unpack(f"{order}H", content[300:302])[0]
     if points == 0 or last < first or data_block < 2:
         raise ParseError(f"{points} points in frames {first} to {last}: there is no motion in it", path=path)
-    if scale == 0 or scale != scale:
-        raise ParseError(f"the scale factor must not be {scale}", path=path)
+    if not any(content[12:16]):
+        raise ParseError("the scale factor must not be zero", path=path)
     if events > _MOST_EVENTS:
         raise ParseError(f"the header states {events} events; at most {_MOST_EVENTS} fit", path=path)
-    return _Header(points, analogs, first, last, scale, data_block, samples)
+    holds_floats = content[_SIGN_BYTES[processor]] >= _SIGN_BIT
+    return _Header(points, analogs, first, last, holds_floats, data_block, samples)
 
 
 def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str], list[_Parameter]]:
@@ -218,11 +222,16 @@ def _stated_frames(header: _Header, stated: dict[tuple[str, str], _Parameter], o
     """The counts of frames; two bytes hold up to 65,535, so longer recordings state theirs in TRIAL alone."""
     start, end = stated.get(("TRIAL", "ACTUAL_START_FIELD")), stated.get(("TRIAL", "ACTUAL_END_FIELD"))
     if start and end and len(start.content) >= 4 and len(end.content) >= 4:
-        first, last = (struct.unpack(f"{order}I", item.content[:4])[0] for item in (start, end))
+        first, last = (_two_words(item, order) for item in (start, end))
         yield last - first + 1
     yield header.last_frame - header.first_frame + 1
     if stated["POINT", "FRAMES"].type == 2:
         yield _first_integer(stated["POINT", "FRAMES"], order)
+
+
+def _two_words(parameter: _Parameter, order: str) -> int:
+    low, high = struct.unpack(f"{order}2H", parameter.content[:4])
+    return int(low + 0x10000 * high)
 
 
 def _first_integer(parameter: _Parameter | None, order: str) -> int:
