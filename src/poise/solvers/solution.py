@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,16 +54,24 @@ class Residual:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A solved pose vector with its residuals, status, steps and time."""
+    """A solved pose vector with its residuals, status, steps and time.
+
+    Residuals are worked out when they are first asked for: a frame of a live performance has no time for words.
+    """
 
     q: Float[Array, "size"]
     space: PoseSpace
-    residuals: tuple[Residual, ...]
+    measure: Callable[[], tuple[Residual, ...]]
     status: Status
     iterations: int
     microseconds: float
     prior: Prior | None = None
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def residuals(self) -> tuple[Residual, ...]:
+        """What is left of every constraint, in their order."""
+        return self.measure()
 
     @property
     def pose(self) -> Pose:

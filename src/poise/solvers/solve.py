@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import cpu_count
 from typing import Any
 
@@ -99,6 +100,7 @@ class Solver:
         self.method = method or (DLS if self.prior is None else MAP)
         limits = self.prior.limits if self.prior is not None else None
         self.problem = Problem(self.space, constraints, root=root, limits=limits, settings=settings)
+        self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
         self._run = self._runner()
 
     def solve(
@@ -155,19 +157,26 @@ class Solver:
         return q
 
     def _solution(self, q: Array, status: Status, steps: int, errors: Array, microseconds: float) -> Solution:
-        tolerance = self.problem.settings.tolerance
-        residuals = tuple(
-            Residual(
-                c.label, value, c.unit, c.hard, value <= (tolerance if c.hard else np.sqrt(c.compliance))
-            )
-            for c, value in (
-                (c, self.problem.residual_of(n, errors)) for n, c in enumerate(self.problem.constraints)
-            )
-        )
-        notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
         if status is Status.BROKEN:
             q = self._start(None)
-        return Solution(q, self.space, residuals, status, steps, microseconds, prior=self.prior, notes=notes)
+        return Solution(
+            q,
+            self.space,
+            partial(self._residuals, errors),
+            status,
+            steps,
+            microseconds,
+            prior=self.prior,
+            notes=self._notes,
+        )
+
+    def _residuals(self, errors: Array) -> tuple[Residual, ...]:
+        tolerance, found = self.problem.settings.tolerance, []
+        for number, constraint in enumerate(self.problem.constraints):
+            value = self.problem.residual_of(number, errors)
+            enough = tolerance if constraint.hard else float(np.sqrt(constraint.compliance))
+            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, value <= enough))
+        return tuple(found)
 
 
 class MapRun:
@@ -244,6 +253,6 @@ def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array,
     """Targets as an array of the right shape and finite numbers, or an error before solving."""
     targets = np.asarray(targets, dtype=np.float64)
     expected = (len(problem.position_blocks), 3)
-    if targets.shape != expected or not np.all(np.isfinite(targets)):
+    if targets.shape != expected or not np.isfinite(targets).all():
         raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
     return targets
