@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from poise.errors import InvalidValueError
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
-from poise.solvers import core
+from poise.solvers import core, dual_step
 from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned, Position
 from poise.solvers.rows import evaluate
 
@@ -78,7 +79,7 @@ class Problem:
         self.blocks = (self.integers, self.floats)
         self._settings = self.settings.array()
 
-    @property
+    @cached_property
     def position_blocks(self) -> Array:
         """Which blocks are positions of handles: what a prior can predict from."""
         return np.flatnonzero(self.integers[:, 0] == Kind.POSITION)
@@ -117,7 +118,9 @@ class Problem:
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
         rows = self._rows_of[number]
-        left = np.where(self.rows[rows, core.INEQUALITY] == 1.0, np.maximum(errors[rows], 0.0), errors[rows])
+        left = np.where(
+            self.rows[rows, dual_step.INEQUALITY] == 1.0, np.maximum(errors[rows], 0.0), errors[rows]
+        )
         return float(np.linalg.norm(left))
 
     def diagonal(self) -> Float[Array, "1 freedoms"]:
@@ -182,9 +185,9 @@ def position_targets(constraints: Sequence[Constraint]) -> list[Position]:
 
 def _weigh_soft_rows(table: Array) -> None:
     """Compliances of soft rows for a solve without a prior: below all hard rows, by variance among themselves."""
-    soft = table[:, core.VARIANCE] > 0
+    soft = table[:, dual_step.VARIANCE] > 0
     if np.any(soft):
-        last = table[~soft, core.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP
-        table[soft, core.COMPLIANCE] = (
-            last * SOFT_STEP * table[soft, core.VARIANCE] / table[soft, core.VARIANCE].min()
+        last = table[~soft, dual_step.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP
+        table[soft, dual_step.COMPLIANCE] = (
+            last * SOFT_STEP * table[soft, dual_step.VARIANCE] / table[soft, dual_step.VARIANCE].min()
         )

@@ -1,0 +1,276 @@
+"""The dual step, compiled: the most likely change of pose that meets constraint rows, inequalities and joint limits.
+
+With a prior of mean m and covariance S, a pose q (g = m - q) and constraint rows J d = e of variance R, the step
+
+    d = g + S J' (J S J' + R)^-1 (e - J g)
+
+minimises (q + d - m)' S^-1 (q + d - m) + (J d - e)' R^-1 (J d - e) at the cost of one system the size of the rows;
+S is never inverted. Eq. 17 of Huang et al. 2017 is this step with R = lambda_2 / 2, whose lambda_2 shrinks with the
+remaining distance (their section 4.5): at R = 0 the targets are met, and by the most likely pose that meets them.
+Joint limits and half-spaces join the rows while they bind, by the signs of their multipliers (an active set).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+
+Array = np.ndarray
+
+# Columns of `rows`: variance (0: hard), how far it gives way in a conflict (1: highest priority), whether >= 0.
+VARIANCE, COMPLIANCE, INEQUALITY = range(3)
+
+_RANK = 1e-11  # a pivot this small against its diagonal: the row repeats others and adds nothing
+_SLACK = 1e-10  # radians by which a limit may be passed before it is made active
+
+
+class Workspace(NamedTuple):
+    """Arrays that the steps of one solve share."""
+
+    jacobian: Array  # J
+    spread: Array  # J S
+    gram: Array  # J S J'
+    gap: Array  # g
+    step: Array  # d
+    pull: Array  # J' y = S^-1 (d - g): how the rows pull at every freedom
+    active_rows: Array  # 1 while a row takes part
+    active_limits: Array  # -1 while a low limit binds, 1 while a high one does
+
+
+@compiled
+def workspace(count: int, freedoms: int) -> Workspace:
+    """Room for a problem of so many rows and freedoms."""
+    return Workspace(
+        np.empty((count, freedoms)),
+        np.empty((count, freedoms)),
+        np.empty((count, count)),
+        np.zeros(freedoms),
+        np.empty(freedoms),
+        np.empty(freedoms),
+        np.zeros(count, dtype=np.int64),
+        np.zeros(freedoms, dtype=np.int64),
+    )
+
+
+@compiled
+def spread_rows(jacobian: Array, covariance: Array, spread: Array, gram: Array) -> None:
+    """J S and J S J', skipping the zeros of J; a covariance of one row is a diagonal."""
+    count, freedoms = jacobian.shape
+    diagonal = covariance.shape[0] == 1
+    for r in range(count):
+        if diagonal:
+            for i in range(freedoms):
+                spread[r, i] = jacobian[r, i] * covariance[0, i]
+        else:
+            spread[r, :] = 0.0
+            for i in range(freedoms):
+                weight = jacobian[r, i]
+                if weight != 0.0:
+                    for k in range(freedoms):
+                        spread[r, k] += weight * covariance[i, k]
+    np.dot(spread, jacobian.T, gram)
+
+
+@compiled
+def constrained_step(
+    q: Array,
+    errors: Array,
+    rows: Array,
+    variances: Array,
+    included: Array,
+    covariance: Array,
+    limits: Array,
+    work: Workspace,
+) -> None:
+    """The dual step with binding inequalities and limits held as equalities; limits are -1 low, 1 high, 0 free."""
+    jacobian, step, active_rows, active_limits = (
+        work.jacobian,
+        work.step,
+        work.active_rows,
+        work.active_limits,
+    )
+    count, freedoms = jacobian.shape
+    for r in range(count):
+        if not included[r]:
+            active_rows[r] = 0
+        elif rows[r, INEQUALITY] == 0.0:
+            active_rows[r] = 1
+    for _ in range(4 + 2 * freedoms):
+        members, multipliers = _dual_solve(q, errors, variances, covariance, limits, work)
+        _primal(members, multipliers, covariance, work)
+        changed = _release(members, multipliers, rows, active_rows, active_limits, count)
+        if not changed:
+            changed = _hold(q, step, jacobian, errors, rows, included, limits, active_rows, active_limits)
+        if not changed:
+            return
+
+
+@compiled
+def _dual_solve(
+    q: Array, errors: Array, variances: Array, covariance: Array, limits: Array, work: Workspace
+) -> tuple[Array, Array]:
+    """Members of the active set (rows, then rows + freedom for limits) and their multipliers."""
+    jacobian, spread, gram, gap, active_rows, active_limits = (
+        work.jacobian,
+        work.spread,
+        work.gram,
+        work.gap,
+        work.active_rows,
+        work.active_limits,
+    )
+    count, freedoms = jacobian.shape
+    members = np.empty(count + freedoms, dtype=np.int64)
+    size = 0
+    for i in range(freedoms):
+        if active_limits[i] != 0:
+            members[size] = count + i
+            size += 1
+    for r in range(count):
+        if active_rows[r] == 1:
+            members[size] = r
+            size += 1
+    matrix, right = np.empty((size, size)), np.empty(size)
+    for a in range(size):
+        m = members[a]
+        if m >= count:
+            i = m - count
+            bound = limits[0, i] if active_limits[i] < 0 else limits[1, i]
+            right[a] = bound - q[i + ROOT_SIZE - ROOT_FREEDOMS] - gap[i]
+        else:
+            right[a] = errors[m]
+            for i in range(freedoms):
+                right[a] -= jacobian[m, i] * gap[i]
+        for b in range(a + 1):
+            n = members[b]
+            if m >= count:
+                matrix[a, b] = _entry(covariance, m - count, n - count)
+            elif n >= count:
+                matrix[a, b] = spread[m, n - count]
+            else:
+                matrix[a, b] = gram[m, n]
+        if m < count:
+            matrix[a, a] += variances[m]
+    cholesky_solve(matrix, right)
+    return members[:size], right
+
+
+@compiled
+def cholesky_solve(matrix: Array, right: Array) -> None:
+    """Solve in place for a symmetric positive semi-definite matrix (lower part given); dependent rows get zero."""
+    size = len(right)
+    for a in range(size):
+        diagonal = matrix[a, a]
+        for b in range(a):
+            total = matrix[a, b]
+            for c in range(b):
+                total -= matrix[a, c] * matrix[b, c]
+            matrix[a, b] = total * matrix[b, b]
+        pivot = diagonal
+        for c in range(a):
+            pivot -= matrix[a, c] * matrix[a, c]
+        if pivot <= _RANK * diagonal or pivot <= 1e-300:
+            matrix[a, a] = 0.0
+            for c in range(a):
+                matrix[a, c] = 0.0
+        else:
+            matrix[a, a] = 1.0 / math.sqrt(pivot)  # the inverse of the diagonal is what the rest needs
+    for a in range(size):
+        total = right[a]
+        for c in range(a):
+            total -= matrix[a, c] * right[c]
+        right[a] = total * matrix[a, a]
+    for a in range(size - 1, -1, -1):
+        total = right[a]
+        for c in range(a + 1, size):
+            total -= matrix[c, a] * right[c]
+        right[a] = total * matrix[a, a]
+
+
+@compiled
+def _primal(members: Array, multipliers: Array, covariance: Array, work: Workspace) -> None:
+    """The pull J' y of the members, and the step d = g + S J' y."""
+    jacobian, spread, gap, step, pull = work.jacobian, work.spread, work.gap, work.step, work.pull
+    count, freedoms = jacobian.shape
+    step[:], pull[:] = gap, 0.0
+    for a in range(len(members)):
+        m, y = members[a], multipliers[a]
+        if m < count:
+            for i in range(freedoms):
+                step[i] += y * spread[m, i]
+                pull[i] += y * jacobian[m, i]
+            continue
+        pull[m - count] += y
+        if covariance.shape[0] == 1:
+            step[m - count] += y * covariance[0, m - count]
+        else:
+            for i in range(freedoms):
+                step[i] += y * covariance[m - count, i]
+
+
+@compiled
+def _release(
+    members: Array, multipliers: Array, rows: Array, active_rows: Array, active_limits: Array, count: int
+) -> bool:
+    """Let go of the limit or inequality that pulls the wrong way hardest; False when none does."""
+    worst, which = -1e-9, -1
+    for a in range(len(members)):
+        m = members[a]
+        if m >= count:
+            push = -multipliers[a] * active_limits[m - count]  # a low limit pushes up, a high one down
+        elif rows[m, INEQUALITY] == 1.0:
+            push = multipliers[a]
+        else:
+            continue
+        if push < worst:
+            worst, which = push, m
+    if which >= count:
+        active_limits[which - count] = 0
+    elif which >= 0:
+        active_rows[which] = 0
+    return which >= 0
+
+
+@compiled
+def _hold(
+    q: Array,
+    step: Array,
+    jacobian: Array,
+    errors: Array,
+    rows: Array,
+    included: Array,
+    limits: Array,
+    active_rows: Array,
+    active_limits: Array,
+) -> bool:
+    """Take up the limit or inequality that the step violates most; False when it violates none."""
+    count, freedoms = jacobian.shape
+    worst, which, side = _SLACK, -1, 0
+    for i in range(ROOT_FREEDOMS, freedoms):
+        if active_limits[i] == 0:
+            value = q[i + ROOT_SIZE - ROOT_FREEDOMS] + step[i]
+            if limits[0, i] - value > worst:
+                worst, which, side = limits[0, i] - value, count + i, -1
+            elif value - limits[1, i] > worst:
+                worst, which, side = value - limits[1, i], count + i, 1
+    for r in range(count):
+        if included[r] and rows[r, INEQUALITY] == 1.0 and active_rows[r] == 0:
+            short = errors[r]
+            for i in range(freedoms):
+                short -= jacobian[r, i] * step[i]
+            if short > worst:
+                worst, which = short, r
+    if which >= count:
+        active_limits[which - count] = side
+    elif which >= 0:
+        active_rows[which] = 1
+    return which >= 0
+
+
+@compiled
+def _entry(covariance: Array, i: int, k: int) -> float:
+    if covariance.shape[0] == 1:
+        return covariance[0, i] if i == k else 0.0
+    return covariance[i, k]
