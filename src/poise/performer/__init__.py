@@ -1,4 +1,4 @@
-"""The procedural performer: whole-body motion made from published curves and anthropometric tables, not from recordings.
+"""The procedural performer: whole-body motion from published curves and anthropometric tables, not from recordings.
 
 `act("walk")` gives a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list what can be asked for.
 """

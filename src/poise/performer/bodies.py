@@ -44,7 +44,7 @@ class Proportions:
 
 @dataclass(frozen=True)
 class Body:
-    """One performer's body: a height in metres and proportions. The skeleton rests in a T-pose facing +Z, left at +X."""
+    """One performer's body: a height in metres and proportions. It rests in a T-pose facing +Z, left at +X."""
 
     name: str = "someone"
     height: float = 1.75

@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.performer.tracks import hermite
 
 Array = np.ndarray
 Rate = Callable[[Array], Array]  # times to values
 
-_STEP = 1.0 / 480.0  # seconds between the points of the integration grid, whatever the frame rate
+_STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate
 _MARGIN = 16.0  # seconds known before and after the clip, for the footfalls that reach into it
 
 
@@ -28,18 +27,23 @@ class Course:
 
     def position(self, times: Array) -> Float[Array, "frames 3"]:
         """Where on the floor, at these times."""
-        ahead = np.stack(
-            [np.sin(self.headings), np.zeros_like(self.headings), np.cos(self.headings)], axis=-1
-        )
-        return hermite(times, self.grid, self.positions, self.speed[:, None] * ahead)
+        return self.at(self.positions, times)
 
     def heading(self, times: Array) -> Float[Array, "frames"]:
         """The yaw of the direction of travel, at these times."""
-        return hermite(times, self.grid, self.headings, self.turn_rates)
+        return self.at(self.headings, times)
 
-    def at(self, values: Float[Array, "grid"], times: Array) -> Float[Array, "frames"]:
-        """Any function on the grid, at these times."""
-        return hermite(times, self.grid, values, np.gradient(values, self.grid))
+    def at(self, values: Float[Array, "grid *n"], times: Array) -> Float[Array, "frames *n"]:
+        """Any function on the grid, at these times (Catmull and Rom 1974)."""
+        place = np.clip((times - self.grid[0]) / _STEP, 1.0, len(self.grid) - 2.001)
+        index = place.astype(np.int64)
+        u = (place - index).reshape(-1, *(1,) * (values.ndim - 1))
+        before, start, stop, after = (values[index + step] for step in (-1, 0, 1, 2))
+        return start + 0.5 * u * (
+            stop
+            - before
+            + u * (2 * before - 5 * start + 4 * stop - after + u * (3 * (start - stop) + after - before))
+        )
 
 
 def grid_of(seconds: float) -> Float[Array, "grid"]:

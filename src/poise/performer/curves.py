@@ -49,9 +49,10 @@ RUN = LegCurves(
 
 
 def _series(table: Array, phase: Float[Array, "frames"]) -> Float[Array, "frames"]:
-    """The Fourier series through a periodic table, cut after the sixth harmonic."""
-    coefficients = np.fft.rfft(table)[: _HARMONICS + 1] / len(table)
-    harmonics = np.arange(_HARMONICS + 1)
-    waves = np.exp(2j * np.pi * np.asarray(phase)[..., None] * harmonics)
-    weights = np.where(harmonics == 0, 1.0, 2.0) * coefficients
-    return (waves @ weights).real
+    """The Fourier series through a periodic table, cut after the sixth harmonic, by Horner's rule."""
+    coefficients = 2.0 * np.fft.rfft(table)[: _HARMONICS + 1] / len(table)
+    turn = np.exp(2j * np.pi * np.asarray(phase))
+    total = np.full_like(turn, coefficients[-1])
+    for coefficient in coefficients[-2:0:-1]:
+        total = total * turn + coefficient
+    return coefficients[0].real / 2.0 + (total * turn).real

@@ -21,7 +21,7 @@ from poise.performer.tracks import GRAVITY, Drift, bounding, ease, soft_minimum
 
 Array = np.ndarray
 
-_WALKS_BELOW, _RUNS_ABOVE = 0.66, 0.80  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
+_WALKS_BELOW, _RUNS_ABOVE = 0.52, 0.98  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
 _LOWEST_AT = 0.045  # of the stride after foot strike: double support
 _PUSH_STARTS = {"walk": 0.62, "run": 0.30}  # share of the stance at which the heel leaves the floor
 _FLAT_BY = {"walk": 0.18, "run": 0.22}  # share of the stance at which the foot is flat
@@ -120,7 +120,8 @@ class Gait:
         strike_phase = np.arange(-2.0, last + 3.0) + _HALF_STRIDE[side]
         strike = self.when(strike_phase)
         over = self.when(strike_phase + self.at(self.passing, strike))
-        off = self.when(strike_phase + self.at(self.duty, strike) * self._limp(side))
+        middle = self.when(strike_phase + 0.6 * self.at(self.duty, strike))
+        off = self.when(strike_phase + self.at(self.duty, middle) * self._limp(side))
         yaw = self.course.heading(over) + SIDES[side] * np.radians(5.0 + style.toes_out)
         scatter = 0.008 * style.variation * self._scatter(side, strike_phase)
         aside = np.stack([SIDES[side] * self._half_width(over) + scatter[:, 0], 0 * over, scatter[:, 1]], -1)
@@ -214,12 +215,12 @@ class Gait:
             * np.minimum(style.sway, 1.3)
             * np.cos(2 * np.pi * (phase - 0.16 + 0.02 * running))
         )
-        tilt = (
-            np.radians(2.0 + 5.0 * running)
-            + self._drive(times)
-            + np.radians(1.2) * np.cos(4 * np.pi * (phase - 0.05))
-        )
+        tilt = np.radians(2.0 + 5.0 * running) + self._drive(times) + self._pelvic_nod(phase)
         return np.stack([tilt, self.course.heading(times) + yaw, list_ - self._lean_in(times)], axis=-1)
+
+    def _pelvic_nod(self, phase: Array) -> Array:
+        """The pelvis tips forward and back twice a stride."""
+        return np.radians(1.2) * np.cos(4 * np.pi * (phase - 0.05))
 
     def _hip(self, side: str, times: Array) -> Array:
         offset = self.stage.body.skeleton.offsets[
@@ -256,7 +257,7 @@ class Gait:
         duty = np.minimum(self.duty, 0.49)
         lead = self._hip_above(self.passing * self.stride, self.strike_pitch)
         trail = self._hip_above((duty - self.passing) * self.stride, self.push_pitch)
-        return np.minimum(lead, trail) - 0.008 * self.stage.body.leg
+        return np.minimum(lead, trail) - 0.022 * self.stage.body.leg
 
     def _running_height(self, times: Array) -> Array:
         """Free fall between footfalls, a smooth push in each."""
@@ -294,13 +295,13 @@ class Gait:
         times = self.stage.times
         heading, phase = self.course.heading(times), self.phase(times)
         running = self.at(self.running, times)
-        pelvis_turn = self.pelvis_turn(times)
+        pelvis_turn, nodding = self.pelvis_turn(times), self._pelvic_nod(phase)
         shoulders = (
             np.radians(5.5 + 7.0 * running) * self.stage.style.sway * np.cos(2 * np.pi * (phase - 0.02))
         )
         spine = np.stack(
             [
-                np.radians(1.0 + 5.0 * running) - 0.6 * (pelvis_turn[:, 0] - np.mean(pelvis_turn[:, 0])),
+                np.radians(1.0 + 5.0 * running) - 0.6 * nodding,
                 shoulders - (pelvis_turn[:, 1] - heading),
                 -0.9 * (pelvis_turn[:, 2] + self._lean_in(times)) - 0.2 * self._lean_in(times),
             ],

@@ -30,7 +30,7 @@ _LONGEST_ARM, _SHORTEST_ARM = 0.995, 0.36  # of upper arm plus forearm
 
 @dataclass(frozen=True)
 class Reach:
-    """A place for the wrist in the world, and the direction in which the elbow points. `weight` 0 leaves the arm's angles."""
+    """A place for the wrist in the world, and where the elbow points; `weight` 0 leaves the arm to its angles."""
 
     point: Float[Array, "frames 3"]
     elbow: Float[Array, "frames 3"]
@@ -216,13 +216,13 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
         shoulder = shoulder + rot.rotate(frame, np.broadcast_to(_offset(body, side, "Arm"), chest.shape))
         to_wrist = _seen_from(frame, arm.reach.point - shoulder, side)
         to_elbow = _seen_from(frame, arm.reach.elbow, side)
-        hand = body.hand if arm.reach.fingertips else 0.0
-        reached, bent = _reaching_arm(body.upper_arm, body.forearm + hand, to_wrist, to_elbow)
+        second = body.forearm + (body.hand if arm.reach.fingertips else 0.0)
+        reached, bent = _reaching_arm(body.upper_arm, second, to_wrist, to_elbow)
         weight = zero + arm.reach.weight
         upper, elbow = rot.slerp(upper, reached, weight), elbow + weight * (bent - elbow)
     forearm = rot.quaternion_from_euler(np.stack([-elbow, zero + arm.pronation], axis=-1), "YX")
-    hand = rot.quaternion_from_euler((zero - arm.wrist)[:, None], "Z")
-    posed = {"Shoulder": girdle, "Arm": upper, "ForeArm": forearm, "Hand": hand}
+    wrist = rot.quaternion_from_euler((zero - arm.wrist)[:, None], "Z")
+    posed = {"Shoulder": girdle, "Arm": upper, "ForeArm": forearm, "Hand": wrist}
     return {side.capitalize() + name: _mirrored(rotation, side) for name, rotation in posed.items()}
 
 
@@ -260,7 +260,8 @@ def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: 
 
 def _heel_raised(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: Array) -> Foot:
     ankle = _posed_leg(body, side, foot, root, pelvis_rotation)[f"{side.capitalize()}Foot"]
-    beyond = np.maximum(-rot.expmap_from_quaternion(ankle)[:, 0] - _DEEPEST_ANKLE, 0.0) * foot.holds_pelvis
+    beyond = np.maximum(-rot.expmap_from_quaternion(ankle)[:, 0] - _DEEPEST_ANKLE, 0.0)
+    beyond = beyond * (1.0 - _well_above(body, foot))
     beyond = beyond * ease(1.0 + foot.turn[:, 0] / np.radians(4.0))  # not while the heel strikes
     raised = beyond**2 / (beyond + 0.1)
     turn = foot.turn + raised[:, None] * np.array([1.0, 0.0, 0.0])
@@ -271,7 +272,7 @@ def _heel_raised(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation
 
 
 def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple[Array, Array]:
-    """A left thigh's rotation and the knee's, a pure hinge; the knee points half way between the pelvis and the toes."""
+    """A left thigh's rotation and the knee's, a pure hinge that points half way between the pelvis and the toes."""
     distance = np.linalg.norm(to_ankle, axis=-1)
     softness = 1e-6 + 0.05 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
     reach = soft_minimum(distance, _STRAIGHT_LEG * body.leg, width=softness)
@@ -285,12 +286,17 @@ def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple
 
 def _relaxed_ankle(body: Body, ankle: Array, foot: Foot) -> Array:
     """The ankle's rotation, kept off the ends of its range while the foot is well above the floor."""
-    aloft = (1.0 - np.asarray(foot.holds_pelvis)) * ease((foot.ankle[:, 1] / body.ankle_height - 1.3) / 2.0)
+    aloft = _well_above(body, foot)
     bend = rot.expmap_from_quaternion(ankle)
     lowest, highest = _ANKLE_RANGE
     kept = lowest + soft_positive(bend[:, 0] - lowest, width=0.1)
     bend[:, 0] += aloft * (soft_minimum(kept, highest, width=0.1) - bend[:, 0])
     return rot.quaternion_from_expmap(bend)
+
+
+def _well_above(body: Body, foot: Foot) -> Array:
+    """1 for a foot that swings well above the floor, 0 for one on the floor or near it."""
+    return (1.0 - np.asarray(foot.holds_pelvis)) * ease((foot.ankle[:, 1] / body.ankle_height - 1.3) / 2.0)
 
 
 def _two_bones(first: float, second: float, reach: Array) -> tuple[Array, Array]:

@@ -4,7 +4,8 @@ Times here are by the stage's clock. Lengths are for a body of `REFERENCE` metre
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -53,7 +54,10 @@ def lengths(stage: Stage, keys: Keys) -> Array:
 def arm(stage: Stage, **keys: Keys) -> Arm:
     """An arm from key frames of its angles, in degrees; what is not given hangs."""
     hanging: dict[str, Keys] = {name: [(0.0, value)] for name, value in HANGING.items()}
-    return Arm(**{name: angles(stage, values) for name, values in {**hanging, **keys}.items()})
+    posed_angles: dict[str, Any] = {
+        name: angles(stage, values) for name, values in {**hanging, **keys}.items()
+    }
+    return Arm(**posed_angles)
 
 
 def foot(
@@ -75,7 +79,6 @@ def foot(
     falls = Footfalls(
         np.array([place.start for place in places]), np.array([place.stop for place in places]), ball, yaw
     )
-    swing = {} if free is None else {"free": free}
     stepping = Stepping(
         body,
         falls,
@@ -84,9 +87,8 @@ def foot(
         lift=size * lift,
         impact=impact,
         fade=fade,
-        **swing,
     )
-    return stepping.foot(stage.clock)
+    return (stepping if free is None else replace(stepping, free=free)).foot(stage.clock)
 
 
 def stance(stage: Stage, *, width: float = HIP_WIDTH_STANCE) -> Mapping[str, Foot]:

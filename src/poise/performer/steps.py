@@ -1,8 +1,8 @@
 """Feet on the floor: where and when each is planted, how it rolls from heel to toe, and how it swings between.
 
 A planted foot turns about the back of the heel while the toes are up and about the base of the toes while the heel is
-up (at last about the tips of the toes), so that what touches the floor does not move. A swing is any free movement, bent so that its position and velocity
-match the planted foot's where it leaves the floor and where it lands.
+up (at last about the tips of the toes), so that what touches the floor does not move. A swing is any free movement,
+bent so that its position and velocity match the planted foot's where it leaves the floor and where it lands.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _DIFFERENCE = 2e-3  # seconds, for velocities at the ends of a swing
 
 @dataclass(frozen=True)
 class Footfalls:
-    """One foot's footfalls in order of time: when the foot lands and leaves, where the base of the toes is, and the yaw."""
+    """One foot's footfalls in order: when it lands and leaves, where the base of the toes is, and the yaw."""
 
     strike: Float[Array, "steps"]
     off: Float[Array, "steps"]
@@ -92,17 +92,18 @@ class Stepping:
         leave, land = self.falls.off[index], self.falls.strike[following]
         duration = np.maximum(land - leave, 1e-3)
         u = np.clip((times - leave) / duration, 0.0, 1.0)
-        ankle, pitch = self.free(times)
-        free = np.concatenate([ankle, pitch[:, None]], axis=1)
-        ahead, rate = self._mismatch(land, following)
+        every = np.arange(len(self.falls.strike))
+        left, left_rate = (values[index] for values in self._mismatch(self.falls.off, every))
+        met, met_rate = (values[following] for values in self._mismatch(self.falls.strike, every))
         width = self.fade * duration[:, None]
-        behind, behind_rate = self._mismatch(leave, index)
-        bent = free + _fade(u / self.fade, behind, width * behind_rate)
-        bent += _fade((1.0 - u) / self.fade, ahead, (self.impact - 1.0) * width * rate)
-        yaw_before = self._planted(leave, index)[2]
-        yaw = yaw_before + ease(u) * (self._planted(land, following)[2] - yaw_before)
-        toes = self._planted(leave, index)[3] * (1.0 - ease(1.6 * u))
-        toes += self._planted(land, following)[3] * ease(2.2 * u - 0.8)
+        ankle, pitch = self.free(times)
+        bent = np.concatenate([ankle, pitch[:, None]], axis=1)
+        bent += _fade(u / self.fade, left, width * left_rate)
+        bent += _fade((1.0 - u) / self.fade, met, (self.impact - 1.0) * width * met_rate)
+        _, _, yaw_left, toes_left = (values[index] for values in self._planted(self.falls.off, every))
+        _, _, yaw_met, toes_met = (values[following] for values in self._planted(self.falls.strike, every))
+        yaw = yaw_left + ease(u) * (yaw_met - yaw_left)
+        toes = toes_left * (1.0 - ease(1.6 * u)) + toes_met * ease(2.2 * u - 0.8)
         return self._raised(bent[:, :3], bent[:, 3], yaw, toes, u), bent[:, 3], yaw, toes
 
     def _mismatch(self, times: Array, index: Array) -> tuple[Array, Array]:
@@ -119,10 +120,14 @@ class Stepping:
 
     def _raised(self, ankle: Array, pitch: Array, yaw: Array, toes: Array, u: Array) -> Array:
         arch = 64 * (u * (1 - u)) ** 3
-        window = ease(6 * u) * ease(6 * (1 - u))
-        missing = self.clearance * arch - lowest_of_sole(self.body, ankle, pitch, yaw, toes)
-        raised = ankle.copy()
-        raised[:, 1] += self.lift * arch + window * soft_positive(missing, width=0.04)
+        softness = 1e-4 + 0.04 * ease(5 * u) * ease(
+            5 * (1 - u)
+        )  # metres; none where the foot leaves and lands
+        raised = ankle + self.lift * arch[:, None] * np.array([0.0, 1.0, 0.0])
+        missing = self.clearance * arch - lowest_of_sole(
+            self.body, raised, pitch, yaw, toes, softness=softness
+        )
+        raised[:, 1] += soft_positive(missing, width=softness)
         return raised
 
 
@@ -146,7 +151,7 @@ class Rolling:
 
 
 def toe_roll(pitch: Float[Array, "frames"]) -> Float[Array, "frames"]:
-    """How far the toes themselves tip forward when the heel is raised by `pitch`: not at all at first, then more and more."""
+    """How far the toes tip forward when the heel is raised by `pitch`: not at all at first, then more and more."""
     beyond = np.maximum(pitch - _TOES_BEND_FIRST, 0.0)
     return beyond**2 / (beyond + 0.3)
 
@@ -170,13 +175,15 @@ def lowest_of_sole(
     pitch: Float[Array, "frames"],
     yaw: Float[Array, "frames"],
     toes: Float[Array, "frames"],
+    *,
+    softness: Float[Array, "frames"],
 ) -> Float[Array, "frames"]:
-    """The height of the lowest of the heel and both ends of the toes."""
+    """The height of the lowest of the heel and both ends of the toes, rounded off within `softness` metres."""
     below_ball = body.toe_tip * [0.0, 1.0, 0.0]
     heel = _turned_point(body.heel, pitch, yaw)[:, 1]
     ball = _turned_point(body.ball, pitch, yaw)[:, 1]
     ends = [ball + _turned_point(point, pitch - toes, yaw)[:, 1] for point in (below_ball, body.toe_tip)]
-    return ankle[:, 1] + soft_minimum(heel, soft_minimum(*ends, width=0.01), width=0.02)
+    return ankle[:, 1] + soft_minimum(heel, soft_minimum(*ends, width=softness / 2), width=softness / 2)
 
 
 def _turned_point(point: Float[Array, "3"], pitch: Array, yaw: Array) -> Array:

@@ -1,13 +1,14 @@
 """Functions of time: key frames joined by smooth curves, easing, and slow random drift. All are continuous in time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 Array = np.ndarray
-Key = tuple[float, ArrayLike]
+Key = tuple[float, Any]  # a time, and a number or several
 
 GRAVITY = 9.81  # metres a second squared
 
@@ -45,7 +46,7 @@ def hermite(
     return start + ease * (stop - start) + width * (leave * slopes[piece] + arrive * slopes[piece + 1])
 
 
-def ease(x: ArrayLike) -> Array:
+def ease(x: ArrayLike) -> Float[Array, "..."]:
     """0 before 0, 1 after 1, and the minimum-jerk curve between."""
     u = np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)
     return u**3 * (10 - 15 * u + 6 * u**2)
@@ -56,13 +57,13 @@ def bump(times: Float[Array, "frames"], start: float, peak: float, stop: float) 
     return track(times, [(start, 0.0), (peak, 1.0), (stop, 0.0)])
 
 
-def soft_minimum(a: ArrayLike, b: ArrayLike, *, width: ArrayLike) -> Array:
+def soft_minimum(a: ArrayLike, b: ArrayLike, *, width: ArrayLike) -> Float[Array, "..."]:
     """A smooth function that is never above either argument and close to the smaller one."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return 0.5 * (a + b - np.sqrt((a - b) ** 2 + np.asarray(width) ** 2))
 
 
-def soft_positive(a: ArrayLike, *, width: ArrayLike) -> Array:
+def soft_positive(a: ArrayLike, *, width: ArrayLike) -> Float[Array, "..."]:
     """A smooth function that is never below max(a, 0) and close to it."""
     return -soft_minimum(-np.asarray(a, dtype=np.float64), 0.0, width=width)
 

@@ -28,7 +28,7 @@ _BODY = (-35.0, -8.0, 8.0, 0.0)  # pelvis yaw, trunk twist, trunk bend, weight f
 
 @dataclass(frozen=True)
 class Punch:
-    """One punch: which hand, its way from the guard and where the elbow points, and what the body does before and at impact."""
+    """One punch: its hand, its way from the guard, where the elbow points, and the body before and at impact."""
 
     hand: str
     way: tuple[tuple[float, Point], ...]
@@ -43,24 +43,50 @@ class Punch:
 PUNCHES: Mapping[str, Punch] = MappingProxyType(
     {
         "jab": Punch(
-            "lead", ((-0.12, (0.08, 1.36, 0.52)), (0.0, (0.03, 1.46, 0.80))), (0.55, -0.9, 0.0),
-            load=(-33.0, -4.0, 8.0, -0.01), strike=(-44.0, -24.0, 10.0, 0.07),
+            "lead",
+            ((-0.12, (0.08, 1.36, 0.52)), (0.0, (0.03, 1.46, 0.80))),
+            (0.55, -0.9, 0.0),
+            load=(-33.0, -4.0, 8.0, -0.01),
+            strike=(-44.0, -24.0, 10.0, 0.07),
         ),
         "cross": Punch(
-            "rear", ((-0.13, (-0.11, 1.34, 0.32)), (0.0, (0.02, 1.46, 0.84))), (-0.7, -0.8, 0.0),
-            load=(-42.0, -12.0, 8.0, -0.03), strike=(8.0, 34.0, 14.0, 0.10), rear_heel=48.0, rear_pivot=42.0,
+            "rear",
+            ((-0.13, (-0.11, 1.34, 0.32)), (0.0, (0.02, 1.46, 0.84))),
+            (-0.7, -0.8, 0.0),
+            load=(-42.0, -12.0, 8.0, -0.03),
+            strike=(8.0, 34.0, 14.0, 0.10),
+            rear_heel=48.0,
+            rear_pivot=42.0,
         ),
         "hook": Punch(
-            "lead", ((-0.18, (0.28, 1.32, 0.36)), (-0.08, (0.38, 1.41, 0.42)), (0.0, (-0.04, 1.45, 0.58)), (0.08, (-0.16, 1.43, 0.46))),
-            (1.0, 0.05, -0.35), load=(-14.0, 14.0, 10.0, 0.05), strike=(-38.0, -16.0, 6.0, 0.02),
+            "lead",
+            (
+                (-0.18, (0.28, 1.32, 0.36)),
+                (-0.08, (0.38, 1.41, 0.42)),
+                (0.0, (-0.04, 1.45, 0.58)),
+                (0.08, (-0.16, 1.43, 0.46)),
+            ),
+            (1.0, 0.05, -0.35),
+            load=(-14.0, 14.0, 10.0, 0.05),
+            strike=(-38.0, -16.0, 6.0, 0.02),
         ),
         "uppercut": Punch(
-            "rear", ((-0.19, (-0.20, 1.08, 0.16)), (-0.08, (-0.10, 1.12, 0.42)), (0.0, (-0.01, 1.50, 0.56)), (0.06, (0.0, 1.56, 0.50))),
-            (-0.5, -0.9, -0.7), load=(-48.0, -18.0, 20.0, -0.02), strike=(0.0, 24.0, 0.0, 0.07), rear_heel=42.0,
-            rear_pivot=30.0, pronation=0.0,
+            "rear",
+            (
+                (-0.19, (-0.20, 1.08, 0.16)),
+                (-0.08, (-0.10, 1.12, 0.42)),
+                (0.0, (-0.01, 1.50, 0.56)),
+                (0.06, (0.0, 1.56, 0.50)),
+            ),
+            (-0.5, -0.9, -0.7),
+            load=(-48.0, -18.0, 20.0, -0.02),
+            strike=(0.0, 24.0, 0.0, 0.07),
+            rear_heel=42.0,
+            rear_pivot=30.0,
+            pronation=0.0,
         ),
     }
-)  # fmt: skip
+)
 
 
 def box(stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox") -> Targets:
@@ -111,7 +137,8 @@ def _chosen(combination: str | Sequence[str] | None) -> list[str] | None:
 def _timetable(stage: Stage, names: list[str] | None) -> list[tuple[float, Punch]]:
     """Impact times by the stage's clock: combinations with a breath between them."""
     generator = stage.generator("punches")
-    time, timed = 0.75, []
+    time = 0.75
+    timed: list[tuple[float, Punch]] = []
     while time < stage.beats + 1.0:
         for name in names or _invented(generator):
             same_hand = bool(timed) and timed[-1][1].hand == PUNCHES[name].hand
@@ -123,14 +150,18 @@ def _timetable(stage: Stage, names: list[str] | None) -> list[tuple[float, Punch
 
 def _invented(generator: np.random.Generator) -> list[str]:
     usual = (
-        ["jab", "cross"], ["jab", "jab", "cross"], ["jab", "cross", "hook"], ["jab", "cross", "hook", "cross"],
-        ["jab", "uppercut", "hook"], ["cross", "hook", "uppercut"],
-    )  # fmt: skip
+        ["jab", "cross"],
+        ["jab", "jab", "cross"],
+        ["jab", "cross", "hook"],
+        ["jab", "cross", "hook", "cross"],
+        ["jab", "uppercut", "hook"],
+        ["cross", "hook", "uppercut"],
+    )
     return usual[int(generator.integers(len(usual)))]
 
 
 def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> BodyKeys:
-    """(time, (pelvis yaw, trunk twist, trunk bend, weight forward)): guard, load, strike, and back when there is time."""
+    """(time, (pelvis yaw, trunk twist, trunk bend, weight forward)): guard, load, strike, and back if time allows."""
     size = 0.5 + 0.5 * stage.style.amplitude
     keys: BodyKeys = [(-1.0, _BODY), (timed[0][0] - 0.45, _BODY)]
     for number, (time, punch) in enumerate(timed):

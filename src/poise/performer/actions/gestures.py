@@ -5,7 +5,7 @@ import numpy as np
 from poise.performer.checks import one_of
 from poise.performer.posing import Arm, Targets, mirrored
 from poise.performer.stage import Stage
-from poise.performer.standing import arm, posed, repeated, scale, stance, starts
+from poise.performer.standing import arm, posed, repeated, stance, starts
 from poise.performer.tracks import Key
 
 

@@ -58,7 +58,7 @@ class _Jumps:
 
     @cached_property
     def moments(self) -> tuple[float, float, float, float, float]:
-        """When the crouch is deepest, the toes leave, the toes land, the landing is deepest, and the body stands again."""
+        """When the crouch is deepest, the toes leave and land, the landing is deepest, and the body stands again."""
         deepest = 0.55 / self.tempo
         leaves = deepest + 0.26
         lands = leaves + self._flight
@@ -134,15 +134,15 @@ class _Jumps:
         )
         return ankle, np.radians(_TAKE_OFF_PITCH + share * (_LANDING_PITCH - _TAKE_OFF_PITCH))
 
-    def keyed(self, *values: object, lead: float = 0.0) -> list[Key]:
-        """Keys at the start, the deepest crouch (or `lead` seconds before it), take-off, the top, landing, ..., standing."""
+    def keyed(self, *values: float, lead: float = 0.0) -> list[Key]:
+        """Keys at the start, `lead` seconds before the deepest crouch, at take-off, the top, landing, ..., standing."""
         deepest, leaves, lands, lowest, stands = self.moments
         moments = (0.0, deepest - lead, leaves, (leaves + lands) / 2, lands, lowest, stands)
         return [
             (start + time, value)
             for start in self.begins
             for time, value in zip(moments, values, strict=True)
-        ]  # type: ignore[misc]
+        ]
 
     def foot(self, side: str) -> Foot:
         deepest, leaves, lands, lowest, _ = self.moments
@@ -159,10 +159,17 @@ class _Jumps:
             (start + time, pitch)
             for start in self.begins
             for time, pitch in (
-                (deepest - 0.1, 0.0), (deepest + 0.06, 2.0), (leaves - 0.075, 12.0), (leaves, _TAKE_OFF_PITCH), (leaves + 0.05, 74.0),
-                (lands - 0.12, 42.0), (lands, _LANDING_PITCH), (lands + 0.09, 0.0), (lowest, 0.0),
+                (deepest - 0.1, 0.0),
+                (deepest + 0.06, 2.0),
+                (leaves - 0.075, 12.0),
+                (leaves, _TAKE_OFF_PITCH),
+                (leaves + 0.05, 74.0),
+                (lands - 0.12, 42.0),
+                (lands, _LANDING_PITCH),
+                (lands + 0.09, 0.0),
+                (lowest, 0.0),
             )
-        ]  # fmt: skip
+        ]
         return foot(
             self.stage,
             places,

@@ -14,8 +14,7 @@ from poise.performer.tracks import Key, track
 
 Array = np.ndarray
 
-PERIOD = 2.6  # seconds by the stage's clock
-_IMPACT = 1.06
+_IMPACT = 1.06  # seconds by the stage's clock
 
 
 def kick(stage: Stage, *, foot: str = "right") -> Targets:
@@ -29,30 +28,61 @@ def _right_kick(stage: Stage) -> Targets:
     size = 0.4 + 0.6 * stage.style.amplitude
     far = 0.46 * (0.5 + 0.5 * stage.style.amplitude)
     pelvis: list[Key] = [
-        (0.0, (0.0, -0.01, 0.0)), (0.25, (-0.03, -0.02, 0.03)), (0.62, (0.04, -0.055, 0.72 * far)), (0.85, (0.075, -0.065, far - 0.06)),
-        (1.06, (0.085, -0.045, far - 0.02)), (1.3, (0.085, -0.02, far)), (1.7, (0.06, -0.03, far)), (2.2, (0.0, -0.01, far)),
-    ]  # fmt: skip
+        (0.0, (0.0, -0.01, 0.0)),
+        (0.25, (-0.03, -0.02, 0.03)),
+        (0.62, (0.04, -0.055, 0.72 * far)),
+        (0.85, (0.075, -0.065, far - 0.06)),
+        (1.06, (0.085, -0.045, far - 0.02)),
+        (1.3, (0.085, -0.02, far)),
+        (1.7, (0.06, -0.03, far)),
+        (2.2, (0.0, -0.01, far)),
+    ]
     width = HIP_WIDTH_STANCE
     return posed(
         stage,
         pelvis=pelvis,
         pelvis_turn=[
-            (0.2, (0.0, 0.0, 0.0)), (0.80, (10.0 * size, -20.0 * size, 5.0)), (1.02, (-4.0, 14.0 * size, -4.0)), (1.25, (-14.0 * size, 22.0 * size, -4.0)),
-            (1.8, (0.0, 2.0, 0.0)), (2.2, (0.0, 0.0, 0.0)),
+            (0.2, (0.0, 0.0, 0.0)),
+            (0.80, (10.0 * size, -20.0 * size, 5.0)),
+            (1.02, (-4.0, 14.0 * size, -4.0)),
+            (1.25, (-14.0 * size, 22.0 * size, -4.0)),
+            (1.8, (0.0, 2.0, 0.0)),
+            (2.2, (0.0, 0.0, 0.0)),
         ],
         spine=[
-            (0.2, (2.0, 0.0, 0.0)), (0.84, (-6.0, 24.0 * size, -8.0)), (1.08, (18.0 * size, -14.0 * size, -4.0)), (1.3, (24.0 * size, -28.0 * size, 0.0)),
-            (1.8, (4.0, -2.0, 0.0)), (2.3, (1.0, 0.0, 0.0)),
+            (0.2, (2.0, 0.0, 0.0)),
+            (0.84, (-6.0, 24.0 * size, -8.0)),
+            (1.08, (18.0 * size, -14.0 * size, -4.0)),
+            (1.3, (24.0 * size, -28.0 * size, 0.0)),
+            (1.8, (4.0, -2.0, 0.0)),
+            (2.3, (1.0, 0.0, 0.0)),
         ],
-        gaze=[(0.0, (8.0, 0.0, 0.0)), (0.5, (26.0, 0.0, 0.0)), (1.1, (28.0, 0.0, 0.0)), (1.5, (2.0, 0.0, 0.0))],
+        gaze=[
+            (0.0, (8.0, 0.0, 0.0)),
+            (0.5, (26.0, 0.0, 0.0)),
+            (1.1, (28.0, 0.0, 0.0)),
+            (1.5, (2.0, 0.0, 0.0)),
+        ],
         feet={
             "left": foot(
-                stage, [Place(-ALWAYS, 0.28, width, 0.0, 6.0), Place(0.60, ALWAYS, width + 0.03, far, 8.0)],
-                heel=[(0.12, 0.0), (0.30, 38.0), (0.55, -4.0), (0.70, 0.0), (0.95, 0.0), (1.25, 9.0), (1.6, 0.0)], lift=0.05,
+                stage,
+                [Place(-ALWAYS, 0.28, width, 0.0, 6.0), Place(0.60, ALWAYS, width + 0.03, far, 8.0)],
+                heel=[
+                    (0.12, 0.0),
+                    (0.30, 38.0),
+                    (0.55, 3.0),
+                    (0.70, 0.0),
+                    (0.95, 0.0),
+                    (1.25, 9.0),
+                    (1.6, 0.0),
+                ],
+                lift=0.05,
             ),
             "right": foot(
-                stage, [Place(-ALWAYS, 0.62, -width, 0.0, -6.0), Place(2.0, ALWAYS, -width, far, -6.0)],
-                heel=[(0.35, 0.0), (0.62, 55.0), (1.96, 14.0), (2.12, 0.0)], free=_kicking_leg(stage, pelvis, size),
+                stage,
+                [Place(-ALWAYS, 0.62, -width, 0.0, -6.0), Place(2.0, ALWAYS, -width, far, -6.0)],
+                heel=[(0.35, 0.0), (0.62, 55.0), (1.96, 14.0), (2.12, 0.0)],
+                free=_kicking_leg(stage, pelvis, size),
             ),
         },
         arms={
@@ -69,7 +99,7 @@ def _right_kick(stage: Stage) -> Targets:
                 elbow=[(0.1, 14.0), (0.82, 52.0), (1.2, 30.0), (2.0, 14.0)],
             ),
         },
-    )  # fmt: skip
+    )
 
 
 def _kicking_leg(stage: Stage, pelvis: list[Key], size: float) -> FreeFoot:

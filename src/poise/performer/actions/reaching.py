@@ -24,7 +24,7 @@ _FARTHEST = 2.5  # metres
 
 
 def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand: str = "nearest") -> Targets:
-    """Brings the fingertips to `points`, one after the other: (x, y, z), x to the left, y up from the floor, z ahead."""
+    """Brings the fingertips to `points` in turn: (x, y, z), x to the left, y up from the floor, z ahead."""
     one_of("hand", hand, ("nearest", "left", "right"))
     goals = _invented(stage) if points is None else _checked(points)
     sides = [hand if hand != "nearest" else ("left" if x > 0 else "right") for x, _, _ in goals]
@@ -72,7 +72,7 @@ def _invented(stage: Stage) -> Float[Array, "points 3"]:
 
 
 def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
-    """What the rest of the body adds: pelvis x, y, z (m), its pitch and yaw, spine bend, twist and side, head pitch and yaw."""
+    """What the body adds: pelvis x, y, z (m), its pitch and yaw; spine bend, twist, side; head pitch and yaw."""
     x, y, z = goal / scale(stage)
     sign = SIDES[side]
     yaw = np.clip(np.degrees(np.arctan2(x - 0.10 * sign, max(z, 0.08))), -75.0, 75.0)
@@ -86,9 +86,17 @@ def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
         np.degrees(np.arctan2(1.58 - 0.25 * low - y, max(float(np.hypot(x, z)), 0.25))), -45.0, 55.0
     )
     return (
-        0.10 * far * aside, -0.30 * low, 0.06 * far * ahead - 0.13 * low, 0.55 * bend * ahead + 6.0 * low, 0.30 * yaw,
-        0.45 * bend * ahead, 0.32 * yaw, -0.30 * bend * aside + 6.0 * high * sign, 0.8 * look, 0.75 * yaw,
-    )  # fmt: skip
+        0.10 * far * aside,
+        -0.30 * low,
+        0.06 * far * ahead - 0.13 * low,
+        0.55 * bend * ahead + 6.0 * low,
+        0.30 * yaw,
+        0.45 * bend * ahead,
+        0.32 * yaw,
+        -0.30 * bend * aside + 6.0 * high * sign,
+        0.8 * look,
+        0.75 * yaw,
+    )
 
 
 def _there_and_back(values: list[tuple[float, ...]], *, lead: float) -> list[Key]:

@@ -67,7 +67,7 @@ def _between_standing_and_sitting(
 
 
 def _seat_distance(stage: Stage, seat: float) -> float:
-    """How far behind the ankles the hips are when seated: shanks near the vertical, thighs as the seat's height asks."""
+    """How far behind the ankles the hips are when seated: shanks near the vertical, thighs to the seat."""
     body = stage.body
     knee = body.ankle_height + body.shank
     drop = np.clip(knee - (seat + _SEAT_TO_HIP * body.height), -0.95 * body.thigh, 0.95 * body.thigh)

@@ -1,0 +1,83 @@
+"""Whatever it does and however: feet neither slide nor sink, joints bend as people's do, nothing jumps."""
+
+import numpy as np
+import pytest
+
+from performer_measures import deepest_sink, elbow_bends, knee_bends, longest_slide, strongest_jolt
+from poise.performer import ACTIONS, PERFORMERS, STYLES, perform
+from poise.skeleton.limits import excess, human_limits
+
+CASES = [
+    (action, style, performer, seed)
+    for number, action in enumerate(ACTIONS)
+    for style, performer, seed in (
+        ("neutral", "alex", 0),
+        (list(STYLES)[1 + number % 5], list(PERFORMERS)[1 + number % 5], 1),
+        (list(STYLES)[1 + (number + 2) % 5], list(PERFORMERS)[1 + (number + 3) % 5], 2),
+    )
+]
+STRONGEST_JOLT = 900.0  # m/s2; the same measure gives up to 600 on recorded walks, more on recorded throws
+
+
+@pytest.mark.parametrize(("action", "style", "performer", "seed"), CASES)
+def test_feet_joints_and_smoothness(action: str, style: str, performer: str, seed: int) -> None:
+    body = PERFORMERS[performer]
+    performance = perform(action, style=style, performer=performer, seed=seed)
+    assert longest_slide(performance, body) < 0.003
+    assert deepest_sink(performance, body) < 0.002
+    knees = knee_bends(performance)
+    assert np.all(knees[..., 0] > np.radians(2.0))
+    assert np.all(np.abs(knees[..., 1:]) < 1e-6), "a knee is a hinge"
+    elbows = elbow_bends(performance)
+    assert np.radians(2.0) < elbows.min()
+    assert elbows.max() < np.radians(145.0)
+    assert strongest_jolt(performance) < STRONGEST_JOLT
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_joints_stay_within_the_default_human_limits(action: str) -> None:
+    for style in STYLES:
+        motion = perform(action, style=style, fps=60.0).motion
+        beyond = np.degrees(excess(human_limits(motion.skeleton), motion.rotations)).max(axis=0)
+        worst = int(beyond.argmax())
+        assert beyond[worst] < 12.0, f"{style}: {motion.skeleton.names[worst]} by {beyond[worst]:.0f} degrees"
+
+
+@pytest.mark.parametrize("action", ["walk", "run", "walk_to_run", "hop"])
+def test_feet_leave_the_floor_between_contacts(action: str) -> None:
+    performance = perform(action, seconds=3.0)
+    both = performance.grounded("left") & performance.grounded("right")
+    neither = ~(performance.grounded("left") | performance.grounded("right"))
+    assert both.any() == (action in ("walk", "walk_to_run"))
+    assert neither.any() == (action != "walk")
+
+
+@pytest.mark.parametrize("action", ["run", "jump"])
+def test_the_hips_fall_freely_in_flight(action: str) -> None:
+    performance = perform(action, seconds=3.0, fps=240.0)
+    height = performance.motion.root_positions[:, 1]
+    acceleration = np.diff(height, n=2) * 240.0**2
+    aloft = ~(performance.grounded("left") | performance.grounded("right"))
+    toes_have_left = (
+        np.convolve(~aloft, np.ones(31), mode="same")[1:-1] == 0
+    )  # contact is not counted on toe tips
+    assert toes_have_left.sum() > 30
+    np.testing.assert_allclose(acceleration[toes_have_left], -9.81, atol=1.0)
+
+
+def test_someone_standing_has_the_centre_of_mass_over_the_feet() -> None:
+    from poise.skeleton.kinematics import world_transforms
+    from poise.skeleton.mass import segment_masses
+
+    for style in STYLES:
+        motion = perform("idle", style=style, fps=30.0).motion
+        positions, matrices = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+        masses = segment_masses(motion.skeleton)
+        points = positions + np.einsum("fjab,jb->fja", matrices, masses.centre)
+        centre = np.einsum("j,fja->fa", masses.fraction, points)
+        toe, ankle = (
+            positions[:, motion.skeleton.index(name), 2] for name in ("LeftToeBase_end", "LeftFoot")
+        )
+        assert np.all(centre[:, 2] < toe), style
+        assert np.all(centre[:, 2] > ankle - 0.08), style
+        assert np.all(np.abs(centre[:, 0]) < 0.15), style
