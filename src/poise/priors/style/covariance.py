@@ -116,14 +116,25 @@ class Kernel:
     def diagonal(self, x: Float[Array, "n latent"]) -> Float[Array, "n"]:
         """k(x_i, x_i) with noise."""
         constant = 0.0 if self.kind == "linear" else self.signal_variance
-        weight = {"linear": self.parameters[0], "rbf+linear": self.parameters[3]}.get(self.kind, 0.0)
-        return constant + self.noise_variance + weight * np.einsum("na,na->n", x, x)
+        return constant + self.noise_variance + self._linear_variance * np.einsum("na,na->n", x, x)
+
+    def diagonal_slopes(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
+        """dk(x_i, x_i)/dx_i: zero for stationary kernels."""
+        return 2.0 * self._linear_variance * x
+
+    @property
+    def _linear_variance(self) -> float:
+        return float({"linear": self.parameters[0], "rbf+linear": self.parameters[3]}.get(self.kind, 0.0))
 
     def noisy(self, x: Float[Array, "n latent"]) -> Float[Array, "n n"]:
         """The kernel matrix K of Eq. 1, its diagonal with noise and jitter."""
         K = self.matrix(x, x)
         np.einsum("ii->i", K)[:] += self.noise_variance + JITTER * self.signal_variance
         return K
+
+    def at(self, x: Float[Array, "n latent"]) -> KernelMatrix:
+        """The kernel matrix of points, kept with what its gradients need."""
+        return KernelMatrix(self, x)
 
     def slopes_in_x(
         self, a: Float[Array, "n latent"], b: Float[Array, "m latent"]
@@ -141,29 +152,47 @@ class Kernel:
             return alpha * g + extra * (a @ b.T), slopes + extra * b
         return alpha * g, slopes
 
+
+class KernelMatrix:
+    """K of some points, and the gradients of a loss through it (Eqs. 20 to 23)."""
+
+    def __init__(self, kernel: Kernel, x: Float[Array, "n latent"]) -> None:
+        self.kernel, self.x = kernel, x
+        alpha, _, gamma, extra = kernel.parameters
+        if kernel.kind == "linear":
+            self.K = kernel.noisy(x)
+            return
+        self._u = gamma * _squared(kernel, x, x)
+        self._g, self._slope = _profile(kernel.kind, self._u, extra)
+        self.K = alpha * self._g
+        if kernel.kind == "rbf+linear":
+            self.K += extra * (x @ x.T)
+        np.einsum("ii->i", self.K)[:] += kernel.noise_variance + JITTER * alpha
+
     def gradients(
-        self, x: Float[Array, "n latent"], dK: Float[Array, "n n"]
+        self, dK: Float[Array, "n n"]
     ) -> tuple[Float[Array, "parameters"], Float[Array, "n latent"]]:
-        """Gradients in the log-parameters and in x of a loss whose gradient in K (symmetric) is dK (Eqs. 20 to 23)."""
-        alpha, _, gamma, extra = self.parameters
+        """Gradients in the log-parameters and in x of a loss whose gradient in K (symmetric) is dK."""
+        kernel, x = self.kernel, self.x
+        alpha, _, gamma, extra = kernel.parameters
         on_diagonal = np.trace(dK)
-        noise, jitter = -self.noise_variance * on_diagonal, JITTER * on_diagonal
-        linear, linear_x = _linear_gradients(x, dK)
-        if self.kind == "linear":
+        noise, jitter = -kernel.noise_variance * on_diagonal, JITTER * on_diagonal
+        if kernel.kind == "linear":
+            linear, linear_x = _linear_gradients(x, dK)
             return np.array([alpha * (linear + jitter), noise]), alpha * linear_x
-        squared = _squared(self, x, x)
-        g, slope = _profile(self.kind, gamma * squared, extra)
-        slope *= dK
-        slope *= alpha * gamma
-        logs = [alpha * (np.vdot(dK, g) + jitter), noise, np.vdot(slope, squared)]
-        if self.kind == "periodic":
-            in_x, frequency = _periodic_gradients(x, slope, extra)
-            return np.array([*logs, frequency]), in_x
-        in_x = 4.0 * (slope.sum(axis=1)[:, None] * x - slope @ x)
-        if self.kind == "rbf+linear":
+        in_squared = dK * self._slope
+        in_squared *= alpha * gamma
+        signal = alpha * (np.vdot(dK, self._g) + jitter)
+        if kernel.kind == "periodic":
+            in_x, frequency = _periodic_gradients(x, in_squared, extra)
+            return np.array([signal, noise, np.vdot(in_squared, self._u) / gamma, frequency]), in_x
+        in_x = 4.0 * (in_squared.sum(axis=1)[:, None] * x - in_squared @ x)
+        logs = [signal, noise, 0.5 * np.vdot(x, in_x)]  # gaps grow with x as with the root of gamma
+        if kernel.kind == "rbf+linear":
+            linear, linear_x = _linear_gradients(x, dK)
             return np.array([*logs, extra * linear]), in_x + extra * linear_x
-        if self.kind == "rational-quadratic":
-            logs.append(alpha * np.vdot(dK, _shape_gradient(g, gamma * squared, extra)))
+        if kernel.kind == "rational-quadratic":
+            logs.append(alpha * np.vdot(dK, _shape_gradient(self._g, self._u, extra)))
         return np.array(logs), in_x
 
 
