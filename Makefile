@@ -7,7 +7,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run demo test check bench docs docs-pictures lock clean format lint types layers examples gltf-validator
+.PHONY: help setup run demo test check bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,14 +47,17 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
 	$(BIN)/python docs/make_pictures.py
 
-bench: .venv/.bench ## measure, as ratios within one run
+bench: .venv/.dev ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks
+
+speed: .venv-bench/.speed ## compare solvers with their peers, in an environment of its own
+	.venv-bench/bin/poise evaluate speed --json out/speed.json --plots out/speed
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh
 
 clean: ## remove everything that was made, the virtual environment too
-	rm -rf .venv out site dist build tests/tools/node_modules
+	rm -rf .venv .venv-bench out site dist build tests/tools/node_modules
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -68,8 +71,8 @@ clean: ## remove everything that was made, the virtual environment too
 	tools/setup.sh requirements/dev.lock
 	@touch $@
 
-.venv/.bench: requirements/bench.lock .venv/.dev
-	tools/setup.sh requirements/bench.lock
+.venv-bench/.speed: requirements/bench.lock pyproject.toml tools/setup.sh
+	VENV=.venv-bench tools/setup.sh requirements/bench.lock
 	@touch $@
 
 # The Khronos glTF validator; without npm the tests that need it say so and skip.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Resolves pyproject.toml into the lock files, for every platform and Python at once, with hashes and without naming a
-# registry (docs/decisions/0001). run: what the README's commands need; dev: and what tests, linters and documentation need;
-# bench: and the other solvers that Poise is measured against. Each keeps to the versions of the one before it.
+# registry (docs/decisions/0001). run: what the README's commands need; dev: that at the same versions, and what tests,
+# benchmarks, linters and documentation need; bench: what the README's commands need and the solvers that Poise is measured
+# against, on its own, since placo wants an older pin and NumPy than the others have.
 # `tools/lock.sh --upgrade` takes the newest of everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,4 +19,4 @@ upgrade=()
 if [ "${1:-}" = --upgrade ]; then upgrade=(--upgrade); fi
 resolve run
 resolve dev --constraint requirements/run.lock --group test --group lint --group docs
-resolve bench --constraint requirements/dev.lock --group test --group bench
+resolve bench --extra bench

@@ -2,9 +2,10 @@
 # Makes the virtual environment .venv and installs what the lock files it is given pin, and Poise itself, editable.
 # Uses uv where it is there, else venv and pip; both refuse a package whose hash is not the locked one.
 #
-#   tools/setup.sh requirements/run.lock        PYTHON=python3.12 chooses the interpreter
+#   tools/setup.sh requirements/run.lock        PYTHON=python3.12 chooses the interpreter, VENV=folder another place
 set -euo pipefail
 cd "$(dirname "$0")/.."
+venv=${VENV:-.venv}
 
 say() { printf '\033[1m%s\033[0m\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -23,21 +24,21 @@ interpreter() {
 
 make_environment() {
   local python
-  new_enough .venv/bin/python && return
+  new_enough "$venv/bin/python" && return
   python=$(interpreter)
-  say "Making .venv with $("$python" --version)"
+  say "Making $venv with $("$python" --version)"
   if have_uv; then
-    uv venv --quiet --clear --python "$python" .venv
+    uv venv --quiet --clear --python "$python" "$venv"
   else
-    "$python" -m venv --clear .venv || fail "python -m venv failed (on Debian: apt-get install python3-venv), and uv is not there either"
+    "$python" -m venv --clear "$venv" || fail "python -m venv failed (on Debian: apt-get install python3-venv), and uv is not there either"
   fi
 }
 
 install() {
   if have_uv; then
-    uv pip install --quiet --python .venv/bin/python "$@"
+    uv pip install --quiet --python "$venv/bin/python" "$@"
   else
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
   fi
 }
 

@@ -1,4 +1,4 @@
-"""`poise evaluate PROTOCOL`: measure every method the same way, on the performer, on recordings or on your own clips."""
+"""`poise evaluate PROTOCOL`: measure every method the same way, on the performer or on recordings."""
 
 from __future__ import annotations
 

@@ -6,16 +6,25 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
-from poise.evaluation.methods import Method, method_named
+from poise.errors import InvalidValueError, PoiseError
+from poise.evaluation.methods import Answer, Method, method_named
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.splits import Fold
+from poise.geometry import rotations
 from poise.motion.motion import Motion
+from poise.priors.gaussian import handle_positions, rigid_fit
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.solvers.problem import Root
 
+Array = np.ndarray
+Row = dict[str, float | str]
+
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+FREE_ROOT_HANDLES = (*HANDLES, "pelvis")
 
 
 def evaluate_handles(
@@ -25,60 +34,46 @@ def evaluate_handles(
     stride: int = 1,
     independent: bool = False,
     free_root: bool = False,
-    progress: Callable[[str, float], None] = lambda _name, _share: None,
-) -> list[dict[str, float | str]]:
+    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds.
 
     Frames are warm-started from the one before unless `independent`; `free_root` solves the root too, from six handles.
     """
-    rows: list[dict[str, float | str]] = []
-    for name in methods:
+    if stride < 1:
+        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    makers = [(name, method_named(name)) for name in methods]
+    steps, done = len(makers) * sum(len(fold.test) for fold in folds), 0
+    rows: list[Row] = []
+    for name, method in makers:
         scores = Scores()
-        for number, fold in enumerate(folds):
-            method = method_named(name)
-            learned = method.learn(fold.train)
+        for fold in folds:
+            progress(name, done, steps)
+            method.learn(fold.train)
             for clip in fold.test:
-                scores.add(
-                    recover(method, learned, clip[::stride], independent=independent, free_root=free_root)
-                )
-            progress(name, (number + 1) / len(folds))
+                scores.add(recover(method, clip[::stride], independent=independent, free_root=free_root))
+                done += 1
+                progress(name, done, steps)
         rows.append({"method": name, **scores.metrics()})
     return rows
 
 
-def recover(
-    method: Method, learned: PoseSpace, clip: Motion, *, independent: bool = False, free_root: bool = False
-) -> Recovered:
-    """One clip from its handles; a frame without a usable pose is counted and keeps the pose before it."""
+def recover(method: Method, clip: Motion, *, independent: bool = False, free_root: bool = False) -> Recovered:
+    """One clip from its handles, by a method that has learned; a frame that fails is counted, never left out."""
     root: Root = "solved" if free_root else "given"
-    names = (*HANDLES, "pelvis") if free_root else HANDLES
+    names = FREE_ROOT_HANDLES if free_root else HANDLES
     space, answer = method.set_up(clip.skeleton, names, root)
-    truth = space.q_from_frames(clip.root_positions, clip.rotations)
     handles = space.handles(names)
-    positions, matrices = _world(clip)
-    targets = positions[:, handles.joints] + np.einsum(
-        "fhab,hb->fha", matrices[:, handles.joints], handles.offsets
-    )
-    poses, seconds, failed = np.empty_like(truth), np.empty(len(clip)), 0
-    previous = np.concatenate([truth[0, :ROOT_SIZE], np.zeros(space.size - ROOT_SIZE)])
-    answer(previous.copy(), targets[0])  # warm-up: nothing is compiled or prepared during the measurement
-    for frame in range(len(clip)):
-        start = previous.copy()
-        if independent:
-            start[ROOT_SIZE:] = 0.0
-        if not free_root:
-            start[:ROOT_SIZE] = truth[frame, :ROOT_SIZE]
-        begun = time.perf_counter()
-        found = answer(start, targets[frame])
-        seconds[frame] = time.perf_counter() - begun
-        usable = bool(np.all(np.isfinite(found)))
-        failed += not usable
-        poses[frame] = previous = found if usable else start
+    targets = targets_of(clip, handles)
+    given = space.q_from_frames(clip.root_positions, clip.rotations)[:, :ROOT_SIZE]
+    starts = np.stack([cold_start(space, handles, frame) for frame in targets])
+    if not free_root:
+        starts[:, :ROOT_SIZE] = given
+    poses, seconds, failed = _answers(answer, starts, targets, independent=independent, free_root=free_root)
     roots, quaternions = space.frames_from_q(poses)
     reached = np.stack([space.handle_positions(pose, handles)[0] for pose in poses])
     return Recovered(
-        clip.skeleton,
-        learned.is_moving,
+        space,
         roots,
         quaternions,
         clip.root_positions,
@@ -86,11 +81,54 @@ def recover(
         np.linalg.norm(reached - targets, axis=-1),
         seconds,
         failed=failed,
-        root_given=not free_root,
     )
 
 
-def _world(clip: Motion) -> tuple[np.ndarray, np.ndarray]:
-    from poise.skeleton.kinematics import world_transforms
+def targets_of(clip: Motion, handles: Handles) -> Float[Array, "frames handles 3"]:
+    """Where a clip has its handles, in the world."""
+    positions, matrices = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+    turned = np.einsum("fhab,hb->fha", matrices[:, handles.joints], handles.offsets)
+    return np.asarray(positions[:, handles.joints] + turned)
 
-    return world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+
+def cold_start(
+    space: PoseSpace, handles: Handles, targets: Float[Array, "handles 3"]
+) -> Float[Array, "size"]:
+    """The mean pose of the data, as a whole where its handles come closest to the targets."""
+    q = np.zeros(space.size)
+    own = handle_positions(space, q[None, ROOT_SIZE:], handles)[0]
+    turn, q[:3], _ = rigid_fit(own, targets)
+    q[3:ROOT_SIZE] = rotations.quaternion_from_matrix(turn)
+    return q
+
+
+def _answers(
+    answer: Answer,
+    starts: Float[Array, "frames size"],
+    targets: Float[Array, "frames handles 3"],
+    *,
+    independent: bool,
+    free_root: bool,
+) -> tuple[Float[Array, "frames size"], Float[Array, "frames"], int]:
+    """Poses, seconds and failures frame by frame; a failed frame keeps its start."""
+    _attempt(answer, starts[0], targets[0])  # warm-up: nothing is compiled or prepared during the measurement
+    poses, seconds, failed = np.empty_like(starts), np.empty(len(starts)), 0
+    for frame, start in enumerate(starts):
+        if frame > 0 and not independent:
+            fixed = 0 if free_root else ROOT_SIZE
+            start = np.concatenate([start[:fixed], poses[frame - 1, fixed:]])
+        begun = time.perf_counter()
+        found = _attempt(answer, start, targets[frame])
+        seconds[frame] = time.perf_counter() - begun
+        failed += found is None
+        poses[frame] = start if found is None else found
+    return poses, seconds, failed
+
+
+def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size"] | None:
+    """The method's pose, or None where it has none to offer."""
+    try:
+        found = answer(start.copy(), targets)
+    except (PoiseError, ArithmeticError, np.linalg.LinAlgError):
+        return None
+    return found if np.all(np.isfinite(found)) else None

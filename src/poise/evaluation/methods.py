@@ -18,6 +18,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Root, Settings
+from poise.solvers.solution import Solution, Status
 from poise.solvers.solve import Solver, in_root_frame
 
 Array = np.ndarray
@@ -100,7 +101,7 @@ class Solved:
         model = self._space.on_body(skeleton) if self._prior is None else self._prior.on_body(skeleton)
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
         solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
-        return solver.space, lambda start, targets: solver.solve(start, targets=targets).q
+        return solver.space, lambda start, targets: _usable(solver.solve(start, targets=targets))
 
 
 def method_named(name: str) -> Method:
@@ -122,6 +123,11 @@ METHODS: dict[str, Callable[[], Method]] = {
     "gp": lambda: Regression(100),
 }
 DEFAULT_METHODS = (*METHODS, "gaussian-10", "gaussian-100")
+
+
+def _usable(solution: Solution) -> Float[Array, "size"]:
+    """The solved pose; not a number where the solver had none, so that it is counted as a failure."""
+    return np.full_like(solution.q, np.nan) if solution.status is Status.BROKEN else solution.q
 
 
 def training_poses(train: Sequence[Motion]) -> tuple[PoseSpace, Float[Array, "poses maps"]]:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.pose_space import PoseSpace
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Poses that a method recovered, beside what was recorded, over one clip."""
+    """Poses that a method recovered, beside what was recorded, over one clip.
 
-    skeleton: Skeleton
-    moving: Bool[Array, "joints"]
+    The space says which joints move (in training) and about which references their exponential maps are taken.
+    """
+
+    space: PoseSpace
     root_positions: Float[Array, "frames 3"]
     rotations: Float[Array, "frames joints 4"]
     true_root_positions: Float[Array, "frames 3"]
@@ -27,15 +29,11 @@ class Recovered:
     handle_distances: Float[Array, "frames handles"]
     seconds: Float[Array, "frames"]
     failed: int = 0
-    root_given: bool = True
-
-    def __len__(self) -> int:
-        return len(self.rotations)
 
 
 @dataclass
 class Scores:
-    """Sums over clips from which the metrics are read."""
+    """Measures per frame, gathered over clips, from which the metrics are read."""
 
     _parts: list[dict[str, Array]] = field(default_factory=list)
     failed: int = 0
@@ -46,7 +44,7 @@ class Scores:
         self._parts.append(_parts(recovered))
 
     def metrics(self) -> dict[str, float]:
-        """The metrics of EVALUATION, over all frames of all clips."""
+        """The metrics over all frames of all clips."""
         all_of = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         milliseconds = 1000 * all_of["seconds"]
         reached = all_of["handles"].max(axis=1)
@@ -57,9 +55,10 @@ class Scores:
             "rms_cm": float(100 * np.sqrt((all_of["distances"] ** 2).mean())),
             "handle_mm": float(1000 * all_of["handles"].mean()),
             "handle_max_mm": float(1000 * reached.max()),
+            "handle_mse_m2": float((all_of["handles"] ** 2).mean()),
             "reached_10mm": float(np.mean(reached <= 0.010)),
             "reached_1mm": float(np.mean(reached <= 0.001)),
-            "jitter": float(all_of["acceleration"].mean() / max(all_of["true_acceleration"].mean(), 1e-12)),
+            "jitter": _ratio(all_of["acceleration"], all_of["true_acceleration"]),
             "ms_per_frame": float(milliseconds.mean()),
             "ms_p95": float(np.percentile(milliseconds, 95)),
             "frames": len(reached),
@@ -68,14 +67,14 @@ class Scores:
 
 
 def _parts(recovered: Recovered) -> dict[str, Array]:
-    skeleton, joints = recovered.skeleton, ~recovered.skeleton.is_end_site
-    found, _ = world_transforms(skeleton, recovered.root_positions, recovered.rotations)
-    truth, _ = world_transforms(skeleton, recovered.true_root_positions, recovered.true_rotations)
-    turned, true = recovered.rotations[:, recovered.moving], recovered.true_rotations[:, recovered.moving]
+    space, joints = recovered.space, ~recovered.space.skeleton.is_end_site
+    found, _ = world_transforms(space.skeleton, recovered.root_positions, recovered.rotations)
+    truth, _ = world_transforms(space.skeleton, recovered.true_root_positions, recovered.true_rotations)
+    turned, true = recovered.rotations[:, space.moving], recovered.true_rotations[:, space.moving]
     return {
-        "angles": rotations.geodesic_distance(turned, true).mean(axis=1),
-        "squares": _component_squares(turned, true),
-        "distances": np.linalg.norm(found - truth, axis=-1)[:, joints].mean(axis=1),
+        "angles": rotations.geodesic_distance(turned, true).ravel(),
+        "squares": _component_squares(turned, true, space.references[space.moving]),
+        "distances": np.linalg.norm(found - truth, axis=-1)[:, joints].ravel(),
         "handles": recovered.handle_distances,
         "acceleration": _acceleration(found[:, joints]),
         "true_acceleration": _acceleration(truth[:, joints]),
@@ -84,13 +83,23 @@ def _parts(recovered: Recovered) -> dict[str, Array]:
 
 
 def _component_squares(
-    turned: Float[Array, "frames joints 4"], true: Float[Array, "frames joints 4"]
+    turned: Float[Array, "frames joints 4"],
+    true: Float[Array, "frames joints 4"],
+    references: Float[Array, "joints 4"],
 ) -> Float[Array, "frames"]:
-    """Mean squared difference of exponential-map components, per frame."""
-    gap = rotations.expmap_from_quaternion(turned) - rotations.expmap_from_quaternion(true)
+    """Mean squared difference of exponential-map components about the references, per frame."""
+    back = rotations.conjugate(references)
+    gap = rotations.expmap_from_quaternion(
+        rotations.multiply(back, turned)
+    ) - rotations.expmap_from_quaternion(rotations.multiply(back, true))
     return np.asarray((gap**2).mean(axis=(1, 2)))
 
 
 def _acceleration(positions: Float[Array, "frames joints 3"]) -> Float[Array, "middle_frames"]:
     """Mean length of second differences of positions; the frame rate cancels in a ratio."""
     return np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1).mean(axis=1)
+
+
+def _ratio(found: Float[Array, "middle_frames"], true: Float[Array, "middle_frames"]) -> float:
+    """Mean over mean; 1 where clips are too short, or too still, to have an acceleration."""
+    return float(found.sum() / true.sum()) if true.sum() > 0 else 1.0

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poise import performer
-from poise.errors import PoiseError, UnknownNameError
+from poise.errors import InvalidValueError, PoiseError, SkeletonError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 
 SPORT = ("02_05", "02_07", "02_09", "06_03", "06_14", "63_03", "63_20", "124_01", "124_05", "124_07")
+EVERY = 10  # of everything there is, each tenth clip is kept for the test
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,18 @@ def load_split(name: str) -> list[Fold]:
 
 
 def split_of_files(train: Sequence[Path], test: Sequence[Path]) -> list[Fold]:
-    """One fold of clips given by hand."""
-    return [Fold(tuple(map(read_motion, train)), tuple(map(read_motion, test)))]
+    """One fold of clips given by hand; all of one topology, whatever the limb lengths and units."""
+    if not train or not test:
+        raise InvalidValueError(
+            "clips to learn from and clips to test on are both needed: --train ... --test ..."
+        )
+    if shared := {path.resolve() for path in train} & {path.resolve() for path in test}:
+        names = ", ".join(sorted(path.name for path in shared))
+        raise InvalidValueError(f"a clip cannot be both learned from and tested on; {names} is in both")
+    clips = {path: read_motion(path) for path in (*train, *test)}
+    for path, clip in clips.items():
+        _check_topology(path, clip, train[0], clips[train[0]])
+    return [Fold(tuple(clips[path] for path in train), tuple(clips[path] for path in test))]
 
 
 def read_motion(path: Path) -> Motion:
@@ -43,44 +54,74 @@ def read_motion(path: Path) -> Motion:
     return motion
 
 
+def _check_topology(path: Path, clip: Motion, first_path: Path, first: Motion) -> None:
+    if not clip.skeleton.same_topology(first.skeleton):
+        raise SkeletonError(
+            f"{path.name} has another skeleton than {first_path.name}: {len(clip.skeleton)} joints below "
+            f"{clip.skeleton.names[0]}, where {len(first.skeleton)} below {first.skeleton.names[0]} were expected; "
+            "one evaluation needs clips with the same joints below the same parents"
+        )
+
+
 def _performer() -> list[Fold]:
-    """Walks, boxing and throws of one performer, by other seeds and speeds in the test."""
+    """Walks, boxing, throws and reaches of one performer; other seeds and speeds in the test."""
     train = (
-        *(
-            performer.act("walk", speed=speed, seconds=4.0, fps=60, seed=seed)
-            for seed, speed in enumerate((1.0, 1.3, 1.6))
-        ),
+        *_walks((1.0, 1.3, 1.6), seconds=4.0, seed=0),
         *(
             performer.act(action, fps=60, seed=seed)
-            for seed, action in enumerate(("punch", "throw", "reach"))
+            for action in ("box", "throw", "reach")
+            for seed in (0, 1)
         ),
     )
     test = (
-        performer.act("walk", speed=1.45, seconds=2.0, fps=60, seed=11),
-        *(performer.act(action, fps=60, seed=12) for action in ("punch", "throw", "reach")),
+        *_walks((1.45,), seconds=2.0, seed=11),
+        *(performer.act(action, fps=60, seed=12) for action in ("box", "throw", "reach")),
     )
     return [Fold(train, test)]
 
 
-def _clips(names: Sequence[str]) -> tuple[Motion, ...]:
+def _walks(speeds: Sequence[float], *, seconds: float, seed: int) -> tuple[Motion, ...]:
+    return tuple(
+        performer.act("walk", speed=speed, seconds=seconds, fps=60, seed=seed + number)
+        for number, speed in enumerate(speeds)
+    )
+
+
+def _recordings() -> Path:
     folder = find_recordings()
-    if folder is None:
+    if folder is None or not (folder / "cmu").is_dir():
         raise PoiseError(
             "this split needs recordings: point POISE_MOCAP at a folder with cmu/*.bvh, or use --split performer"
         )
-    return tuple(read_motion(folder / "cmu" / f"{name}.bvh") for name in names)
+    return folder / "cmu"
+
+
+def _clips(names: Sequence[str]) -> tuple[Motion, ...]:
+    folder = _recordings()
+    return tuple(read_motion(folder / f"{name}.bvh") for name in names)
 
 
 def _against(train: Sequence[str], test: Sequence[str]) -> Callable[[], list[Fold]]:
     return lambda: [Fold(_clips(train), _clips(test))]
 
 
-def _leave_one_out(names: Sequence[str]) -> Callable[[], list[Fold]]:
+def _leave_one_out(names: Callable[[], Sequence[str]]) -> Callable[[], list[Fold]]:
     def folds() -> list[Fold]:
-        clips = _clips(names)
+        clips = _clips(names())
         return [Fold((*clips[:i], *clips[i + 1 :]), (clip,)) for i, clip in enumerate(clips)]
 
     return folds
+
+
+def _found(pattern: str) -> list[str]:
+    return sorted(path.stem for path in _recordings().glob(pattern))
+
+
+def _everything() -> list[Fold]:
+    """Every tenth clip against all the others: every subject is in the training, no test clip is."""
+    names = _found("*.bvh")
+    kept = set(names[EVERY // 2 :: EVERY])
+    return _against([name for name in names if name not in kept], sorted(kept))()
 
 
 SPLITS: dict[str, Callable[[], list[Fold]]] = {
@@ -88,5 +129,7 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "walk": _against([f"07_{i:02d}" for i in range(1, 7)], [f"07_{i:02d}" for i in range(7, 11)]),
     "boxing": _against(["14_02"], ["14_03"]),
     "pitch": _against(["124_01"], ["124_02"]),
-    "sport": _leave_one_out(SPORT),
+    "sport": _leave_one_out(lambda: SPORT),
+    "locomotion": _leave_one_out(lambda: _found("35_*.bvh")),
+    "everything": _everything,
 }

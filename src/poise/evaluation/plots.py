@@ -1,0 +1,196 @@
+"""Plots of reports: Table 1 and Fig. 6 of Huang et al. 2017 with our methods, accuracy, and speed beside the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from poise.evaluation.handles import Row
+from poise.evaluation.report import Report, Request
+
+PAPER_MS: Mapping[str, float] = {
+    "gaussian-10": 1.1,
+    "gaussian-100": 3.1,
+    "dls": 0.55,
+    "gp": 2.31,
+    "transpose": 0.33,
+}
+"""Huang et al. 2017, Table 1: average milliseconds on one core of a 2.93 GHz Xeon."""
+
+INK, GRID = "#1f2933", "#d9dfe6"
+LEARNED, FROM_DATA, CLASSIC, PEER = "#c2185b", "#e08e2b", "#4c78a8", "#9aa5b1"
+_TINY = 1e-12  # what a logarithmic axis shows for zero
+
+
+def draw_report(
+    request: Request, report: Report, folder: Path, step: Callable[[str], None] = lambda _what: None
+) -> list[Path]:
+    """All plots and pictures of a report, as PNG files in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if report.protocol == "speed":
+        return _draw_speed(report, folder, step)
+    from poise.evaluation.gallery import draw_gallery
+
+    step("plots")
+    files = [
+        _saved(accuracy_figure(report), folder / "accuracy.png"),
+        _saved(errors_figure(report), folder / "figure6.png"),
+        _saved(time_figure(report), folder / "table1.png"),
+    ]
+    names = [str(row["method"]) for row in report.rows]
+    return [*files, draw_gallery(folder / "poses.png", methods=names, request=request, step=step)]
+
+
+def accuracy_figure(report: Report) -> Figure:
+    """How far poses are from the recording: degrees per joint, and joint positions in centimetres."""
+    figure, (left, right) = _figure(f"Accuracy on {report.split}", columns=2)
+    _bars(left, report.rows, "deg_per_joint", "degrees per joint")
+    _bars(right, report.rows, "mpjpe_cm", "mean joint position error, cm", names=False)
+    return figure
+
+
+def errors_figure(report: Report) -> Figure:
+    """The paper's Fig. 6: mean squared errors in the joint space and at the targets."""
+    title = f"Errors on {report.split}, as Fig. 6 of Huang et al. 2017"
+    figure, (left, right) = _figure(title, columns=2)
+    _bars(left, report.rows, "mse_rad2", "joint space, mean squared error in rad²", log=True)
+    _bars(right, report.rows, "handle_mse_m2", "targets, mean squared distance in m²", log=True, names=False)
+    right.axvline(1e-4, color=INK, linewidth=0.8, linestyle=":")
+    right.annotate("10 mm", (1e-4, -0.6), xytext=(3, 0), textcoords="offset points", fontsize=8, va="center")
+    return figure
+
+
+def time_figure(report: Report) -> Figure:
+    """The paper's Table 1: time per frame, whether the targets are reached, and the published times."""
+    title = f"Time per frame on {report.split}, as Table 1 of Huang et al. 2017"
+    figure, (axes,) = _figure(title, columns=1)
+    _bars(axes, report.rows, "ms_per_frame", "milliseconds per frame, one thread", log=True, labels=False)
+    published = [PAPER_MS.get(str(row["method"])) for row in report.rows]
+    known = [(ms, place) for place, ms in enumerate(published) if ms is not None]
+    axes.scatter(
+        *zip(*known, strict=True), marker="D", s=34, color="white", edgecolor=INK, zorder=3
+    ) if known else None
+    smallest = min(float(row["ms_per_frame"]) for row in report.rows)
+    largest = max(*(float(row["ms_per_frame"]) for row in report.rows), *(ms for ms, _ in known), 1.0)
+    axes.set_xlim(0.4 * smallest, 3 * largest)
+    for place, row in enumerate(report.rows):
+        text = f"{float(row['ms_per_frame']):.2g} ms, {float(row['reached_10mm']):.0%} within 10 mm"
+        axes.annotate(
+            text, (1.01, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", color=INK
+        )
+    axes.annotate(
+        "◇ published: one core of a 2.93 GHz Xeon", (0, 1.01), xycoords="axes fraction", fontsize=8, color=INK
+    )
+    return figure
+
+
+def speed_figure(report: Report) -> Figure:
+    """Cold poses and tracked frames of all solvers, on one logarithmic axis each."""
+    figure, (left, right) = _figure("One 66-freedom body, five targets, within 10 mm, one thread", columns=2)
+    for axes, kind, text in (
+        (left, "cold", "a pose from the rest pose, ms"),
+        (right, "tracked", "a frame from the one before, ms"),
+    ):
+        _bars(axes, report.rows, f"ms_{kind}", text, log=True, names=axes is left)
+        for place, row in enumerate(report.rows):
+            if float(row[f"reached_{kind}"]) < 0.995:
+                note = f"  {float(row[f'reached_{kind}']):.0%} reached"
+                axes.annotate(
+                    note,
+                    (0.0, place),
+                    xycoords=("axes fraction", "data"),
+                    fontsize=7,
+                    va="center",
+                    color="white",
+                )
+    return figure
+
+
+def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figure:
+    """Time against a size, log-log, each with the slope of its last half."""
+    figure, all_axes = _figure("What a pose costs", columns=len(curves))
+    for axes, (name, (sizes, milliseconds)) in zip(all_axes, curves.items(), strict=True):
+        axes.loglog(sizes, milliseconds, "o-", color=LEARNED, markersize=4)
+        half = len(sizes) // 2
+        slope = np.polyfit(np.log(sizes), np.log(milliseconds), 1)[0]
+        late = np.polyfit(np.log(sizes[half:]), np.log(milliseconds[half:]), 1)[0]
+        axes.set_title(f"slope {slope:.2f}, at the end {late:.2f}", fontsize=9, color=INK, loc="left")
+        axes.set_xlabel(name)
+        axes.set_ylabel("ms per pose")
+        axes.set_ylim(0.5 * min(milliseconds), 2 * max(milliseconds))
+        axes.grid(True, which="both", color=GRID, linewidth=0.5)
+    return figure
+
+
+def _draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
+    from poise.evaluation.speed import cost_of_clusters, cost_of_handles
+
+    step("cost against clusters")
+    curves = {"clusters": cost_of_clusters()}
+    step("cost against handles")
+    curves["handles"] = cost_of_handles()
+    return [
+        _saved(speed_figure(report), folder / "speed.png"),
+        _saved(scaling_figure(curves), folder / "scaling.png"),
+    ]
+
+
+def _bars(
+    axes: Axes,
+    rows: Sequence[Row],
+    metric: str,
+    label: str,
+    *,
+    log: bool = False,
+    names: bool = True,
+    labels: bool = True,
+) -> None:
+    """One horizontal bar per method, with its value at the end."""
+    values = np.maximum([float(row[metric]) for row in rows], _TINY if log else 0.0)
+    methods = [str(row["method"]) for row in rows]
+    if log:
+        axes.set_xscale("log")
+    bars = axes.barh(np.arange(len(rows)), values, color=[_colour(name) for name in methods], height=0.68)
+    if labels:
+        axes.bar_label(bars, [f"{value:.2g}" for value in values], padding=3, fontsize=8, color=INK)
+    axes.set_yticks(np.arange(len(rows)), methods if names else [""] * len(rows))
+    axes.set_ylim(len(rows) - 0.4, -0.8)
+    axes.set_xlabel(label)
+    if log:
+        axes.set_xlim(0.3 * values.min(), 6 * values.max())
+    else:
+        axes.set_xlim(0, 1.15 * max(values.max(), _TINY))
+    axes.grid(True, axis="x", color=GRID, linewidth=0.6)
+
+
+def _colour(method: str) -> str:
+    if method.startswith("gaussian"):
+        return LEARNED
+    if method in ("nearest", "gp"):
+        return FROM_DATA
+    return PEER if method in ("pinocchio", "placo", "mink", "pink") else CLASSIC
+
+
+def _figure(title: str, *, columns: int) -> tuple[Figure, Any]:
+    figure = Figure(
+        figsize=(4.6 * columns + (2.6 if columns == 1 else 0.6), 4.2), dpi=150, layout="constrained"
+    )
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK, fontweight="bold")
+    axes = figure.subplots(1, columns, squeeze=False)[0]
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.spines[["left", "bottom"]].set_color(GRID)
+        each.tick_params(colors=INK, length=0, labelsize=9)
+        each.xaxis.label.set_color(INK)
+        each.set_axisbelow(True)
+    return figure, axes
+
+
+def _saved(figure: Figure, path: Path) -> Path:
+    figure.savefig(path)
+    return path

@@ -1,0 +1,117 @@
+"""What an evaluation reports: one JSON document with the machine, the versions and a row of metrics per method."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.handles import Row, evaluate_handles
+from poise.evaluation.methods import DEFAULT_METHODS
+from poise.evaluation.splits import Fold, load_split, split_of_files
+
+PROTOCOLS = ("handles", "speed")
+PERFORMER, FILES = "performer", "files"
+PACKAGES = ("poise", "numpy", "scipy", "numba", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp")
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is under way, how much is done and how much there is in all."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The rows of one protocol on one split, with where and with what they were measured."""
+
+    protocol: str
+    split: str
+    rows: Sequence[Row]
+
+    def as_json(self) -> dict[str, object]:
+        """The whole report, ready for JSON."""
+        return {
+            "protocol": self.protocol,
+            "split": self.split,
+            "machine": machine(),
+            "versions": versions(),
+            "rows": list(self.rows),
+        }
+
+    def write(self, path: Path) -> None:
+        """As a JSON file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(self.as_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to evaluate: a protocol, a named split or files of one's own, methods, and how frames are taken."""
+
+    protocol: str
+    split: str = PERFORMER
+    train: Sequence[Path] = ()
+    test: Sequence[Path] = ()
+    methods: Sequence[str] = ()
+    stride: int = 1
+    independent: bool = False
+    free_root: bool = False
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise UnknownNameError("protocol", self.protocol, PROTOCOLS)
+        if (self.train or self.test) and self.split != PERFORMER:
+            raise InvalidValueError("name a --split or give --train and --test clips, not both")
+        if self.protocol == "speed" and (self.train or self.test or self.split != PERFORMER):
+            raise InvalidValueError(
+                "speed measures one problem, taken from the performer: it has no other split"
+            )
+
+    def folds(self) -> list[Fold]:
+        """The training and test clips that are asked for."""
+        return split_of_files(self.train, self.test) if self.train or self.test else load_split(self.split)
+
+
+def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: None) -> Report:
+    """Run a protocol."""
+    if request.protocol == "speed":
+        from poise.evaluation.speed import evaluate_speed
+
+        return Report("speed", request.split, evaluate_speed(methods=request.methods, progress=progress))
+    rows = evaluate_handles(
+        request.folds(),
+        methods=request.methods or DEFAULT_METHODS,
+        stride=request.stride,
+        independent=request.independent,
+        free_root=request.free_root,
+        progress=progress,
+    )
+    return Report("handles", FILES if request.train else request.split, rows)
+
+
+def machine() -> str:
+    """The processor, how many of it, and the Python."""
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what takes part in a measurement, as installed."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

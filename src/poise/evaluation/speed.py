@@ -1,0 +1,227 @@
+"""Protocol `speed`: one problem, our methods and the installed peers, in one process and on one thread.
+
+The body has 66 freedoms (a free root and 20 spherical joints), the targets are five positions of a walk, and a pose
+counts when every handle is within 10 mm. A pose is solved from the rest pose (cold) or from the frame before
+(tracked); everyone is called from Python, pose by pose, and measured in turns, so that a busy moment hits all alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float
+
+from poise import performer
+from poise.errors import UnknownNameError
+from poise.evaluation.handles import HANDLES, Row, targets_of
+from poise.evaluation.peers import PEERS, TOLERANCE, Contender, installed, rest_root
+from poise.motion.motion import Motion
+from poise.priors.gaussian import GaussianPrior
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Position
+from poise.solvers.problem import Settings
+from poise.solvers.solve import Model, Solver
+
+Array = np.ndarray
+
+OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100")
+FIXED = "Spine1"  # with a spine of two joints, not three, 20 joints and the root make 66 freedoms
+FPS, SECONDS = 60, 5.0
+SLICES = 5  # into which everyone's targets are cut, to take turns
+CLUSTERS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
+HANDLE_COUNTS = (1, 2, 3, 5, 8, 13, 21, 41)
+
+
+class Ours:
+    """One of our methods as a contender."""
+
+    def __init__(self, model: Model, handles: Sequence[str], *, method: str | None = None) -> None:
+        constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
+        self._solver = Solver(model, constraints, method=method, settings=Settings(tolerance=TOLERANCE))
+        space = self._solver.space
+        self._rest = np.zeros(space.size)
+        self._rest[:3], self._rest[3] = rest_root(space), 1.0
+        self._handles = space.handles(handles)
+        self.reset()
+
+    def reset(self) -> None:
+        self._q = self._rest
+
+    def solve(self, targets: Float[Array, "handles 3"]) -> None:
+        self._q = self._solver.solve(self._q, targets=targets).q
+
+    def points(self) -> Float[Array, "handles 3"]:
+        return self._solver.space.handle_positions(self._q, self._handles)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """Seconds per pose and the largest distance that was left, over some targets."""
+
+    seconds: Float[Array, "targets"]
+    distances: Float[Array, "targets"]
+
+    @property
+    def milliseconds(self) -> float:
+        """The median per pose."""
+        return float(1000 * np.median(self.seconds))
+
+    @property
+    def reached(self) -> float:
+        """The share of poses within the tolerance."""
+        return float(np.mean(self.distances <= TOLERANCE * (1 + 1e-9)))
+
+
+def evaluate_speed(
+    *,
+    methods: Sequence[str] = (),
+    progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+) -> list[Row]:
+    """A row per method and installed peer, with its times over pinocchio's where that is installed."""
+    names = list(methods) if methods else [*OURS, *installed()]
+    contenders = {name: contender(name) for name in names}
+    walk = _walk(seed=11)
+    tracked_targets = targets_of(walk, body().handles(HANDLES))
+    cold_targets = tracked_targets - _on_floor(walk)[:, None] + _on_floor_of_rest()
+    rows: list[Row] = []
+    cold = _in_turns(contenders, cold_targets, is_cold=True, progress=progress)
+    tracked = _in_turns(contenders, tracked_targets, is_cold=False, progress=progress)
+    for name in contenders:
+        rows.append(
+            {
+                "method": name,
+                "ms_cold": cold[name].milliseconds,
+                "ms_tracked": tracked[name].milliseconds,
+                "reached_cold": cold[name].reached,
+                "reached_tracked": tracked[name].reached,
+            }
+        )
+    for peer in ("pinocchio", "placo"):
+        _add_ratios(rows, peer)
+    return rows
+
+
+def missing_peers() -> list[str]:
+    """The peers that are not installed here."""
+    return [name for name in PEERS if name not in installed()]
+
+
+def contender(name: str) -> Contender:
+    """One of our methods, or a peer, ready to solve."""
+    if name in PEERS:
+        return PEERS[name][1](body(), HANDLES)
+    if name.startswith("gaussian-"):
+        return Ours(prior(int(name.removeprefix("gaussian-"))), HANDLES)
+    if name not in OURS:
+        raise UnknownNameError("method", name, (*OURS, *PEERS))
+    return Ours(body(), HANDLES, method=name)
+
+
+@cache
+def body() -> PoseSpace:
+    """The performer's body with 20 moving joints."""
+    skeleton = performer.act("walk", seconds=1.0, fps=FPS).skeleton
+    moving = ~skeleton.is_end_site
+    moving[skeleton.index(FIXED)] = False
+    return PoseSpace(skeleton, moving=moving)
+
+
+@cache
+def prior(clusters: int) -> GaussianPrior:
+    """Learned from other walks of the same performer, with the same joint fixed."""
+    return GaussianPrior.learn(
+        [_walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)], clusters=clusters
+    )
+
+
+def cost_of_clusters() -> tuple[Sequence[int], list[float]]:
+    """Milliseconds per cold pose against the number of clusters."""
+    return CLUSTERS, [_cold_milliseconds(prior(count), HANDLES) for count in CLUSTERS]
+
+
+def cost_of_handles() -> tuple[Sequence[int], list[float]]:
+    """Milliseconds per cold pose with 100 clusters against the number of handles, spread over the body."""
+    return HANDLE_COUNTS, [_cold_milliseconds(prior(100), _spread_handles(count)) for count in HANDLE_COUNTS]
+
+
+# --- private ---------------------------------------------------------------------------------------------------------
+
+
+def _walk(*, seed: int, speed: float = 1.35) -> Motion:
+    motion = performer.act("walk", seconds=SECONDS, fps=FPS, seed=seed, speed=speed)
+    rotations = motion.rotations.copy()
+    rotations[:, motion.skeleton.index(FIXED)] = (1.0, 0.0, 0.0, 0.0)
+    return replace(motion, rotations=rotations)
+
+
+def _on_floor(walk: Motion) -> Float[Array, "frames 3"]:
+    return walk.root_positions * (1.0, 0.0, 1.0)
+
+
+def _on_floor_of_rest() -> Float[Array, "3"]:
+    return rest_root(body()) * (1.0, 0.0, 1.0)
+
+
+def _in_turns(
+    contenders: dict[str, Contender],
+    targets: Float[Array, "targets handles 3"],
+    *,
+    is_cold: bool,
+    progress: Callable[[str, int, int], None],
+) -> dict[str, Timing]:
+    """Everyone on every slice of the targets, one slice after the other."""
+    slices = np.array_split(np.arange(len(targets)), SLICES)
+    parts: dict[str, list[Timing]] = {name: [] for name in contenders}
+    for turn, own in enumerate(slices):
+        for number, (name, solver) in enumerate(contenders.items()):
+            progress(
+                f"{name}, {'cold' if is_cold else 'tracked'}",
+                turn * len(contenders) + number,
+                SLICES * len(contenders),
+            )
+            parts[name].append(_timed(solver, targets[own], is_cold=is_cold))
+    return {
+        name: Timing(
+            np.concatenate([part.seconds for part in own]), np.concatenate([part.distances for part in own])
+        )
+        for name, own in parts.items()
+    }
+
+
+def _timed(solver: Contender, targets: Float[Array, "targets handles 3"], *, is_cold: bool) -> Timing:
+    seconds, distances = np.empty(len(targets)), np.empty(len(targets))
+    solver.reset()
+    solver.solve(targets[0])  # nothing is compiled during the measurement, and tracking starts on its track
+    for number, target in enumerate(targets):
+        if is_cold:
+            solver.reset()
+        begun = time.perf_counter()
+        solver.solve(target)
+        seconds[number] = time.perf_counter() - begun
+        distances[number] = np.linalg.norm(solver.points() - target, axis=1).max()
+    return Timing(seconds, distances)
+
+
+def _add_ratios(rows: list[Row], peer: str) -> None:
+    found = [row for row in rows if row["method"] == peer]
+    for row in rows if found else ():
+        for kind in ("cold", "tracked"):
+            row[f"{kind}_over_{peer}"] = float(row[f"ms_{kind}"]) / float(found[0][f"ms_{kind}"])
+
+
+def _cold_milliseconds(model: GaussianPrior, handles: Sequence[str]) -> float:
+    walk = _walk(seed=11)
+    targets = targets_of(walk, model.space.handles(handles))
+    return _timed(Ours(model, handles), targets[::3], is_cold=True).milliseconds
+
+
+def _spread_handles(count: int) -> list[str]:
+    """Joints of the body, those of the protocol first; more handles than joints repeat."""
+    names = body().skeleton.names
+    first = [names[body().skeleton.index(role)] for role in HANDLES]
+    ordered = [*first, *(name for name in names if name not in first)]
+    return [ordered[number % len(ordered)] for number in range(count)]
