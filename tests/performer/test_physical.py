@@ -37,7 +37,7 @@ def test_feet_joints_and_smoothness(action: str, style: str, performer: str, see
 @pytest.mark.parametrize("action", ACTIONS)
 def test_joints_stay_within_the_default_human_limits(action: str) -> None:
     for style in STYLES:
-        motion = perform(action, style=style, fps=60.0).motion
+        motion = perform(action, style=style, fps=30.0).motion
         beyond = np.degrees(excess(human_limits(motion.skeleton), motion.rotations)).max(axis=0)
         worst = int(beyond.argmax())
         assert beyond[worst] < 12.0, f"{style}: {motion.skeleton.names[worst]} by {beyond[worst]:.0f} degrees"

@@ -5,24 +5,27 @@ the punch"). Points are wrists in metres for the reference body, x to the left a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
+from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer.checks import one_of
-from poise.performer.posing import Arm, Reach, Targets, mirrored, yawed
+from poise.performer.posing import Arm, Foot, Reach, Targets, mirrored, yawed
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
 from poise.performer.tracks import Key, track
 
 Array = np.ndarray
 Point = tuple[float, float, float]
-BodyKeys = list[tuple[float, tuple[float, ...]]]
 
 _GUARD: Mapping[str, Point] = {"lead": (0.11, 1.31, 0.39), "rear": (-0.09, 1.31, 0.15)}
 _ELBOW: Mapping[str, Point] = {"lead": (0.25, -1.0, 0.0), "rear": (-0.3, -1.0, -0.1)}
+_BREATH = 0.75  # seconds: a longer time between punches parts two combinations
 _BODY = (-35.0, -8.0, 8.0, 0.0)  # pelvis yaw, trunk twist, trunk bend, weight forward (metres)
 
 
@@ -92,33 +95,7 @@ PUNCHES: Mapping[str, Punch] = MappingProxyType(
 def box(stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox") -> Targets:
     """Boxes: combinations such as "jab cross hook", or of its own choosing; `stance` is "orthodox" or "southpaw"."""
     one_of("stance", stance, ("orthodox", "southpaw"))
-    timed = _timetable(stage, _chosen(combination))
-    bounce = _bounce(stage)
-    body = _body_keys(stage, timed)
-    rear_heel = [
-        (0.0, 22.0),
-        *((t + dt, h) for t, p in timed for dt, h in ((-0.12, 22.0), (-0.01, p.rear_heel), (0.16, 22.0))),
-    ]
-    pivot = [
-        (0.0, 0.0),
-        *((t + dt, h) for t, p in timed for dt, h in ((-0.13, 0.0), (-0.02, p.rear_pivot), (0.17, 0.0))),
-    ]
-    targets = posed(
-        stage,
-        pelvis=[(time, (0.0, -0.075 - 0.6 * abs(weight), weight)) for time, (_, _, _, weight) in body],
-        pelvis_turn=[(time - 0.05, (4.0, yaw, 0.0)) for time, (yaw, _, _, _) in body],
-        spine=[(time - 0.02, (bend, twist, -0.1 * twist)) for time, (_, twist, bend, _) in body],
-        gaze=[(0.0, (9.0, 0.0, 0.0))],
-        feet={
-            "left": foot(stage, [Place(-ALWAYS, ALWAYS, 0.10, 0.24, -18.0)], heel=[(0.0, 0.0)]),
-            "right": foot(stage, [Place(-ALWAYS, ALWAYS, -0.13, -0.24, -52.0)], heel=rear_heel, pivot=pivot),
-        },
-        arms={
-            "left": _arm(stage, "lead", timed, body, bounce),
-            "right": _arm(stage, "rear", timed, body, bounce),
-        },
-    )
-    targets.pelvis[:, 1] += bounce
+    targets = _Bout(stage, _timetable(stage, _chosen(combination))).targets()
     return targets if stance == "orthodox" else mirrored(targets)
 
 
@@ -160,68 +137,142 @@ def _invented(generator: np.random.Generator) -> list[str]:
     return usual[int(generator.integers(len(usual)))]
 
 
-def _body_keys(stage: Stage, timed: Sequence[tuple[float, Punch]]) -> BodyKeys:
-    """(time, (pelvis yaw, trunk twist, trunk bend, weight forward)): guard, load, strike, and back if time allows."""
-    size = 0.5 + 0.5 * stage.style.amplitude
-    keys: BodyKeys = [(-1.0, _BODY), (timed[0][0] - 0.45, _BODY)]
-    for number, (time, punch) in enumerate(timed):
-        load, strike = (
-            tuple(b + size * (v - b) for b, v in zip(_BODY, pose, strict=True))
-            for pose in (punch.load, punch.strike)
+@dataclass(frozen=True)
+class _Bout:
+    """Punches and when they land, by the stage's clock, made into what the body does."""
+
+    stage: Stage
+    timed: Sequence[tuple[float, Punch]]
+
+    def targets(self) -> Targets:
+        """The whole body of an orthodox boxer."""
+        body = self.body_keys
+        targets = posed(
+            self.stage,
+            pelvis=[(time, (0.0, -0.075 - 0.6 * abs(weight), weight)) for time, (_, _, _, weight) in body],
+            pelvis_turn=[(time - 0.05, (4.0, yaw, 0.0)) for time, (yaw, _, _, _) in body],
+            spine=[(time - 0.02, (bend, twist, -0.1 * twist)) for time, (_, twist, bend, _) in body],
+            gaze=[(0.0, (9.0, 0.0, 0.0))],
+            feet={"left": self._lead_foot(), "right": self._rear_foot()},
+            arms={"left": self._arm("lead"), "right": self._arm("rear")},
         )
-        keys += [(time - 0.19, load), (time, strike)]
-        pause = timed[number + 1][0] - time if number + 1 < len(timed) else ALWAYS
-        keys += [(time + 0.33, _BODY), (time + pause - 0.36, _BODY)] if pause > 0.75 else []
-    return keys
+        return replace(targets, pelvis=targets.pelvis + self.carried)
 
+    @cached_property
+    def body_keys(self) -> list[tuple[float, tuple[float, ...]]]:
+        """(time, (pelvis yaw, trunk twist, trunk bend, weight)): guard, load, strike, and back if time allows."""
+        size = 0.5 + 0.5 * self.stage.style.amplitude
+        keys: list[tuple[float, tuple[float, ...]]] = [(-1.0, _BODY), (self.timed[0][0] - 0.45, _BODY)]
+        for time, punch in self.timed:
+            load, strike = (
+                tuple(b + size * (v - b) for b, v in zip(_BODY, pose, strict=True))
+                for pose in (punch.load, punch.strike)
+            )
+            keys += [(time - 0.19, load), (time, strike)]
+            keys += [(time + 0.33, _BODY)] if time in self._ends else []
+        return sorted([*keys, *((time - 0.36, _BODY) for time in self._begins[1:])])
 
-def _arm(stage: Stage, hand: str, timed: Sequence[tuple[float, Punch]], body: BodyKeys, bounce: Array) -> Arm:
-    """A hand that keeps the guard and punches when it is its turn; `hand` is "lead" or "rear"."""
-    guard, down = _GUARD[hand], _ELBOW[hand]
-    points: list[Key] = [(-1.0, guard)]
-    carried: list[Key] = [(-1.0, 1.0)]
-    elbows: list[Key] = [(-1.0, down)]
-    rolls: list[Key] = [(-1.0, 50.0)]
-    for time, punch in timed:
-        if punch.hand == hand:
-            points += [
-                (time - 0.26, guard),
-                *((time + dt, point) for dt, point in punch.way),
-                (time + 0.30, guard),
+    # --- footwork ------------------------------------------------------------------------------------------------
+
+    @property
+    def _begins(self) -> list[float]:
+        """When the first punch of each combination lands."""
+        times = [time for time, _ in self.timed]
+        return [times[0], *(b for a, b in pairwise(times) if b - a > _BREATH)]
+
+    @property
+    def _ends(self) -> list[float]:
+        """When the last punch of each combination lands."""
+        times = [time for time, _ in self.timed]
+        return [*(a for a, b in pairwise(times) if b - a > _BREATH), times[-1]]
+
+    @property
+    def _step(self) -> float:
+        return 0.13 * self.stage.style.amplitude
+
+    @cached_property
+    def carried(self) -> Float[Array, "frames 3"]:
+        """What carries pelvis and hands: a step in with each combination and out after it, and a bounce."""
+        keys: list[Key] = []
+        for first, last in zip(self._begins, self._ends, strict=True):
+            keys += [
+                (first - 0.38, 0.0),
+                (first - 0.10, self._step),
+                (last + 0.20, self._step),
+                (last + 0.50, 0.0),
             ]
-            carried += [(time - 0.24, 1.0), (time - 0.06, 0.0), (time + 0.04, 0.0), (time + 0.28, 1.0)]
-            elbows += [
-                (time - 0.24, down),
-                (time - 0.06, punch.elbow),
-                (time + 0.04, punch.elbow),
-                (time + 0.28, down),
+        forward = lengths(self.stage, keys)
+        beat = 2 * np.pi * 1.7 * self.stage.clock
+        bounce = 0.010 * self.stage.style.bounce * np.sin(beat) * self.stage.body.leg
+        return np.stack([np.zeros_like(forward), bounce, forward], axis=-1)
+
+    def _places(self, x: float, z: float, yaw: float, *, steps_in: float, steps_out: float) -> list[Place]:
+        """In and out again; `steps_in` seconds before the first punch and `steps_out` after the last the foot lifts."""
+        places, since = [], -ALWAYS
+        for first, last in zip(self._begins, self._ends, strict=True):
+            places += [
+                Place(since, first - steps_in, x, z, yaw),
+                Place(first - steps_in + 0.17, last + steps_out, x, z + self._step, yaw),
             ]
-            rolls += [(time - 0.20, 50.0), (time, punch.pronation), (time + 0.25, 50.0)]
-    turn = track(stage.clock, carried) * _trunk_turn(stage, body)
-    wrist = yawed(turn, _on_the_body(stage, points, bounce))
-    return Arm(
-        pronation=angles(stage, rolls),
-        wrist=np.radians(12.0),
-        reach=Reach(wrist, yawed(turn, track(stage.clock, elbows))),
-    )
+            since = last + steps_out + 0.17
+        return [*places, Place(since, ALWAYS, x, z, yaw)]
 
+    def _lead_foot(self) -> Foot:
+        places = self._places(0.10, 0.24, -18.0, steps_in=0.40, steps_out=0.33)
+        lifts: list[Key] = [(-1.0, 0.0)]
+        for first, last in zip(self._begins, self._ends, strict=True):
+            lifts += [(first - 0.52, 0.0), (first - 0.40, 12.0), (first - 0.20, 0.0)]
+            lifts += [(last + 0.22, 0.0), (last + 0.33, 14.0), (last + 0.53, 0.0)]
+        return foot(self.stage, places, heel=lifts, lift=0.03)
 
-def _trunk_turn(stage: Stage, body: BodyKeys) -> Array:
-    """How far the chest is turned from where it is in the guard: the hand that does not punch stays with it."""
-    guard = _BODY[0] + _BODY[1]
-    return 0.8 * angles(stage, [(time, yaw + twist - guard) for time, (yaw, twist, _, _) in body])
+    def _rear_foot(self) -> Foot:
+        heel: list[Key] = [(-1.0, 22.0)]
+        pivot: list[Key] = [(-1.0, 0.0)]
+        for time, punch in self.timed:
+            heel += [(time - 0.12, 22.0), (time - 0.01, punch.rear_heel), (time + 0.16, 22.0)]
+            pivot += [(time - 0.13, 0.0), (time - 0.02, punch.rear_pivot), (time + 0.17, 0.0)]
+        places = self._places(-0.13, -0.24, -52.0, steps_in=0.32, steps_out=0.24)
+        return foot(self.stage, places, heel=heel, pivot=pivot, lift=0.03)
 
+    # --- hands ---------------------------------------------------------------------------------------------------
 
-def _on_the_body(stage: Stage, points: Keys, bounce: Array) -> Array:
-    """The wrist's way, riding on the body's bounce and unrest, lowered and brought forward by a bent style."""
-    way = lengths(stage, points)
-    unrest = 0.008 * stage.style.variation * stage.drift("guard", hertz=0.9, channels=3)(stage.times)
-    lean, slump = np.radians(stage.style.lean), np.radians(stage.style.slump)
-    way[:, 1] += bounce - stage.style.crouch * stage.body.leg - 0.2 * abs(lean) - 0.12 * abs(slump)
-    way[:, 2] += 0.5 * lean + 0.35 * slump
-    return way + unrest
+    def _arm(self, hand: str) -> Arm:
+        """A hand that keeps the guard and punches when it is its turn; `hand` is "lead" or "rear"."""
+        guard, down = _GUARD[hand], _ELBOW[hand]
+        points: list[Key] = [(-1.0, guard)]
+        follows: list[Key] = [(-1.0, 1.0)]
+        elbows: list[Key] = [(-1.0, down)]
+        rolls: list[Key] = [(-1.0, 50.0)]
+        for time, punch in self.timed:
+            if punch.hand == hand:
+                way = [(time + early, point) for early, point in punch.way]
+                points += [(time - 0.28, guard), *way, (time + 0.30, guard)]
+                follows += [(time - 0.24, 1.0), (time - 0.06, 0.0), (time + 0.04, 0.0), (time + 0.28, 1.0)]
+                elbows += [
+                    (time - 0.24, down),
+                    (time - 0.06, punch.elbow),
+                    (time + 0.04, punch.elbow),
+                    (time + 0.28, down),
+                ]
+                rolls += [(time - 0.20, 50.0), (time, punch.pronation), (time + 0.25, 50.0)]
+        turn = track(self.stage.clock, follows) * self._trunk_turn
+        wrist = yawed(turn, self._on_the_body(points)) + self.carried
+        reach = Reach(wrist, yawed(turn, track(self.stage.clock, elbows)))
+        return Arm(pronation=angles(self.stage, rolls), wrist=np.radians(12.0), reach=reach)
 
+    @cached_property
+    def _trunk_turn(self) -> Array:
+        """How far the chest is turned from where it is in the guard: the hand that does not punch stays with it."""
+        guard = _BODY[0] + _BODY[1]
+        return 0.8 * angles(
+            self.stage, [(time, yaw + twist - guard) for time, (yaw, twist, _, _) in self.body_keys]
+        )
 
-def _bounce(stage: Stage) -> Array:
-    beat = 2 * np.pi * 1.7 * stage.clock
-    return 0.010 * stage.style.bounce * np.sin(beat) * stage.body.leg
+    def _on_the_body(self, points: Keys) -> Array:
+        """The wrist's way with a little unrest, lowered and brought forward by a bent style."""
+        style, way = self.stage.style, lengths(self.stage, points)
+        unrest = 0.008 * style.variation * self.stage.drift("guard", hertz=0.9, channels=3)(self.stage.times)
+        lean, slump = np.radians(style.lean), np.radians(style.slump)
+        way[:, 1] -= style.crouch * self.stage.body.leg + 0.2 * abs(lean) + 0.12 * abs(slump)
+        way[:, 2] += 0.5 * lean + 0.35 * slump
+        return way + unrest

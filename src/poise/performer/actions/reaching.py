@@ -59,7 +59,7 @@ def _invented(stage: Stage) -> Float[Array, "points 3"]:
     generator = stage.generator("points")
     count = max(1, int(np.ceil(stage.beats / PERIOD)))
     side = np.where((np.arange(count) + generator.integers(2)) % 2 == 0, 1.0, -1.0)
-    levels = np.array([1.45, 0.75, 1.95, 1.1, 1.6, 0.55])[(np.arange(count) + generator.integers(6)) % 6]
+    levels = np.array([1.45, 0.75, 1.95, 1.1, 0.55])[(np.arange(count) + generator.integers(5)) % 5]
     around = np.radians(generator.uniform(5.0, 70.0, count))
     radius = np.where(levels > 1.8, 0.30, np.where(levels < 0.8, 0.45, 0.60)) * generator.uniform(
         0.9, 1.05, count
