@@ -21,8 +21,8 @@ from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers.constraints import Position
+from poise.solvers.map_run import in_root_frame
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.solve import in_root_frame
 
 Array = np.ndarray
 

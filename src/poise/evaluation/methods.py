@@ -17,9 +17,10 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
+from poise.solvers.map_run import in_root_frame
 from poise.solvers.problem import Root, Settings
 from poise.solvers.solution import Solution, Status
-from poise.solvers.solve import Solver, in_root_frame
+from poise.solvers.solve import Solver
 
 Array = np.ndarray
 Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]

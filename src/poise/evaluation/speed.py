@@ -30,7 +30,7 @@ Array = np.ndarray
 
 OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100")
 FIXED = "Spine1"  # with a spine of two joints, not three, 20 joints and the root make 66 freedoms
-FPS, SECONDS = 60, 5.0
+FPS, SECONDS = 30, 10.0
 SLICES = 5  # into which everyone's targets are cut, to take turns
 CLUSTERS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
 HANDLE_COUNTS = (1, 2, 3, 5, 8, 13, 21, 41)

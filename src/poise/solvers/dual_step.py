@@ -24,6 +24,7 @@ Array = np.ndarray
 VARIANCE, COMPLIANCE, INEQUALITY = range(3)
 
 _RANK = 1e-11  # a pivot this small against its diagonal: the row repeats others and adds nothing
+_TOGETHER = 8  # rounds in which all violated limits are taken up together; after them one at a time
 _SLACK = 1e-10  # radians by which a limit may be passed before it is made active
 
 
@@ -98,12 +99,23 @@ def constrained_step(
             active_rows[r] = 0
         elif rows[r, INEQUALITY] == 0.0:
             active_rows[r] = 1
-    for _ in range(4 + 2 * freedoms):
+    for attempt in range(4 + 2 * freedoms):
         members, multipliers = _dual_solve(q, errors, variances, covariance, limits, work)
         _primal(members, multipliers, covariance, work)
         changed = _release(members, multipliers, rows, active_rows, active_limits, count)
         if not changed:
-            changed = _hold(q, step, jacobian, errors, rows, included, limits, active_rows, active_limits)
+            changed = _hold(
+                q,
+                step,
+                jacobian,
+                errors,
+                rows,
+                included,
+                limits,
+                active_rows,
+                active_limits,
+                attempt >= _TOGETHER,
+            )
         if not changed:
             return
 
@@ -244,22 +256,26 @@ def _hold(
     limits: Array,
     active_rows: Array,
     active_limits: Array,
+    one: bool,
 ) -> bool:
-    """Take up the limit or inequality that the step violates most; False when it violates none."""
+    """Take up the limits and inequalities that the step violates, or only the worst; False when it violates none."""
     count, freedoms = jacobian.shape
     worst, which, side = _SLACK, -1, 0
     for i in range(ROOT_FREEDOMS, freedoms):
         if active_limits[i] == 0:
             value = q[i + ROOT_SIZE - ROOT_FREEDOMS] + step[i]
-            if limits[0, i] - value > worst:
-                worst, which, side = limits[0, i] - value, count + i, -1
-            elif value - limits[1, i] > worst:
-                worst, which, side = value - limits[1, i], count + i, 1
+            below, above = limits[0, i] - value, value - limits[1, i]
+            if max(below, above) > _SLACK and not one:
+                active_limits[i] = -1 if below > above else 1
+            if max(below, above) > worst:
+                worst, which, side = max(below, above), count + i, -1 if below > above else 1
     for r in range(count):
         if included[r] and rows[r, INEQUALITY] == 1.0 and active_rows[r] == 0:
             short = errors[r]
             for i in range(freedoms):
                 short -= jacobian[r, i] * step[i]
+            if short > _SLACK and not one:
+                active_rows[r] = 1
             if short > worst:
                 worst, which = short, r
     if which >= count:

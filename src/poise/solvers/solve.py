@@ -13,14 +13,14 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.geometry import rotations
-from poise.priors.prior import Prediction, Prior
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
+from poise.solvers.map_run import MapRun
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
 
@@ -30,7 +30,6 @@ Model = Prior | PoseSpace | Skeleton
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
 CLASSIC_STEPS = 200  # iterations a classic method may take
-_ROOT_ROUNDS = 3  # predictions from a root that is itself being solved
 
 
 def solve(
@@ -179,42 +178,6 @@ class Solver:
         return tuple(found)
 
 
-class MapRun:
-    """Prediction by the prior and the compiled solve, for one problem."""
-
-    def __init__(self, prior: Prior, problem: Problem) -> None:
-        self.problem = problem
-        blocks = problem.position_blocks
-        self._blocks = blocks
-        handles = Handles(problem.integers[blocks, 1].copy(), problem.floats[blocks, :3].copy())
-        self._predict: Prediction = prior.prepare(handles)
-        self._covariance = np.zeros((problem.space.freedoms, problem.space.freedoms))
-        free_root = np.arange(ROOT_FREEDOMS)[problem.free[:ROOT_FREEDOMS]]
-        self._covariance[free_root, free_root] = 1.0  # metres and radians squared: no opinion about the root
-        self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
-
-    def __call__(self, q: Array) -> tuple[int, int, Array]:
-        targets = self.problem.floats[self._blocks, 3:6]
-        if self.problem.root == "given" or len(targets) == 0:
-            return self._once(q, targets)
-        q[:3], q[3:7] = self._predict.place_root(targets)
-        steps = 0
-        for _ in range(_ROOT_ROUNDS):
-            status, more, errors = self._once(q, targets)
-            steps += more
-        return status, steps, errors
-
-    def _once(self, q: Array, targets: Array) -> tuple[int, int, Array]:
-        mean, covariance = self._predict(in_root_frame(q, targets))
-        self._covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
-        if len(self._pinned):
-            self._covariance[ROOT_FREEDOMS + self._pinned, :] = 0.0
-            self._covariance[:, ROOT_FREEDOMS + self._pinned] = 0.0
-            mean = mean.copy()
-            mean[self._pinned] = q[ROOT_SIZE + self._pinned]
-        return self.problem.run(q, mean, self._covariance)
-
-
 def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], tuple[int, int, Array]]:
     """A classic method on a problem of nothing but handle positions."""
     if len(problem.position_blocks) != len(problem.integers) or problem.pins:
@@ -242,11 +205,6 @@ def space_of(model: Model) -> PoseSpace:
     if isinstance(model, PoseSpace):
         return model
     return PoseSpace(model) if isinstance(model, Skeleton) else model.space
-
-
-def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
-    """World points as seen from the root of a pose."""
-    return (points - q[:3]) @ rotations.matrix_from_quaternion(q[3:7])
 
 
 def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array, "handles 3"]:
