@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from poise.motion import datasets
+from poise.motion.cache import cache_folder
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -45,7 +46,7 @@ def test_the_list_can_be_searched(poise) -> None:
 def test_a_fetched_clip_is_printed_as_a_path_and_can_be_read(poise) -> None:
     done = poise("data", "get", "91_02")
     assert done.code == 0
-    assert done.out == f"{datasets.cache_folder() / 'cmu' / '91_02.bvh'}\n"
+    assert done.out == f"{cache_folder() / 'cmu' / '91_02.bvh'}\n"
     assert "NSF EIA-0196217" in done.err.replace("\n", " ")
     assert poise("info", done.out.strip()).code == 0
 

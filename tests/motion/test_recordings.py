@@ -13,7 +13,7 @@ from poise.motion.recordings import find_recordings
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POISE_MOCAP", str(tmp_path / "mocap"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("POISE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "mocap").mkdir()
 
 
@@ -45,7 +45,7 @@ def test_beside_the_project_where_nothing_is_named(tmp_path: Path, monkeypatch: 
 def test_archives_are_unpacked_once_into_the_cache(tmp_path: Path) -> None:
     pack(tmp_path, "first")
     folder = find_recordings()
-    assert folder == tmp_path / "cache" / "poise" / "mocap"
+    assert folder == tmp_path / "cache" / "mocap"
     clip = folder / "cmu" / "01_01.bvh"
     assert clip.read_text() == "first"
     clip.write_text("touched")
@@ -67,4 +67,4 @@ def test_a_broken_archive_is_an_error_and_leaves_nothing(tmp_path: Path) -> None
     (tmp_path / "mocap" / "cmu-bvh.tar.xz").write_bytes(b"not an archive")
     with pytest.raises(PoiseError, match="cannot unpack"):
         find_recordings()
-    assert list((tmp_path / "cache" / "poise" / "mocap").iterdir()) == []
+    assert list((tmp_path / "cache" / "mocap").iterdir()) == []

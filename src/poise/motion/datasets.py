@@ -12,7 +12,6 @@ import csv
 import hashlib
 import os
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -21,6 +20,7 @@ from types import ModuleType
 from typing import cast
 
 from poise.errors import MissingExtraError, UnknownNameError
+from poise.motion.cache import cache_folder
 from poise.motion.download import DownloadError, Progress, ResumingDownloader
 
 MIRROR = (
@@ -94,20 +94,6 @@ def fetch(clip: Clip, *, progress: Progress | None = None) -> Path:
             f"cannot keep {clip.path}: {error.strerror or error}; name another folder with POISE_CACHE"
         ) from error
     return clip.path
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: POISE_CACHE, else this platform's folder for caches."""
-    chosen = os.environ.get("POISE_CACHE")
-    return Path(chosen).expanduser() if chosen else _platform_cache() / "poise"
-
-
-def _platform_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def _download(clip: Clip, sha256: str, progress: Progress | None) -> None:

@@ -1,7 +1,7 @@
 """Where real recordings are, for tests, benchmarks and the evaluation; none are part of Poise.
 
 They are looked for where POISE_MOCAP points, else in ../shared/mocap beside the project. Archives found there are
-unpacked once into the user's cache folder.
+unpacked once into Poise's cache folder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from poise.errors import PoiseError
+from poise.motion.cache import cache_folder
 
 COLLECTIONS = {
     "cmu": "cmu-bvh.tar.xz",
@@ -34,15 +35,10 @@ def find_recordings() -> Path | None:
     }
     if not archives:
         return None
-    cache = _cache_folder()
+    cache = cache_folder() / "mocap"
     for name, archive in archives.items():
         _unpack(name, archive, cache)
     return cache
-
-
-def _cache_folder() -> Path:
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "poise" / "mocap"
 
 
 def _unpack(name: str, archive: Path, cache: Path) -> None:
