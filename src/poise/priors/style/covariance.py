@@ -7,7 +7,6 @@ alpha g(gamma s), s a squared distance; they differ in g. Every kernel ends in w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -194,14 +193,6 @@ class KernelMatrix:
         if kernel.kind == "rational-quadratic":
             logs.append(alpha * np.vdot(dK, _shape_gradient(self._g, self._u, extra)))
         return np.array(logs), in_x
-
-
-def checked_kinds(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of kernels, after a check that each is one."""
-    for name in names:
-        if name not in PARAMETER_NAMES:
-            raise UnknownNameError("kernel", name, PARAMETER_NAMES)
-    return tuple(names)
 
 
 def _profile(

@@ -44,7 +44,7 @@ def training_loss(
 
 
 def profiled_loss(
-    centred: Float[Array, "poses features"], latents: Float[Array, "poses latent"], *, kernel: Kernel
+    centred: Float[Array, "poses features"], latents: Float[Array, "poses latent"], kernel: Kernel
 ) -> tuple[TrainingLoss, Float[Array, "features"]]:
     """L_GP at the scales that minimise it for this kernel matrix, and those scales.
 

@@ -1,0 +1,98 @@
+"""Choosing the latent dimension, the size of the active set and the kernel by the likelihood of poses left out.
+
+Contiguous blocks are left out, for neighbouring frames are nearly the same pose. The likelihood of a pose left out is
+its evidence, x integrated out, so that spaces of different dimension compare. A larger model must earn its cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.priors.style.covariance import PARAMETER_NAMES
+from poise.priors.style.fitting import heuristic, start
+from poise.priors.style.placing import log_evidence, place_new
+
+Array = np.ndarray
+Progress = Callable[[float], None]
+
+DIMENSIONS = (2, 3, 4, 5, 6)
+ACTIVE_COUNTS = (50, 100, 200)
+KERNELS = tuple(kind for kind in PARAMETER_NAMES if kind != "linear")
+SAMPLE = 500  # poses, evenly spaced, on which choices are made
+BLOCKS = 4  # of which every second one is left out, then the others
+ROUNDS = 4  # of the heuristic for each candidate
+WORTH = 0.01  # nats per feature that the next larger model must gain on a pose left out
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a style is learned with."""
+
+    dimensions: int
+    active: int
+    kernel: str
+
+
+def choose(
+    centred: Float[Array, "poses features"],
+    *,
+    dimensions: int | None,
+    active: int | None,
+    kernel: str,
+    progress: Progress = lambda _: None,
+) -> Settings:
+    """Settings with what was left open (None, or a kernel "auto") chosen: kernel, then dimension, then active set."""
+    sample = centred[:: -(-len(centred) // SAMPLE)]
+    most = min(active or 100, len(sample))
+    chosen = Settings(dimensions or 3, most, "rbf" if kernel == "auto" else kernel)
+    if kernel == "auto":
+        chosen = _best(sample, [replace(chosen, kernel=kind) for kind in KERNELS], worth=0.0)
+        progress(0.5)
+    if dimensions is None:
+        possible = [count for count in DIMENSIONS if count <= min(sample.shape)]
+        chosen = _best(sample, [replace(chosen, dimensions=count) for count in possible or [1]])
+        progress(0.8)
+    if active is None:
+        possible = [count for count in ACTIVE_COUNTS if count < len(sample)]
+        chosen = _best(sample, [replace(chosen, active=count) for count in possible or [len(sample)]])
+    progress(1.0)
+    return chosen
+
+
+def held_out_likelihood(centred: Float[Array, "poses features"], settings: Settings) -> float:
+    """Mean log-evidence of poses left out, per feature: every second block by the others, and the other way round."""
+    odd = np.arange(len(centred)) * BLOCKS // len(centred) % 2 == 1
+    totals = [_likelihood(centred, left_out, settings) for left_out in (odd, ~odd)]
+    return float(np.concatenate(totals).mean()) / centred.shape[1]
+
+
+def _likelihood(
+    centred: Float[Array, "poses features"], left_out: Bool[Array, "poses"], settings: Settings
+) -> Float[Array, "tested"]:
+    learned = centred[~left_out]
+    deviations = learned.std(axis=0)
+    usable = deviations > 1e-3 * centred.std(axis=0)
+    mean = learned[:, usable].mean(axis=0)
+    learned, tested = learned[:, usable] - mean, centred[left_out][:, usable] - mean
+    fit = start(learned, dimensions=settings.dimensions, kind=settings.kernel, active=settings.active)
+    loss = heuristic(learned, fit, active=settings.active, rounds=ROUNDS).pose_loss(learned)
+    placed, _ = place_new(loss, tested)
+    return log_evidence(loss, tested, placed)
+
+
+def _best(
+    centred: Float[Array, "poses features"], candidates: Sequence[Settings], *, worth: float = WORTH
+) -> Settings:
+    """The likeliest candidate; of those that come later, only one that is worth it."""
+    best, highest = candidates[0], -np.inf
+    if len(candidates) == 1:
+        return best
+    for candidate in candidates:
+        likelihood = held_out_likelihood(centred, candidate)
+        if likelihood > highest + (worth if np.isfinite(highest) else 0.0):
+            best, highest = candidate, likelihood
+    return best

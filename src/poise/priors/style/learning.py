@@ -1,0 +1,209 @@
+"""Learning a style from clips (Grochow et al. 2004, section 5 and appendix B), and adding poses to a learned one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.motion import Motion
+from poise.priors.style import choice, fitting
+from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
+from poise.priors.style.data import TrainingPoses, pose_space_of, thinned, training_poses
+from poise.priors.style.features import Features
+from poise.priors.style.fitting import Fit
+from poise.priors.style.model import StyleModel
+from poise.priors.style.objective import PoseLoss
+from poise.priors.style.placing import place_new
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+Progress = Callable[[float], None]
+
+ALGORITHMS = ("heuristic", "full")
+WORKING_POSES = {
+    "heuristic": 2500,
+    "full": 1000,
+}  # evenly spaced poses that are learned from; the rest is placed
+LARGE = 1000  # poses from which on a data set is large
+NOISE_VARIANCES = (
+    0.05,
+    0.1,
+)  # of the noise that smooths the model of a small and of a large data set (section 6.2)
+ADDING_ROUNDS = 2  # of the heuristic when poses are added to a learned style
+
+
+def learn_style(
+    motions: Sequence[Motion],
+    *,
+    dimensions: int | None = None,
+    active: int | None = None,
+    kernel: str = "rbf",
+    algorithm: str = "heuristic",
+    up: bool = True,
+    velocity: bool = True,
+    acceleration: bool = False,
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+) -> tuple[PoseSpace, StyleModel, Float[Array, "poses maps"]]:
+    """A style, its pose space and the exponential maps of the frames it was learned from.
+
+    The latent dimension, the size of the active set and (for "auto") the kernel are chosen by the data where not given.
+    """
+    space = pose_space_of(motions)
+    features = Features(space, up=up, velocity=velocity, acceleration=acceleration)
+    poses, maps = training_poses(space, thinned(motions), features)
+    model = learn_model(
+        poses,
+        dimensions=dimensions,
+        active=active,
+        kernel=kernel,
+        algorithm=algorithm,
+        seed=seed,
+        progress=progress,
+    )
+    return space, model, maps
+
+
+def learn_model(
+    poses: TrainingPoses,
+    *,
+    dimensions: int | None = None,
+    active: int | None = None,
+    kernel: str = "rbf",
+    algorithm: str = "heuristic",
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+) -> StyleModel:
+    """A style of these poses; see `learn_style`."""
+    _check(poses, dimensions=dimensions, active=active, kernel=kernel, algorithm=algorithm)
+    working = np.arange(0, len(poses.y), -(-len(poses.y) // WORKING_POSES[algorithm]))
+    centred = poses.centred[working]
+    is_open = dimensions is None or active is None or kernel == "auto"
+    share = 0.6 if is_open else 0.0  # of the progress that choosing takes
+    chosen = choice.choose(
+        centred,
+        dimensions=dimensions,
+        active=active,
+        kernel=kernel,
+        progress=lambda done: progress(share * done),
+    )
+    fit = fitting.start(centred, dimensions=chosen.dimensions, kind=chosen.kernel, active=chosen.active)
+    learn = fitting.heuristic if algorithm == "heuristic" else fitting.full
+    fit = learn(
+        centred,
+        fit,
+        active=chosen.active,
+        progress=lambda done: progress(share + (0.95 - share) * done),
+    )
+    model = model_of(poses, _all_placed(poses.centred, fit, working), rng=np.random.default_rng(seed))
+    progress(1.0)
+    return model
+
+
+def model_of(poses: TrainingPoses, fit: Fit, *, rng: np.random.Generator) -> StyleModel:
+    """The model of a fit: scales for still features too, and the annealed kernel."""
+    scales = poses.all_scales(fit.scales)
+    return StyleModel(
+        features=poses.features,
+        kernel=fit.kernel,
+        mean=poses.mean,
+        scales=scales,
+        latents=fit.latents,
+        active=fit.active,
+        outputs=poses.y[fit.active] - poses.mean,
+        annealed=annealed_kernel(fit, poses.centred[fit.active], pose_count=len(poses.y), rng=rng),
+        learning_curve=fit.curve,
+    )
+
+
+def annealed_kernel(
+    fit: Fit, outputs: Float[Array, "active features"], *, pose_count: int, rng: np.random.Generator
+) -> Kernel:
+    """Alpha', beta', gamma' learned again on noisy active poses, x and scales held (section 6.1.1).
+
+    The noise is on scaled features, which vary by one on average, so that one variance suits every feature.
+    """
+    variance = NOISE_VARIANCES[pose_count >= LARGE]
+    noise = np.sqrt(variance) * rng.normal(size=outputs.shape) / fit.scales
+    return fitting.fit_kernel(outputs + noise, fit.latents[fit.active], fit.kernel, fit.scales)[0]
+
+
+def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int = 0) -> StyleModel:
+    """The style with more poses learned, from where it was (the wish of section 7.3).
+
+    Only the active poses stand for what was learned before. New poses are placed by L_IK; they and the old active ones
+    then compete for the active set in a few rounds of the heuristic. Places of other old poses stay as they were.
+    """
+    old_count, mean = len(model.latents), _joint_mean(model, y)
+    poses = TrainingPoses(model.features, np.concatenate([model.outputs + model.mean, y]))
+    varying, own = poses.varying, len(model.active)
+    centred = np.ascontiguousarray((poses.y - mean)[:, varying])
+    placed, _ = place_new(_loss_of(model, varying), (y - model.mean)[:, varying])
+    latents = np.concatenate([model.active_latents, placed])
+    fit = Fit(model.kernel, model.scales[varying], latents, np.arange(own), model.learning_curve)
+    fit = fitting.heuristic(centred, fit, active=own, rounds=ADDING_ROUNDS)
+    numbers = np.concatenate([model.active, np.arange(old_count, old_count + len(y))])
+    everywhere = np.concatenate([model.latents, np.empty_like(placed)])
+    everywhere[numbers] = fit.latents
+    annealed = annealed_kernel(
+        fit, centred[fit.active], pose_count=len(everywhere), rng=np.random.default_rng(seed)
+    )
+    return replace(
+        model,
+        kernel=fit.kernel,
+        mean=mean,
+        scales=poses.all_scales(fit.scales),
+        latents=everywhere,
+        active=numbers[fit.active],
+        outputs=poses.y[fit.active] - mean,
+        annealed=annealed,
+        learning_curve=fit.curve,
+    )
+
+
+def _joint_mean(model: StyleModel, y: Float[Array, "new features"]) -> Float[Array, "features"]:
+    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
+        raise InvalidValueError(
+            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
+        )
+    old = len(model.latents)
+    return (old * model.mean + y.sum(axis=0)) / (old + len(y))
+
+
+def _loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLoss:
+    return PoseLoss(
+        model.kernel,
+        model.active_latents,
+        np.ascontiguousarray(model.outputs[:, varying]),
+        model.scales[varying],
+    )
+
+
+def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:
+    """A fit of some poses with all others placed by L_IK."""
+    latents = np.empty((len(centred), fit.latents.shape[1]))
+    others = np.ones(len(centred), dtype=np.bool_)
+    others[working] = False
+    latents[working] = fit.latents
+    if np.any(others):
+        latents[others] = place_new(fit.pose_loss(centred[working]), centred[others])[0]
+    return replace(fit, latents=latents, active=working[fit.active])
+
+
+def _check(
+    poses: TrainingPoses, *, dimensions: int | None, active: int | None, kernel: str, algorithm: str
+) -> None:
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("learning algorithm", algorithm, ALGORITHMS)
+    if kernel != "auto" and kernel not in PARAMETER_NAMES:
+        raise UnknownNameError("kernel", kernel, ("auto", *PARAMETER_NAMES))
+    if dimensions is not None and not 1 <= dimensions <= poses.centred.shape[1]:
+        raise InvalidValueError(
+            f"a latent space of these poses has 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"
+        )
+    if active is not None and active < 2:
+        raise InvalidValueError(f"an active set needs at least two poses; got {active}")

@@ -1,0 +1,89 @@
+"""Placing poses in the latent space: L_IK minimised over x, for many poses at once (Eqs. 3, 17 to 19)."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.priors.style.objective import PoseLoss
+
+Array = np.ndarray
+
+BLOCK = 1024  # poses placed at once, which bounds memory
+STARTS = 3  # active poses from which the place of a new pose is searched
+
+_FIRST_DAMPING = 1e-2
+_LARGEST_DAMPING = 1e8
+
+
+def place(
+    loss: PoseLoss,
+    centred: Float[Array, "poses features"],
+    start: Float[Array, "poses latent"],
+    *,
+    iterations: int = 15,
+) -> tuple[Float[Array, "poses latent"], Float[Array, "poses"]]:
+    """Where poses lie, searched from a start each by damped Gauss-Newton steps, and L_IK there."""
+    placed, values = start.copy(), np.empty(len(start))
+    for first in range(0, len(start), BLOCK):
+        block = slice(first, first + BLOCK)
+        placed[block], values[block] = _place_block(loss, centred[block], start[block], iterations)
+    return placed, values
+
+
+def place_new(
+    loss: PoseLoss, centred: Float[Array, "poses features"], *, iterations: int = 30
+) -> tuple[Float[Array, "poses latent"], Float[Array, "poses"]]:
+    """Where poses never seen lie: the best of searches from the active poses most like each."""
+    placed = np.zeros((len(centred), loss.latents.shape[1]))
+    values = np.full(len(centred), np.inf)
+    for start in _nearest(loss, centred):
+        found, value = place(loss, centred, start, iterations=iterations)
+        better = value < values
+        placed[better], values[better] = found[better], value[better]
+    return placed, values
+
+
+def log_evidence(
+    loss: PoseLoss, centred: Float[Array, "poses features"], placed: Float[Array, "poses latent"]
+) -> Float[Array, "poses"]:
+    """ln p(y) of each pose, its x integrated out around where it lies (Laplace's approximation)."""
+    value, _, hessian = loss.shape(placed, centred)
+    constants = np.log(loss.scales).sum() - 0.5 * centred.shape[1] * np.log(2.0 * np.pi)
+    return constants - value - 0.5 * np.linalg.slogdet(hessian)[1]
+
+
+def _nearest(loss: PoseLoss, centred: Float[Array, "poses features"]) -> list[Float[Array, "poses latent"]]:
+    """Per pose, x of the active poses nearest in scaled features: the nearest of all, then the next."""
+    count = min(STARTS, len(loss.latents))
+    outputs = loss.outputs * loss.scales
+    gaps = np.square(outputs).sum(axis=1) - 2.0 * (centred * loss.scales) @ outputs.T
+    order = np.argsort(gaps, axis=1)[:, :count]
+    return [loss.latents[order[:, rank]] for rank in range(count)]
+
+
+def _place_block(
+    loss: PoseLoss, centred: Float[Array, "n features"], start: Float[Array, "n latent"], iterations: int
+) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+    x = start.copy()
+    value, gradient, hessian = loss.shape(x, centred)
+    damping = np.full(len(x), _FIRST_DAMPING)
+    for _ in range(iterations):
+        trial = x - _damped_step(gradient, hessian, damping)
+        new_value, new_gradient, new_hessian = loss.shape(trial, centred)
+        better = new_value < value
+        gain = np.max(value[better] - new_value[better], initial=0.0)
+        x[better], value[better] = trial[better], new_value[better]
+        gradient[better], hessian[better] = new_gradient[better], new_hessian[better]
+        damping = np.clip(np.where(better, 0.2 * damping, 8.0 * damping), 1e-9, _LARGEST_DAMPING)
+        if np.all(better) and gain < 1e-6:
+            break
+    return x, value
+
+
+def _damped_step(
+    gradient: Float[Array, "n latent"], hessian: Float[Array, "n latent latent"], damping: Float[Array, "n"]
+) -> Float[Array, "n latent"]:
+    damped = hessian.copy()
+    np.einsum("naa->na", damped)[:] *= 1.0 + damping[:, None]
+    return np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
