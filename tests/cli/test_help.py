@@ -12,8 +12,9 @@ from poise.performer import ACTIONS, PERFORMERS, STYLES
 
 
 def examples(text: str) -> list[list[str]]:
-    """The arguments of the example lines; a comment after two spaces, and shell patterns, are left out."""
-    lines = re.findall(r"^  poise (.*?)(?:  .*)?$", text, flags=re.MULTILINE)
+    """The arguments of the examples, lines joined; a comment after two spaces, and shell patterns, are left out."""
+    joined = re.sub(r"\\\n *", "", text)
+    lines = re.findall(r"^  poise (.*?)(?:  .*)?$", joined, flags=re.MULTILINE)
     return [shlex.split(line.replace("$(poise data get 07)", "07_01.bvh")) for line in lines]
 
 
