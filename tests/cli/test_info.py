@@ -79,7 +79,10 @@ def test_markers_show_their_gaps(poise, tmp_path: Path) -> None:
     assert set(about) > PROMISED
     assert (about["markers"], about["joints"], about["gaps_percent"]) == (2, 0, 12.5)
     assert about["markers_with_gaps"] == ["RFHD"]
-    assert "12.5 % of all points, in 1 markers" in poise("info", path).out
+    assert about["notes"][0].startswith("+Y is up: ")
+    shown = poise("info", path).out
+    assert "12.5 % of all points, in 1 markers" in shown
+    assert "+Y is up: " in shown
 
 
 def test_it_asks_for_a_file(poise) -> None:

@@ -178,6 +178,7 @@ def test_files_with_another_axis_up_are_turned(tmp_path: Path, walker: Motion, u
     lying = walker.with_frames(rotations.rotate(turn, walker.root_positions), turns)
     bvh.write(lying, tmp_path / "clip.bvh")
     back = bvh.read(tmp_path / "clip.bvh", up=up.lower())
+    assert back.origin.notes == (f"{up} is up: given",)
     np.testing.assert_allclose(back.root_positions, walker.root_positions, atol=1e-7)
     assert degrees_apart(walker, back) < 1e-4
     assert back.origin.warnings == ()

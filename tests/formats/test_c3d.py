@@ -58,7 +58,8 @@ def test_points_become_metres_with_y_up(tmp_path: Path) -> None:
     assert isinstance(markers, Markers)
     np.testing.assert_allclose(markers.points, points[..., [1, 2, 0]] / 1000, rtol=1e-6)
     assert markers.fps == 50
-    assert markers.origin.units_reason == "the file says mm; +Z is up: the file says so"
+    assert markers.origin.units_reason == "the file says mm"
+    assert markers.origin.notes == ("+Z is up: the file says so",)
 
 
 def test_up_and_units_are_overridden(tmp_path: Path) -> None:

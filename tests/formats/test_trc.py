@@ -42,7 +42,8 @@ def check_walk(markers: Markers) -> None:
 def test_a_gap_is_nan(tmp_path: Path) -> None:
     markers = trc.read(saved(tmp_path, WALK))
     check_walk(markers)
-    assert markers.origin.units_reason.startswith("the file says mm; +Y is up")
+    assert markers.origin.units_reason == "the file says mm"
+    assert markers.origin.notes[0].startswith("+Y is up: ")
     assert markers.origin.warnings == ()
 
 
@@ -85,7 +86,8 @@ def test_units_and_up_are_overridden(tmp_path: Path) -> None:
     markers = poise.read(saved(tmp_path, WALK), units="cm", up="z")
     assert isinstance(markers, Markers)
     np.testing.assert_allclose(markers.points[0, 0], [10, 0.03, 0.01])
-    assert markers.origin.units_reason == "given; +Z is up: given"
+    assert markers.origin.units_reason == "given"
+    assert markers.origin.notes == ("+Z is up: given",)
     with pytest.raises(UnknownNameError, match="up axis"):
         trc.read(saved(tmp_path, WALK), up="north")
 
@@ -94,7 +96,7 @@ def test_z_up_is_seen_from_head_and_feet(tmp_path: Path) -> None:
     text = WALK.replace("R.ASIS", "Head").replace("1\t1000\t3\t4\t5\t6", "4\t5\t1706\t4\t5\t6")
     markers = trc.read(saved(tmp_path, text))
     np.testing.assert_allclose(markers.points[0, 0], [0.005, 1.706, 0.004])
-    assert "+Z is up: head markers are above" in markers.origin.units_reason
+    assert "+Z is up: head markers are above" in markers.origin.notes[0]
 
 
 def test_counts_that_disagree_are_warnings(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def describe(value: Motion | Markers) -> dict[str, Any]:
         "metres_per_unit": origin.metres_per_unit,
         "units_reason": origin.units_reason,
         **about,
+        "notes": list(origin.notes),
         "warnings": list(origin.warnings),
     }
 

@@ -81,7 +81,8 @@ def _show_one(about: dict[str, Any]) -> None:
         ("units", f"{about['units']} ({about['metres_per_unit']:g} m): {about['units_reason']}"),
     ]
     particular = _motion_facts(about) if about["kind"] == "motion" else _marker_facts(about)
-    terminal.print_facts(f"{about['name']} ({about['format']})", [*shared, *particular])
+    notes = [("note", note) for note in about["notes"]]
+    terminal.print_facts(f"{about['name']} ({about['format']})", [*shared, *particular, *notes])
     for warning in about["warnings"]:
         terminal.warn(warning)
 

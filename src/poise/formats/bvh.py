@@ -60,6 +60,7 @@ def read(
         units=unit.name,
         units_reason=unit.reason,
         frames_in_file=len(frames.rotations),
+        notes=(f"{up} is up: given",) if up != "+Y" else (),
         warnings=(*_warnings(header, frames), *unit.warnings),
     )
     motion = _in_metres(skeleton, frames, fps=_frame_rate(header.frame_time), origin=origin)

@@ -69,8 +69,9 @@ def read(
         format="c3d",
         metres_per_unit=unit.metres,
         units=unit.name,
-        units_reason=f"{unit.reason}; {up_reason}",
+        units_reason=unit.reason,
         frames_in_file=len(points),
+        notes=(up_reason,),
         warnings=(*warnings, *subject_warnings),
     )
     rate = _rate(content, path=file)

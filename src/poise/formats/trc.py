@@ -54,8 +54,9 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
         format="trc",
         metres_per_unit=unit.metres,
         units=unit.name,
-        units_reason=f"{unit.reason}; {up_reason}",
+        units_reason=unit.reason,
         frames_in_file=len(points),
+        notes=(up_reason,),
         warnings=(*_disagreements(header, frames=len(points)), *_partial_points(rows)),
     )
     return Markers(header.labels, points, _rate(header), name=file.stem, origin=origin)

@@ -26,6 +26,8 @@ class Origin:
     units_reason: str = "given"
     frames_in_file: int = 0
     dropped_first_frame: bool = False
+    notes: tuple[str, ...] = ()
+    """Decisions that are no cause for doubt, such as which axis was up."""
     warnings: tuple[str, ...] = ()
 
 
