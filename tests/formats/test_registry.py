@@ -66,6 +66,23 @@ def test_refusals_say_what_is_wrong(tmp_path: Path) -> None:
         poise.read(saved(tmp_path, TEXT), format="bvv")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_pipes_and_devices_are_refused_before_anybody_waits_for_them(tmp_path: Path, motion: Motion) -> None:
+    os.mkfifo(tmp_path / "pipe.bvh")
+    with pytest.raises(FileAccessError, match="is a pipe or a device"):
+        poise.read(tmp_path / "pipe.bvh")
+    with pytest.raises(FileAccessError, match="is a pipe or a device"):
+        poise.write(motion, tmp_path / "pipe.bvh")
+
+
+def test_writing_to_a_link_writes_what_it_points_to(tmp_path: Path, motion: Motion) -> None:
+    link = tmp_path / "link.bvh"
+    link.symlink_to(saved(tmp_path, "old", "real.bvh"))
+    poise.write(motion, link)
+    assert link.is_symlink()
+    assert (tmp_path / "real.bvh").read_text().startswith("HIERARCHY")
+
+
 def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
     saved(tmp_path, TEXT, "run.bvh")
     with pytest.raises(FileAccessError, match=r"beside it: run\.bvh"):

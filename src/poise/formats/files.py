@@ -23,6 +23,10 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
         raise FileAccessError(f"{found} is a folder; expected a file")
     if not found.exists():
         raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
+    if not found.is_file():
+        raise FileAccessError(
+            f"{found} is a pipe or a device; expected a file, which can be read more than once"
+        )
     try:
         size = found.stat().st_size
         found.open("rb").close()
@@ -37,15 +41,18 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write ("w" is UTF-8 text with \\n, "wb" bytes) that takes the path's place only once it is complete.
 
-    It is written in the same folder under a temporary name, so a failure half way leaves what was there before.
+    It is written in the same folder under a temporary name, so a failure half way leaves what was there before. A link
+    stays one: what it points to is replaced.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise FileAccessError(f"{target} is a folder; expected the name of a file to write")
+        raise FileAccessError(f"{path} is a folder; expected the name of a file to write")
+    if target.exists() and not target.is_file():
+        raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as error:
-        raise FileAccessError(f"cannot write {target}: {error.strerror or error}") from error
+        raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with open(handle, mode, **text) as file:  # type: ignore[call-overload]
