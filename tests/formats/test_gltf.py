@@ -288,9 +288,15 @@ def test_nodes_given_as_matrices_and_buffers_as_data_addresses(tmp_path):
     path.write_text(
         json.dumps({"asset": {"version": "2.0"}, "nodes": nodes, "animations": [animation]} | buffers)
     )
-    found = gltf.read(path)
+    found = read(path)
+    assert found.origin.warnings == ()
     assert found.root_positions[0] == pytest.approx([1.0, 2.0, 3.0])
     assert found.skeleton.offsets[1] == pytest.approx(turn @ [1.0, 1.0, 1.0], abs=1e-6)
+
+
+def test_the_extension_of_text_is_not_given_to_binary_files(tmp_path):
+    with pytest.raises(InvalidValueError, match=r"name it clip\.glb"):
+        write(moving(person()), tmp_path / "clip.gltf")
 
 
 def test_a_skin_chooses_the_joints_and_two_trees_of_them_get_one_root(tmp_path):

@@ -48,7 +48,7 @@ FORMATS = (
     Format("acclaim", (".amc", ".asf"), lambda head: _first_word(head).startswith(b":")),
     Format("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9),
     Format("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype"),
-    Format("gltf", (".glb",), lambda head: head.startswith(b"glTF")),
+    Format("gltf", (".glb", ".gltf"), lambda head: head.startswith(b"glTF")),
 )
 
 

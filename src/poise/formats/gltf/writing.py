@@ -42,6 +42,10 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
         _add_mannequin(document, motion.skeleton, body, joints)
     _add_animation(document, motion, joints, rest=not mannequin)
     target = Path(path)
+    if target.suffix.lower() == ".gltf":
+        raise InvalidValueError(
+            f"Poise writes glTF as one binary file: name it {target.with_suffix('.glb').name}"
+        )
     with replacing(target, "wb") as file:
         file.write(document.glb(_about(motion)))
     return target
