@@ -59,13 +59,16 @@ def test_a_tpose_before_a_recording_is_left_out_and_said(body: Skeleton) -> None
     np.testing.assert_array_equal(kept.rotations, motion.rotations[1:])
 
 
-def test_blank_frames_behind_it_are_left_out_too(body: Skeleton) -> None:
-    motion = frames_of(body, 0, 0, 0, 80, 79.5, 79)
+@pytest.mark.parametrize(
+    ("blank", "words"), [(1, "as was the blank frame"), (2, "as were the 2 blank frames")]
+)
+def test_blank_frames_behind_it_are_left_out_too(body: Skeleton, blank: int, words: str) -> None:
+    motion = frames_of(body, 0, *[0] * blank, 80, 79.5, 79)
     positions = motion.root_positions.copy()
-    positions[:3] = 0.0
+    positions[: 1 + blank] = 0.0
     kept = without_added_tpose(motion.with_frames(positions, motion.rotations))
     assert len(kept) == 3
-    assert "2 blank frames" in kept.origin.warnings[-1]
+    assert words in kept.origin.warnings[-1]
 
 
 @pytest.mark.parametrize(

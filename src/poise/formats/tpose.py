@@ -26,7 +26,9 @@ def without_added_tpose(motion: Motion) -> Motion:
     added = added_frames(motion)
     if added == 0:
         return motion
-    blank = f", as were the {added - 1} blank frames behind it" if added > 1 else ""
+    blank = {1: "", 2: ", as was the blank frame behind it"}.get(
+        added, f", as were the {added - 1} blank frames behind it"
+    )
     note = f"the first frame is a T-pose that is not part of the motion; it was left out{blank}"
     origin = replace(motion.origin, dropped_first_frame=True, warnings=(*motion.origin.warnings, note))
     return replace(motion[added:], origin=origin)
