@@ -63,7 +63,7 @@ def test_every_action_says_what_it_is_and_moves() -> None:
 
 @pytest.mark.parametrize("action", ["walk", "run"])
 def test_the_contact_detector_finds_the_planned_contacts(action: str) -> None:
-    performance = perform(action, seconds=4.0)
+    performance = perform(action, seconds=3.0)
     found = foot_contacts(performance.motion)
     for number, side in enumerate(("left", "right")):
         assert np.mean(found.feet[:, number] == performance.grounded(side)) > 0.85
@@ -105,6 +105,8 @@ def test_unknown_names_are_told_with_close_ones(wrong: str, parameters: dict[str
         ("sit", {"height": 2.0}),
         ("reach", {"points": [(0.0, 9.0, 0.0)]}),
         ("reach", {"points": [(0.0, 1.0)]}),
+        ("reach", {"points": [(0.0, 1.2, 0.1)]}),
+        ("reach", {"points": [(0.3, 1.2, -0.5)]}),
         ("box", {"combination": ""}),
         ("walk_to_run", {"slow": 3.0}),
     ],

@@ -12,7 +12,9 @@ Array = np.ndarray
 Rate = Callable[[Array], Array]  # times to values
 
 _STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate
-_MARGIN = 16.0  # seconds known before and after the clip, for the footfalls that reach into it
+_MARGIN = (
+    5.0  # metres (and 3 to 16 seconds) known before and after the clip, for the footfalls that reach into it
+)
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,12 @@ class Course:
         )
 
 
-def grid_of(seconds: float) -> Float[Array, "grid"]:
-    """The integration grid for a clip of this length."""
-    count = int(np.ceil((seconds + 2 * _MARGIN) / _STEP))
-    return -_MARGIN + _STEP * np.arange(count + 1)
+def grid_of(seconds: float, speed: Rate) -> Float[Array, "grid"]:
+    """The integration grid for a clip of this length at this speed."""
+    slowest = float(np.min(speed(np.linspace(0.0, seconds, 9))))
+    margin = np.ceil(np.clip(_MARGIN / slowest, 3.0, 16.0))
+    count = int(np.ceil((seconds + 2 * margin) / _STEP))
+    return _STEP * np.arange(count + 1) - margin
 
 
 def integral(grid: Float[Array, "grid"], rates: Float[Array, "grid *n"]) -> Float[Array, "grid *n"]:
@@ -62,7 +66,7 @@ def integral(grid: Float[Array, "grid"], rates: Float[Array, "grid *n"]) -> Floa
 
 def turning_course(seconds: float, speed: Rate, turn: Rate) -> Course:
     """From the origin along +Z at this speed, turning at this rate (radians a second, to the left)."""
-    grid = grid_of(seconds)
+    grid = grid_of(seconds, speed)
     speeds, rates = speed(grid), turn(grid)
     headings = integral(grid, rates)
     ahead = np.stack([np.sin(headings), np.zeros_like(headings), np.cos(headings)], axis=-1)
@@ -71,7 +75,7 @@ def turning_course(seconds: float, speed: Rate, turn: Rate) -> Course:
 
 def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) -> Course:
     """Through these (x, z) points on the floor at this speed, straight on beyond both ends."""
-    grid = grid_of(seconds)
+    grid = grid_of(seconds, speed)
     speeds = speed(grid)
     lengths, line = _rounded(_checked(points))
     travelled = integral(grid, speeds)

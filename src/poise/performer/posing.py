@@ -25,7 +25,8 @@ _LONGEST_LEG = 0.998  # of thigh plus shank: the knee keeps 7 degrees of bend
 _DEEPEST_ANKLE = np.radians(24.0)  # dorsiflexion from which a planted heel begins to rise
 _ANKLE_RANGE = np.radians(-24.0), np.radians(46.0)  # from toes up to toes down, in the air
 _STRAIGHT_LEG = 0.9995  # of thigh plus shank, where the pelvis does not mind the leg
-_LONGEST_ARM, _SHORTEST_ARM = 0.995, 0.36  # of upper arm plus forearm
+_LONGEST_ARM = 0.995  # of upper arm plus forearm
+_DEEPEST_ELBOW = np.radians(140.0)
 
 
 @dataclass(frozen=True)
@@ -204,36 +205,46 @@ def _head(targets: Targets, chest_rotation: Array) -> dict[str, Array]:
 
 def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Array) -> dict[str, Array]:
     frames, zero = len(chest), np.zeros(len(chest))
-    girdle = rot.quaternion_from_euler(
-        np.stack([zero - arm.shoulder_forward, zero + arm.shoulder_up], -1), "YZ"
-    )
+    lifted = np.stack([zero - arm.shoulder_forward, zero + arm.shoulder_up], axis=-1)
+    girdle = rot.quaternion_from_euler(lifted, "YZ")
     upper, elbow = arm_rotation(arm, frames), zero + arm.elbow
     if arm.reach is not None:
         frame = rot.multiply(chest_rotation, _mirrored(girdle, side))
-        shoulder = chest + rot.rotate(
-            chest_rotation, np.broadcast_to(_offset(body, side, "Shoulder"), chest.shape)
-        )
-        shoulder = shoulder + rot.rotate(frame, np.broadcast_to(_offset(body, side, "Arm"), chest.shape))
-        to_wrist = _seen_from(frame, arm.reach.point - shoulder, side)
+        root = np.broadcast_to(_offset(body, side, "Shoulder"), chest.shape)
+        joint = np.broadcast_to(_offset(body, side, "Arm"), chest.shape)
+        shoulder = chest + rot.rotate(chest_rotation, root) + rot.rotate(frame, joint)
+        to_goal = _seen_from(frame, arm.reach.point - shoulder, side)
         to_elbow = _seen_from(frame, arm.reach.elbow, side)
-        second = body.forearm + (body.hand if arm.reach.fingertips else 0.0)
-        reached, bent = _reaching_arm(body.upper_arm, second, to_wrist, to_elbow)
-        weight = zero + arm.reach.weight
-        upper, elbow = rot.slerp(upper, reached, weight), elbow + weight * (bent - elbow)
+        upper, elbow = _drawn_to(body, upper, elbow, arm.reach, to_goal, _unit(to_elbow))
     forearm = rot.quaternion_from_euler(np.stack([-elbow, zero + arm.pronation], axis=-1), "YX")
     wrist = rot.quaternion_from_euler((zero - arm.wrist)[:, None], "Z")
     posed = {"Shoulder": girdle, "Arm": upper, "ForeArm": forearm, "Hand": wrist}
     return {side.capitalize() + name: _mirrored(rotation, side) for name, rotation in posed.items()}
 
 
-def _reaching_arm(first: float, second: float, to_wrist: Array, to_elbow: Array) -> tuple[Array, Array]:
+def _drawn_to(
+    body: Body, upper: Array, elbow: Array, reach: Reach, to_goal: Array, to_elbow: Array
+) -> tuple[Array, Array]:
+    """A left arm drawn from its angles' pose to a goal, its end along a straight line, by the reach's weight."""
+    first, second = body.upper_arm, body.forearm + (body.hand if reach.fingertips else 0.0)
+    along = np.stack([np.cos(elbow), np.zeros_like(elbow), np.sin(elbow)], axis=-1)
+    forward = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
+    elbow_now, end_now = rot.rotate(upper, forward), rot.rotate(upper, first * forward + second * along)
+    weight = (np.zeros_like(elbow) + reach.weight)[:, None]
+    return _reaching_arm(
+        first, second, end_now + weight * (to_goal - end_now), elbow_now + weight * (to_elbow - elbow_now)
+    )
+
+
+def _reaching_arm(first: float, second: float, to_end: Array, to_elbow: Array) -> tuple[Array, Array]:
     """A left upper arm's rotation and the elbow's bend, with the elbow on the side of `to_elbow`."""
-    distance = np.linalg.norm(to_wrist, axis=-1)
+    distance = np.linalg.norm(to_end, axis=-1)
     straight = first + second
     reach = soft_minimum(distance, _LONGEST_ARM * straight, width=0.03 * straight)
-    reach = -soft_minimum(-reach, -_SHORTEST_ARM * straight, width=0.02 * straight)
+    folded = np.sqrt(first**2 + second**2 + 2 * first * second * np.cos(_DEEPEST_ELBOW))
+    reach = -soft_minimum(-reach, -folded, width=0.02 * straight)
     bend, lift = _two_bones(first, second, reach)
-    along = to_wrist / distance[:, None]
+    along = to_end / distance[:, None]
     outward = _unit(to_elbow - np.sum(to_elbow * along, axis=-1, keepdims=True) * along)
     x = np.cos(lift)[:, None] * along + np.sin(lift)[:, None] * outward
     z = np.sin(lift)[:, None] * along - np.cos(lift)[:, None] * outward

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.performer.bodies import Body
 from poise.performer.checks import one_of
 from poise.performer.posing import SIDES, Arm, Reach, Targets
 from poise.performer.stage import Stage
@@ -26,7 +27,7 @@ _FARTHEST = 2.5  # metres
 def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand: str = "nearest") -> Targets:
     """Brings the fingertips to `points` in turn: (x, y, z), x to the left, y up from the floor, z ahead."""
     one_of("hand", hand, ("nearest", "left", "right"))
-    goals = _invented(stage) if points is None else _checked(points)
+    goals = _invented(stage) if points is None else _checked(points, stage.body)
     sides = [hand if hand != "nearest" else ("left" if x > 0 else "right") for x, _, _ in goals]
     helps = [_help(stage, goal, side) for goal, side in zip(goals, sides, strict=True)]
     targets = posed(
@@ -41,7 +42,7 @@ def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand
     return replace(targets, pelvis=targets.pelvis + np.array([0.0, -0.01, 0.0]))
 
 
-def _checked(points: Sequence[Sequence[float]]) -> Float[Array, "points 3"]:
+def _checked(points: Sequence[Sequence[float]], body: Body) -> Float[Array, "points 3"]:
     goals = np.asarray(points, dtype=np.float64)
     if goals.ndim == 1 and goals.shape == (3,):
         goals = goals[None]
@@ -51,7 +52,18 @@ def _checked(points: Sequence[Sequence[float]]) -> Float[Array, "points 3"]:
         raise InvalidValueError(
             f"a point to reach for lies at most {_FARTHEST} m from the origin between the feet"
         )
+    _check_in_reach_of_hands(goals, body)
     return goals
+
+
+def _check_in_reach_of_hands(goals: Float[Array, "points 3"], body: Body) -> None:
+    """The performer does not reach behind its back or into itself."""
+    across, up, ahead = (goals / body.height).T
+    behind = ahead < -0.06
+    inside = (np.hypot(across / 0.10, ahead / 0.075) < 1.0) & (up > 0.4) & (up < 0.85)
+    for wrong, where in ((behind, "behind the performer"), (inside, "inside the performer's own trunk")):
+        if np.any(wrong):
+            raise InvalidValueError(f"the point {tuple(goals[wrong][0].tolist())} lies {where}; z is ahead")
 
 
 def _invented(stage: Stage) -> Float[Array, "points 3"]:
