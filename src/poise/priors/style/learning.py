@@ -34,6 +34,7 @@ NOISE_VARIANCES = (
     0.1,
 )  # of the noise that smooths the model of a small and of a large data set (section 6.2)
 ADDING_ROUNDS = 2  # of the heuristic when poses are added to a learned style
+ADDING_STEPS = 10  # of the search for where each of them lies
 
 
 def learn_style(
@@ -142,10 +143,11 @@ def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int =
     poses = TrainingPoses(model.features, np.concatenate([model.outputs + model.mean, y]))
     varying, own = poses.varying, len(model.active)
     centred = np.ascontiguousarray((poses.y - mean)[:, varying])
-    placed, _ = place_new(_loss_of(model, varying), (y - model.mean)[:, varying])
+    placed, _ = place_new(_loss_of(model, varying), (y - model.mean)[:, varying], iterations=ADDING_STEPS)
     latents = np.concatenate([model.active_latents, placed])
     fit = Fit(model.kernel, model.scales[varying], latents, np.arange(own), model.learning_curve)
-    fit = fitting.heuristic(centred, fit, active=own, rounds=ADDING_ROUNDS)
+    count = own if own < old_count else min(old_count + len(y), max(own, choice.ACTIVE_COUNTS[-1]))
+    fit = fitting.heuristic(centred, fit, active=count, rounds=ADDING_ROUNDS)
     numbers = np.concatenate([model.active, np.arange(old_count, old_count + len(y))])
     everywhere = np.concatenate([model.latents, np.empty_like(placed)])
     everywhere[numbers] = fit.latents

@@ -13,7 +13,8 @@ BLOCK = 1024  # poses placed at once, which bounds memory
 STARTS = 3  # active poses from which the place of a new pose is searched
 
 _FIRST_DAMPING = 1e-2
-_LARGEST_DAMPING = 1e8
+_LARGEST_DAMPING = 1e4  # beyond which a pose is taken to lie where it is
+_ENOUGH = 1e-4  # nats: a pose that gains less has found its place
 
 
 def place(
@@ -32,7 +33,7 @@ def place(
 
 
 def place_new(
-    loss: PoseLoss, centred: Float[Array, "poses features"], *, iterations: int = 30
+    loss: PoseLoss, centred: Float[Array, "poses features"], *, iterations: int = 25
 ) -> tuple[Float[Array, "poses latent"], Float[Array, "poses"]]:
     """Where poses never seen lie: the best of searches from the active poses most like each."""
     placed = np.zeros((len(centred), loss.latents.shape[1]))
@@ -68,15 +69,18 @@ def _place_block(
     x = start.copy()
     value, gradient, hessian = loss.shape(x, centred)
     damping = np.full(len(x), _FIRST_DAMPING)
+    going = np.arange(len(x))
     for _ in range(iterations):
-        trial = x - _damped_step(gradient, hessian, damping)
-        new_value, new_gradient, new_hessian = loss.shape(trial, centred)
-        better = new_value < value
-        gain = np.max(value[better] - new_value[better], initial=0.0)
-        x[better], value[better] = trial[better], new_value[better]
-        gradient[better], hessian[better] = new_gradient[better], new_hessian[better]
-        damping = np.clip(np.where(better, 0.2 * damping, 8.0 * damping), 1e-9, _LARGEST_DAMPING)
-        if np.all(better) and gain < 1e-6:
+        trial = x[going] - _damped_step(gradient[going], hessian[going], damping[going])
+        new_value, new_gradient, new_hessian = loss.shape(trial, centred[going])
+        gain = value[going] - new_value
+        better = gain > 0
+        moved = going[better]
+        x[moved], value[moved] = trial[better], new_value[better]
+        gradient[moved], hessian[moved] = new_gradient[better], new_hessian[better]
+        damping[going] *= np.where(better, 0.2, 8.0)
+        going = going[np.where(better, gain > _ENOUGH, damping[going] < _LARGEST_DAMPING)]
+        if len(going) == 0:
             break
     return x, value
 

@@ -1,0 +1,93 @@
+"""A mixture of Gaussians on principal components, by EM: what Fig. 2 of Grochow et al. (2004) compares the style with.
+
+(Bishop 1995; Redner and Walker 1984.) Its density is bumpy where the style's is smooth; it is not a prior for solving.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+from poise.errors import InvalidValueError
+from poise.priors.style.fitting import principal_latents
+
+Array = np.ndarray
+
+STEPS = 200
+FLOOR = 1e-4  # of the components' unit variance, added to every covariance: no Gaussian shrinks to a point
+ENOUGH = 1e-6  # nats per pose: EM stops when it gains less
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Gaussians over points of principal components, with the components of the poses it was fitted to."""
+
+    means: Float[Array, "gaussians latent"]
+    covariances: Float[Array, "gaussians latent latent"]
+    shares: Float[Array, "gaussians"]
+    points: Float[Array, "poses latent"]
+    learning_curve: Float[Array, "steps"]
+
+    @classmethod
+    def fit(
+        cls, y: Float[Array, "poses features"], *, gaussians: int = 10, dimensions: int = 2, seed: int = 0
+    ) -> Mixture:
+        """Reduce poses by PCA, every component to a variance of one, and fit Gaussians to them by EM."""
+        if not 1 <= gaussians <= len(y):
+            raise InvalidValueError(f"{len(y)} poses take 1 to {len(y)} Gaussians; got {gaussians}")
+        points = principal_latents(y - y.mean(axis=0), dimensions)
+        parts = _apart(points, gaussians, np.random.default_rng(seed))
+        curve: list[float] = []
+        for _ in range(STEPS):
+            terms = _terms(points, *parts)
+            total = logsumexp(terms, axis=1)
+            curve.append(float(total.mean()))
+            parts = _maximised(points, np.exp(terms - total[:, None]))
+            if len(curve) > 1 and curve[-1] - curve[-2] < ENOUGH:
+                break
+        return cls(*parts, points=points, learning_curve=np.array(curve))
+
+    def log_likelihood(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
+        """The log density at points of the space of principal components."""
+        return np.asarray(logsumexp(_terms(x, self.means, self.covariances, self.shares), axis=1))
+
+
+def _apart(
+    points: Float[Array, "poses latent"], count: int, rng: np.random.Generator
+) -> tuple[Float[Array, "k latent"], Float[Array, "k latent latent"], Float[Array, "k"]]:
+    """Gaussians to start from, at poses chosen far apart (as k-means++ has it)."""
+    chosen = [int(rng.integers(len(points)))]
+    while len(chosen) < count:
+        squared = np.square(points[:, None] - points[chosen]).sum(axis=2).min(axis=1) + 1e-12
+        chosen.append(int(rng.choice(len(points), p=squared / squared.sum())))
+    width = np.eye(points.shape[1]) * max(1.0 / count, FLOOR)
+    return points[chosen], np.tile(width, (count, 1, 1)), np.full(count, 1.0 / count)
+
+
+def _terms(
+    x: Float[Array, "points latent"],
+    means: Float[Array, "k latent"],
+    covariances: Float[Array, "k latent latent"],
+    shares: Float[Array, "k"],
+) -> Float[Array, "points k"]:
+    """The logarithm of each Gaussian's share in the density at each point."""
+    terms = np.empty((len(x), len(means)))
+    for number, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+        factor = np.linalg.cholesky(covariance)
+        whitened = solve_triangular(factor, (x - mean).T, lower=True)
+        terms[:, number] = -0.5 * np.square(whitened).sum(axis=0) - np.log(np.diag(factor)).sum()
+    return terms + np.log(shares) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
+
+
+def _maximised(
+    points: Float[Array, "poses latent"], belongs: Float[Array, "poses k"]
+) -> tuple[Float[Array, "k latent"], Float[Array, "k latent latent"], Float[Array, "k"]]:
+    weights = belongs.sum(axis=0) + 1e-12
+    means = belongs.T @ points / weights[:, None]
+    gaps = points[:, None] - means
+    covariances = np.einsum("nk,nka,nkb->kab", belongs, gaps, gaps) / weights[:, None, None]
+    return means, covariances + FLOOR * np.eye(points.shape[1]), weights / weights.sum()
