@@ -15,7 +15,9 @@ Array = np.ndarray
 
 _ROUNDS = 3  # predictions, at most, from a root that is itself being solved
 _SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
-_FAR = 0.12  # metres between target and handle, in the predicted pose, from which a start's root is not believed
+_FAR = (
+    0.12  # metres between target and handle, in the predicted pose, from which a start's root is not believed
+)
 
 
 class MapRun:
@@ -34,13 +36,22 @@ class MapRun:
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         targets = self.problem.floats[self._blocks, 3:6]
-        if self.problem.root == "given" or len(targets) == 0:
+        if len(targets) == 0:
             return self._once(q, self._prediction(q, targets))
-        return self._with_root(q, targets)
+        prediction = (
+            self._prediction(q, targets) if self.problem.root == "given" else self._rooted(q, targets)
+        )
+        unpinned = self.problem.free[ROOT_FREEDOMS:]
+        q[ROOT_SIZE:][unpinned] = prediction[0][unpinned]  # nearer to the solution than any frame before
+        return (
+            self._once(q, prediction)
+            if self.problem.root == "given"
+            else self._settled(q, prediction, targets)
+        )
 
-    def _with_root(self, q: Array, targets: Array) -> tuple[int, int, Array]:
+    def _settled(self, q: Array, prediction: tuple[Array, Array], targets: Array) -> tuple[int, int, Array]:
         """Solves the root too: what the prior predicts depends on it, so predict again until it settles."""
-        prediction, steps = self._rooted(q, targets), 0
+        steps = 0
         for _ in range(_ROUNDS):
             before = q[:ROOT_SIZE].copy()
             status, more, errors = self._once(q, prediction)
