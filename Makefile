@@ -45,7 +45,8 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
-	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_front_picture.py
+	$(BIN)/python docs/make_performer_sheets.py
 
 bench: .venv/.dev ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks

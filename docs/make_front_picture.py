@@ -8,7 +8,7 @@ from PIL import Image, ImageSequence
 from poise import performer, pictures
 from poise.motion import Motion
 
-PICTURES = Path(__file__).parent / "pictures"
+TARGET = Path(__file__).parent / "images" / "performer.gif"
 SECONDS, FPS = 3.0, 14.0
 PANEL = (210, 280)
 COLOURS = 96
@@ -22,16 +22,15 @@ PERFORMANCES = (
 
 
 def main() -> None:
-    """Writes docs/pictures/performer.gif."""
+    """Writes docs/images/performer.gif."""
     reels = [reel(performer.act(**what, seconds=SECONDS, fps=60), title) for title, what in PERFORMANCES]
     frames = [side_by_side(panels) for panels in zip(*reels, strict=True)]
     palette = frames[0].quantize(colors=COLOURS, dither=Image.Dither.NONE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    target = PICTURES / "performer.gif"
     flat[0].save(
-        target, save_all=True, append_images=flat[1:], duration=round(1000 / FPS), loop=0, optimize=True
+        TARGET, save_all=True, append_images=flat[1:], duration=round(1000 / FPS), loop=0, optimize=True
     )
-    print(f"{target.relative_to(Path.cwd())}: {len(flat)} frames, {target.stat().st_size / 1e6:.2f} MB")
+    print(f"{TARGET.name}: {len(flat)} frames, {TARGET.stat().st_size / 1e6:.2f} MB")
 
 
 def reel(motion: Motion, title: str) -> list[Image.Image]:
