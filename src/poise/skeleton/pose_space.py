@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -142,7 +143,7 @@ class PoseSpace:
     def checked(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """The pose vector as a contiguous array, after a check of its shape and numbers."""
         q = np.ascontiguousarray(q, dtype=np.float64)
-        if q.shape != (self.size,) or not np.all(np.isfinite(q)):
+        if q.shape != (self.size,) or not all_finite(q):
             raise InvalidValueError(f"a pose vector here is {self.size} finite numbers; got shape {q.shape}")
         return q
 
@@ -223,3 +224,9 @@ class PoseSpace:
         matrices = rotations.matrix_from_quaternion(self.references).reshape(count, 9)
         links = np.column_stack([self.skeleton.parents, slots])
         return read_only(links, dtype=np.int64), read_only(np.hstack([self.skeleton.offsets, matrices]))
+
+
+def all_finite(numbers: Float[Array, "*shape"]) -> bool:
+    """Whether no number is infinite or missing; the sum of squares tells it at once unless it overflows."""
+    flat = numbers.ravel()
+    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())

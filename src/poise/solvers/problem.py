@@ -86,8 +86,15 @@ class Problem:
 
     def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
         """Set new targets for the position constraints, in their order; the rest stays."""
-        self.floats[self.position_blocks, 3:6] = targets
+        self.floats[self._position_rows, 3:6] = targets
         return self
+
+    @cached_property
+    def _position_rows(self) -> Array | slice:
+        """The position blocks; as a slice, which is quicker to write to, where they stand together."""
+        blocks = self.position_blocks
+        together = len(blocks) > 0 and blocks[-1] - blocks[0] == len(blocks) - 1
+        return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
 
     def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """A copy of the start with pinned joints at their rotations."""

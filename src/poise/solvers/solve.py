@@ -15,7 +15,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
@@ -211,6 +211,6 @@ def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array,
     """Targets as an array of the right shape and finite numbers, or an error before solving."""
     targets = np.asarray(targets, dtype=np.float64)
     expected = (len(problem.position_blocks), 3)
-    if targets.shape != expected or not np.isfinite(targets).all():
+    if targets.shape != expected or not all_finite(targets):
         raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
     return targets
