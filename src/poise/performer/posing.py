@@ -26,6 +26,7 @@ _DEEPEST_ANKLE = np.radians(24.0)  # dorsiflexion from which a planted heel begi
 _ANKLE_RANGE = np.radians(-24.0), np.radians(46.0)  # from toes up to toes down, in the air
 _STRAIGHT_LEG = 0.9995  # of thigh plus shank, where the pelvis does not mind the leg
 _LONGEST_ARM = 0.995  # of upper arm plus forearm
+_CLEAR_OF_SHOULDER = 0.6  # of upper arm plus forearm: how far a moving hand keeps from the shoulder
 _DEEPEST_ELBOW = np.radians(140.0)
 
 
@@ -225,15 +226,16 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
 def _drawn_to(
     body: Body, upper: Array, elbow: Array, reach: Reach, to_goal: Array, to_elbow: Array
 ) -> tuple[Array, Array]:
-    """A left arm drawn from its angles' pose to a goal, its end along a straight line, by the reach's weight."""
+    """A left arm drawn from its angles' pose to a goal, its end along a straight line, around the shoulder."""
     first, second = body.upper_arm, body.forearm + (body.hand if reach.fingertips else 0.0)
     along = np.stack([np.cos(elbow), np.zeros_like(elbow), np.sin(elbow)], axis=-1)
     forward = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
     elbow_now, end_now = rot.rotate(upper, forward), rot.rotate(upper, first * forward + second * along)
     weight = (np.zeros_like(elbow) + reach.weight)[:, None]
-    return _reaching_arm(
-        first, second, end_now + weight * (to_goal - end_now), elbow_now + weight * (to_elbow - elbow_now)
-    )
+    end = end_now + weight * (to_goal - end_now)
+    too_near = soft_positive(_CLEAR_OF_SHOULDER * (first + second) - np.linalg.norm(end, axis=-1), width=0.05)
+    end = end + 4 * weight * (1 - weight) * too_near[:, None] * np.array([0.3, 0.0, 1.0])
+    return _reaching_arm(first, second, end, elbow_now + weight * (to_elbow - elbow_now))
 
 
 def _reaching_arm(first: float, second: float, to_end: Array, to_elbow: Array) -> tuple[Array, Array]:

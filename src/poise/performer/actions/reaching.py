@@ -30,6 +30,9 @@ def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand
     goals = _invented(stage) if points is None else _checked(points, stage.body)
     sides = [hand if hand != "nearest" else ("left" if x > 0 else "right") for x, _, _ in goals]
     helps = [_help(stage, goal, side) for goal, side in zip(goals, sides, strict=True)]
+    hanging = arm(stage, wrist=[(0.0, 0.0)])
+    bent = np.radians(track(stage.clock, _there_and_back([(0.8 * (h[3] + h[5]),) for h in helps], lead=0.05)))
+    hanging = replace(hanging, flexion=hanging.flexion + bent[:, 0])
     targets = posed(
         stage,
         pelvis=_there_and_back([(h[0], h[1], h[2]) for h in helps], lead=0.05),
@@ -37,7 +40,7 @@ def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand
         spine=_there_and_back([(h[5], h[6], h[7]) for h in helps], lead=0.02),
         gaze=_there_and_back([(h[8], h[9], 0.0) for h in helps], lead=0.18),
         feet=stance(stage, width=0.12),
-        arms={side: _reaching(stage, side, goals, sides) for side in SIDES},
+        arms={side: _reaching(hanging, stage, side, goals, sides) for side in SIDES},
     )
     return replace(targets, pelvis=targets.pelvis + np.array([0.0, -0.01, 0.0]))
 
@@ -126,11 +129,11 @@ def _there_and_back(values: list[tuple[float, ...]], *, lead: float) -> list[Key
     return keys
 
 
-def _reaching(stage: Stage, side: str, goals: Array, sides: list[str]) -> Arm:
+def _reaching(hanging: Arm, stage: Stage, side: str, goals: Array, sides: list[str]) -> Arm:
     """An arm that hangs until it is its turn."""
     mine = [number for number, chosen in enumerate(sides) if chosen == side]
     if not mine:
-        return arm(stage)
+        return hanging
     weight: list[Key] = [(-1.0, 0.0)]
     place: list[Key] = []
     for number in mine:
@@ -138,13 +141,13 @@ def _reaching(stage: Stage, side: str, goals: Array, sides: list[str]) -> Arm:
         weight += [(start + 0.05, 0.0), (start + _ARRIVES, 1.0), (start + _LEAVES, 1.0), (start + 1.80, 0.0)]
         place += [(start, goals[number]), (start + PERIOD - 0.01, goals[number])]
     point = track(stage.clock, place)
-    outward = np.array([0.55 * SIDES[side], -1.0, -0.45])
-    elbow = np.broadcast_to(outward, point.shape)
+    high = np.clip((point[:, 1] / scale(stage) - 1.3) / 0.6, -0.2, 1.0)
+    sideways = SIDES[side] * (0.55 + 0.45 * high)
+    elbow = np.stack([sideways, 0.6 * high - 1.0, -0.45 * np.ones_like(high)], axis=-1)
     reaching = Reach(point, elbow, track(stage.clock, weight), fingertips=True)
     lifted = np.asarray(reaching.weight)
-    high = np.clip((point[:, 1] / scale(stage) - 1.3) / 0.6, -0.2, 1.0)
     return replace(
-        arm(stage, wrist=[(0.0, 0.0)]),
+        hanging,
         reach=reaching,
         pronation=np.radians(20.0 + 35.0 * lifted),
         shoulder_up=np.radians(14.0) * lifted * high,
