@@ -38,6 +38,13 @@ def test_mirrored_twice_is_the_motion_again(poise, walk: Path, tmp_path: Path) -
     )
 
 
+def test_markers_are_trimmed_too(poise, tmp_path: Path) -> None:
+    points = np.random.default_rng(0).normal(size=(50, 2, 3))
+    take = library.write(Markers(("A", "B"), points, fps=50.0), tmp_path / "take.trc")
+    assert poise("convert", take, tmp_path / "part.trc", "--start", 0.2, "--end", 0.6, "--up", "y").code == 0
+    np.testing.assert_allclose(library.read(tmp_path / "part.trc", up="y").points, points[10:30], atol=1e-6)
+
+
 def test_markers_cannot_be_mirrored_and_it_says_so(poise, tmp_path: Path) -> None:
     take = library.write(Markers(("A",), np.zeros((4, 1, 3)), fps=50.0), tmp_path / "take.trc")
     done = poise("convert", take, tmp_path / "other.trc", "--mirror")
@@ -49,6 +56,8 @@ def test_markers_cannot_be_mirrored_and_it_says_so(poise, tmp_path: Path) -> Non
     ("arguments", "words"),
     [
         (["--start", "5"], "cannot trim to 5"),
+        (["--end", "nan"], "cannot trim to 0 .. nan"),
+        (["--up", "north"], "no up axis 'north'"),
         (["--fps", "-3"], "a frame rate must be positive"),
         (["--units", "furlong"], "furlong"),
     ],

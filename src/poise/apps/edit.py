@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poise.errors import InvalidValueError
-from poise.motion.edit import resample, trim
+from poise.motion.edit import frames_between, resample
 from poise.motion.markers import Markers
 from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
@@ -18,12 +18,12 @@ def edited(
     mirrored: bool = False,
 ) -> Motion | Markers:
     """The recording from `start` to `end` (seconds), at that frame rate, mirrored or not; what is not given stays."""
-    if start is None and end is None and fps is None and not mirrored:
-        return value
-    if isinstance(value, Markers):
+    trimmed = value if start is None and end is None else value[frames_between(value, start or 0.0, end)]
+    if fps is None and not mirrored:
+        return trimmed
+    if isinstance(trimmed, Markers):
         raise InvalidValueError(
-            "only the motion of a skeleton can be trimmed, resampled or mirrored; these are markers"
+            "only the motion of a skeleton can be resampled or mirrored; these are markers"
         )
-    motion = value if start is None and end is None else trim(value, start or 0.0, end)
-    motion = motion if fps is None else resample(motion, fps)
-    return mirror(motion) if mirrored else motion
+    resampled = trimmed if fps is None else resample(trimmed, fps)
+    return mirror(resampled) if mirrored else resampled

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
+from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.skeleton.retarget import check_same_topology
@@ -20,13 +21,23 @@ Array = np.ndarray
 
 def trim(motion: Motion, start: float = 0.0, end: float | None = None) -> Motion:
     """The frames from `start` up to, not including, `end`, in seconds; to the last frame if no end is given."""
-    end = motion.seconds if end is None else end
-    first, last = round(start * motion.fps), round(end * motion.fps)
-    if not 0 <= first < last <= len(motion):
+    return motion[frames_between(motion, start, end)]
+
+
+def frames_between(recording: Motion | Markers, start: float = 0.0, end: float | None = None) -> slice:
+    """Which frames lie from `start` up to, not including, `end`, in seconds."""
+    lasts = recording.seconds
+    end = lasts if end is None else end
+    if not (np.isfinite(start) and np.isfinite(end)):
         raise InvalidValueError(
-            f"cannot trim to {start:g} .. {end:g} s: the motion lasts 0 .. {motion.seconds:g} s and a frame must remain"
+            f"cannot trim to {start:g} .. {end:g} s: expected seconds from 0 to {lasts:g}"
         )
-    return motion[first:last]
+    first, last = round(start * recording.fps), round(end * recording.fps)
+    if not 0 <= first < last <= len(recording):
+        raise InvalidValueError(
+            f"cannot trim to {start:g} .. {end:g} s: it lasts 0 .. {lasts:g} s and a frame must remain"
+        )
+    return slice(first, last)
 
 
 def resample(motion: Motion, fps: float) -> Motion:

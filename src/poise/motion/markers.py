@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -39,6 +39,12 @@ class Markers:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def __getitem__(self, frames: slice) -> Markers:
+        """Some of the frames (a stride keeps the frame rate's meaning)."""
+        residuals = None if self.residuals is None else self.residuals[frames]
+        fps = self.fps / abs(frames.step or 1)
+        return replace(self, points=self.points[frames], residuals=residuals, fps=fps)
 
     def __repr__(self) -> str:
         return f"Markers({len(self.labels)} markers, {len(self)} frames at {self.fps:g} Hz)"
