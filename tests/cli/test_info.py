@@ -36,11 +36,17 @@ def test_a_unit_given_is_not_inferred(poise, walk: Path) -> None:
     assert halved["height_m"] == pytest.approx(5 * about["height_m"], abs=1e-3)
 
 
+def test_another_axis_is_up_if_one_says_so(poise, walk: Path) -> None:
+    about = json.loads(poise("info", walk, "--json", "--up=-z").out)
+    assert about["notes"] == ["-Z is up: given"]
+
+
 def test_people_read_the_same_facts(poise, walk: Path) -> None:
     done = poise("info", walk)
     assert "60 at 60 Hz, 1.00 s" in done.out
     assert "left_hand=" in done.out
     assert "units" in done.out
+    assert all(line == line.rstrip() for line in done.out.splitlines())
 
 
 def test_several_files_make_a_table_or_a_list(poise, walk: Path) -> None:

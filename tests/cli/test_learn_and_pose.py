@@ -47,6 +47,17 @@ def test_a_pose_is_written_and_reported(
     }
 
 
+def test_what_the_readers_warn_of_is_told_once(
+    clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.bvh"
+    wrong.write_text(clip.read_text().replace("Frames: 60", "Frames: 61"))
+    assert run("learn", tmp_path / "m.poise", wrong, clip, wrong, "--clusters", "4", "--units", "cm") == 0
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 1
+    assert warnings[0].endswith("all 60 were read (2 of 3 files)")
+
+
 def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("pose", model, "--handle", "left_hand=0,1,0", "--handle", "right_hand=9,1,0") == 0
     out = capsys.readouterr().out

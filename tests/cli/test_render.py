@@ -30,6 +30,14 @@ def test_an_animation_lasts_as_long_as_what_was_asked_of_the_motion(
         assert image.n_frames == 6
 
 
+def test_what_the_reader_warns_of_is_not_kept_back(poise, walk: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.bvh"
+    wrong.write_text(walk.read_text().replace("Frames: 60", "Frames: 61"))
+    done = poise("render", wrong, "-o", tmp_path / "wrong.png", "--width", 300, "--poses", 2)
+    assert done.code == 0
+    assert done.err.startswith("warning: the file declares 61 frames and holds 60")
+
+
 def test_markers_are_drawn_too(poise, tmp_path: Path) -> None:
     points = np.random.default_rng(0).uniform(0, 1, size=(10, 5, 3))
     take = library.write(Markers(tuple("ABCDE"), points, fps=50.0), tmp_path / "take.trc")

@@ -1,9 +1,10 @@
-"""Learns a model from motion files: what `poise learn` does."""
+"""Reads motions and learns a model from them: what `poise learn` does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
@@ -16,17 +17,21 @@ Progress = Callable[[float], None]
 
 
 def learn(
-    paths: Sequence[Path], *, kind: str = "gaussian", clusters: int = 100, progress: Progress = lambda _: None
+    motions: Sequence[Motion],
+    *,
+    kind: str = "gaussian",
+    clusters: int = 100,
+    progress: Progress = lambda _: None,
 ) -> GaussianPrior:
     """A prior of this kind, learned from clips of one topology."""
     if kind not in KINDS:
         raise UnknownNameError("kind of model", kind, KINDS)
-    return GaussianPrior.learn([read_motion(path) for path in paths], clusters=clusters, progress=progress)
+    return GaussianPrior.learn(motions, clusters=clusters, progress=progress)
 
 
-def read_motion(path: Path) -> Motion:
-    """A motion from a file; a file of markers has no skeleton and is refused."""
-    motion = read(path)
+def read_motion(path: Path, **options: Any) -> Motion:
+    """A motion from a file, with the reader's options; a file of markers has no skeleton and is refused."""
+    motion = read(path, **options)
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"{path.name} holds markers; this needs the motion of a skeleton")
     return motion

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import End, KeepFirst, Start, Units, reading
+from poise.cli.options import End, KeepFirst, Start, Units, Up, reading, warn_of
 
 app = App(
     name="convert",
@@ -36,6 +36,7 @@ def convert(
     mirror: Annotated[bool, Parameter(help="Exchange left and right.")] = False,
     units: Units = None,
     keep_first: KeepFirst = False,
+    up: Up = None,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
     from poise.apps.edit import edited
@@ -43,10 +44,9 @@ def convert(
     from poise.formats import read
 
     with terminal.working(f"reading {source.name}"):
-        original = read(source, **reading(units=units, keep_first=keep_first))
+        original = read(source, **reading(units=units, keep_first=keep_first, up=up))
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
-    for warning in original.origin.warnings:
-        terminal.warn(warning)
+    warn_of(original)
     with terminal.counting(f"writing {target.name}") as report:
         save(changed, target, progress=report)
     print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")

@@ -9,6 +9,7 @@ import numpy as np
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
 
 app = App(
     name="edit",
@@ -32,6 +33,9 @@ def edit(
     trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")],
     relative: Annotated[bool, Parameter(help="Points are displacements from the recording.")] = False,
+    units: Units = None,
+    keep_first: KeepFirst = False,
+    up: Up = None,
 ) -> None:
     """Drag the path of one handle through a clip."""
     from poise.apps.dragging import drag, read_path
@@ -39,7 +43,9 @@ def edit(
     from poise.apps.outputs import save
     from poise.priors.model_file import load
 
-    path, motion, prior = read_path(trajectory, relative=relative), read_motion(clip), load(model)
+    path, prior = read_path(trajectory, relative=relative), load(model)
+    motion = read_motion(clip, **reading(units=units, keep_first=keep_first, up=up))
+    warn_of(motion)
     with terminal.counting("solving") as report:
         edited = drag(prior, motion, handle, path, progress=report)
     with terminal.counting(f"writing {output.name}") as report:

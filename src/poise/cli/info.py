@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, reading
+from poise.cli.options import KeepFirst, Units, Up, reading
 from poise.errors import InvalidValueError, PoiseError
 
 app = App(
@@ -36,11 +36,12 @@ def info(
     ] = False,
     units: Units = None,
     keep_first: KeepFirst = False,
+    up: Up = None,
 ) -> None:
     """Show what is in motion files."""
     if not files:
         raise InvalidValueError("name at least one motion file; see poise info --help")
-    found, failures = _descriptions(files, reading(units=units, keep_first=keep_first))
+    found, failures = _descriptions(files, reading(units=units, keep_first=keep_first, up=up))
     if json:
         terminal.print_json(found[0] if len(files) == 1 else found)
     elif len(files) == 1:

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
 from poise.errors import InvalidValueError
 
 app = App(
@@ -30,18 +31,26 @@ def learn(
     *clips: Annotated[Path, Parameter(help="Motion files of one skeleton.")],
     kind: Annotated[str, Parameter(help="What kind of model.")] = "gaussian",
     clusters: Annotated[int, Parameter(help="How many clusters of poses.")] = 100,
+    units: Units = None,
+    keep_first: KeepFirst = False,
+    up: Up = None,
 ) -> None:
     """Learn a model of poses from motion files."""
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
     from poise.apps.learning import learn as learn_model
+    from poise.apps.learning import read_motion
     from poise.apps.outputs import make_folder
     from poise.priors.model_file import save
 
     begun = time.perf_counter()
+    options = reading(units=units, keep_first=keep_first, up=up)
+    with terminal.working("reading"):
+        motions = [read_motion(clip, **options) for clip in clips]
+    warn_of(*motions)
     with terminal.counting("learning") as report:
         prior = learn_model(
-            clips, kind=kind, clusters=clusters, progress=lambda share: report(int(100 * share), 100)
+            motions, kind=kind, clusters=clusters, progress=lambda share: report(int(100 * share), 100)
         )
     make_folder(output.parent)
     save(prior, output)

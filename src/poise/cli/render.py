@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import End, KeepFirst, Start, Units, reading
+from poise.cli.options import End, KeepFirst, Start, Units, Up, reading, warn_of
 
 app = App(
     name="render",
@@ -43,6 +43,7 @@ def render(
     fps: Annotated[float | None, Parameter(help="Of an animation: pictures a second.")] = None,
     units: Units = None,
     keep_first: KeepFirst = False,
+    up: Up = None,
 ) -> None:
     """Draw a motion as a contact sheet or an animation."""
     from poise.apps.edit import edited
@@ -52,7 +53,9 @@ def render(
     asked = {"title": title, "poses": poses, "layout": layout, "width": width, "size": size, "fps": fps}
     options = {name: value for name, value in asked.items() if value is not None}
     with terminal.working(f"reading {file.name}"):
-        shown = edited(read(file, **reading(units=units, keep_first=keep_first)), start=start, end=end)
+        original = read(file, **reading(units=units, keep_first=keep_first, up=up))
+        shown = edited(original, start=start, end=end)
+    warn_of(original)
     with terminal.counting(f"drawing {output.name}") as report:
         draw(shown, output, progress=report, **options)
     print(f"{output}: {terminal.file_size(output)}")

@@ -54,7 +54,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for line in lines:
         table.add_row(*line)
-    _results().print(table)
+    _print(table)
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
@@ -66,7 +66,7 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(name, value)
-    _results().print(table)
+    _print(table)
 
 
 def size(count: int) -> str:
@@ -104,9 +104,15 @@ def counting(task: str, *, download: bool = False) -> Iterator[Report]:
         yield lambda done, total: bar.update(shown, completed=done, total=total or None)
 
 
-def _results() -> Console:
-    """Standard output. Piped on, lines are not folded: whoever reads them may look for a word or count columns."""
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+def _print(table: Table) -> None:
+    """On standard output. Piped on, lines are neither folded nor padded: whoever reads them may look for a word."""
+    if sys.stdout.isatty():
+        Console(highlight=False, markup=False).print(table)
+        return
+    console = Console(highlight=False, markup=False, width=_PIPED_WIDTH)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
