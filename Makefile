@@ -7,7 +7,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup run demo test check bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator
+.PHONY: help setup run demo test check fuzz bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
 	$(BIN)/python docs/make_front_picture.py
 	$(BIN)/python docs/make_performer_sheets.py
+
+fuzz: .venv/.dev ## feed 20,000 damaged files to the readers
+	$(BIN)/python fuzz/fuzz_formats.py
 
 bench: .venv/.dev ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks

@@ -36,7 +36,7 @@ make_environment() {
 
 install() {
   if have_uv; then
-    uv pip install --quiet --python "$venv/bin/python" "$@"
+    uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@"
   else
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
   fi
