@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -25,6 +25,7 @@ MOST_STEPS = 100
 DAMPING = 1e-4  # of pinocchio's loop: of those from 1e-6 to 1e-2, the one that needed the fewest steps
 
 
+@runtime_checkable
 class Contender(Protocol):
     """A solver that stands at a pose and can be sent to targets."""
 

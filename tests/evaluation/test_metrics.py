@@ -1,0 +1,88 @@
+"""Metrics on poses whose errors are known."""
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.evaluation.metrics import Recovered, Scores
+from poise.geometry import rotations
+from poise.motion import Motion
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+
+
+@pytest.fixture(scope="module")
+def clip() -> Motion:
+    return performer.act("walk", seconds=1.0, fps=30)
+
+
+def recovered(
+    clip: Motion, *, found: Array | None = None, roots: Array | None = None, failed: int = 0
+) -> Recovered:
+    return Recovered(
+        PoseSpace.of_rotations(clip.skeleton, clip.rotations),
+        clip.root_positions if roots is None else roots,
+        clip.rotations if found is None else found,
+        clip.root_positions,
+        clip.rotations,
+        np.zeros((len(clip), 5)),
+        np.full(len(clip), 0.002),
+        failed=failed,
+    )
+
+
+def metrics_of(*clips: Recovered) -> dict[str, float]:
+    scores = Scores()
+    for clip in clips:
+        scores.add(clip)
+    return scores.metrics()
+
+
+def test_the_recording_itself_has_no_error(clip: Motion) -> None:
+    metrics = metrics_of(recovered(clip))
+    for name in ("deg_per_joint", "mse_rad2", "mpjpe_cm", "rms_cm", "handle_mm", "handle_max_mm", "failed"):
+        assert metrics[name] == pytest.approx(0.0, abs=1e-5)
+    assert metrics["jitter"] == pytest.approx(1.0)
+    assert metrics["reached_1mm"] == 1.0
+    assert metrics["ms_per_frame"] == pytest.approx(2.0)
+    assert metrics["frames"] == len(clip)
+
+
+def test_a_known_turn_of_every_joint_is_that_angle(clip: Motion) -> None:
+    turn = rotations.quaternion_from_expmap(np.array([0.0, 0.0, np.radians(7.0)]))
+    metrics = metrics_of(recovered(clip, found=rotations.multiply(clip.rotations, turn)))
+    assert metrics["deg_per_joint"] == pytest.approx(7.0, abs=1e-6)
+    assert metrics["mpjpe_cm"] > 1.0
+
+
+def test_a_shifted_root_is_a_position_error_alone(clip: Motion) -> None:
+    metrics = metrics_of(recovered(clip, roots=clip.root_positions + np.array([0.03, 0.0, 0.04])))
+    assert metrics["mpjpe_cm"] == pytest.approx(5.0)
+    assert metrics["rms_cm"] == pytest.approx(5.0)
+    assert metrics["deg_per_joint"] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_component_errors_are_taken_about_the_mean_pose(clip: Motion) -> None:
+    """A joint near half a turn from rest may jump between two exponential maps; about its mean it does not."""
+    space = PoseSpace.of_rotations(clip.skeleton, clip.rotations)
+    q = space.q_from_frames(clip.root_positions, clip.rotations)
+    q[:, 7] += 0.3
+    roots, found = space.frames_from_q(q)
+    metrics = metrics_of(recovered(clip, found=found, roots=roots))
+    assert metrics["mse_rad2"] == pytest.approx(0.09 / (3 * len(space.moving)), rel=1e-6)
+
+
+def test_shaking_shows_as_jitter(clip: Motion) -> None:
+    shaken = clip.root_positions + 0.02 * (np.arange(len(clip)) % 2)[:, None]
+    assert metrics_of(recovered(clip, roots=shaken))["jitter"] > 1.5
+
+
+def test_frames_and_failures_add_up_over_clips(clip: Motion) -> None:
+    metrics = metrics_of(recovered(clip, failed=2), recovered(clip[:10], failed=1))
+    assert metrics["failed"] == 3
+    assert metrics["frames"] == len(clip) + 10
+
+
+def test_a_clip_too_short_to_accelerate_does_not_jitter(clip: Motion) -> None:
+    assert metrics_of(recovered(clip[:2]))["jitter"] == 1.0
