@@ -60,6 +60,8 @@ def evaluate(
         report = evaluate(request, lambda what, done, total: step(f"{protocol}: {what} ({done}/{total})"))
     terminal.print_table(*_table(report.rows))
     terminal.note(f"{machine()}; " + ", ".join(f"{name} {number}" for name, number in versions().items()))
+    if protocol == "speed":
+        _say_who_is_missing()
     if json is not None:
         report.write(json)
     if plots is not None:
@@ -68,6 +70,15 @@ def evaluate(
         with terminal.steps() as step:
             files = draw_report(request, report, plots, step)
         print("\n".join(str(file) for file in files))
+
+
+def _say_who_is_missing() -> None:
+    from poise.evaluation.speed import missing_peers
+
+    if missing := missing_peers():
+        terminal.warn(
+            f"not installed, so not measured: {', '.join(missing)} (the extra poise[bench], or make speed)"
+        )
 
 
 def _names(methods: str) -> list[str]:

@@ -59,7 +59,12 @@ def draw_scene(scene: Scene, methods: Sequence[str]) -> Image.Image:
     poses = {f"{scene.name}: recorded": truth}
     for name in methods:
         poses[name] = _answer(name, scene.train, clip)
-    return draw_panels(poses, handles=_targets(clip), size=PANEL, columns=len(poses))
+    return draw_panels(
+        poses,
+        handles=_targets(clip),
+        size=PANEL,
+        columns=-(-len(poses) // 2) if len(poses) > 6 else len(poses),
+    )
 
 
 def scenes_of(request: Request) -> list[Scene]:

@@ -110,16 +110,16 @@ def _answers(
     independent: bool,
     free_root: bool,
 ) -> tuple[Float[Array, "frames size"], Float[Array, "frames"], int]:
-    """Poses, seconds and failures frame by frame; a failed frame keeps its start."""
+    """Poses, seconds of the processor and failures frame by frame; a failed frame keeps its start."""
     _attempt(answer, starts[0], targets[0])  # warm-up: nothing is compiled or prepared during the measurement
     poses, seconds, failed = np.empty_like(starts), np.empty(len(starts)), 0
     for frame, start in enumerate(starts):
         if frame > 0 and not independent:
             fixed = 0 if free_root else ROOT_SIZE
             start = np.concatenate([start[:fixed], poses[frame - 1, fixed:]])
-        begun = time.perf_counter()
+        begun = time.process_time()
         found = _attempt(answer, start, targets[frame])
-        seconds[frame] = time.perf_counter() - begun
+        seconds[frame] = time.process_time() - begun
         failed += found is None
         poses[frame] = start if found is None else found
     return poses, seconds, failed

@@ -79,7 +79,7 @@ def time_figure(report: Report) -> Figure:
     largest = max(*(float(row["ms_per_frame"]) for row in report.rows), *(ms for ms, _ in known), 1.0)
     axes.set_xlim(0.4 * smallest, 3 * largest)
     for place, row in enumerate(report.rows):
-        text = f"{float(row['ms_per_frame']):.2g} ms, {float(row['reached_10mm']):.0%} within 10 mm"
+        text = f"{float(row['ms_per_frame']):.3f} ms, {float(row['reached_10mm']):.0%} within 10 mm"
         axes.annotate(
             text, (1.01, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", color=INK
         )
@@ -157,7 +157,7 @@ def _bars(
         axes.set_xscale("log")
     bars = axes.barh(np.arange(len(rows)), values, color=[_colour(name) for name in methods], height=0.68)
     if labels:
-        axes.bar_label(bars, [f"{value:.2g}" for value in values], padding=3, fontsize=8, color=INK)
+        axes.bar_label(bars, [f"{value:.3g}" for value in values], padding=3, fontsize=8, color=INK)
     axes.set_yticks(np.arange(len(rows)), methods if names else [""] * len(rows))
     axes.set_ylim(len(rows) - 0.4, -0.8)
     axes.set_xlabel(label)
@@ -185,7 +185,7 @@ def _figure(title: str, *, columns: int) -> tuple[Figure, Any]:
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
         each.spines[["left", "bottom"]].set_color(GRID)
-        each.tick_params(colors=INK, length=0, labelsize=9)
+        each.tick_params(which="both", colors=INK, length=0, labelsize=9)
         each.xaxis.label.set_color(INK)
         each.set_axisbelow(True)
     return figure, axes
