@@ -9,12 +9,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first call and cache on disk; float64 semantics kept (no fastmath: it changes bits between runs)."""
+    """Compile on first call and cache on disk; float64 semantics kept (no fastmath: it changes bits between runs).
+
+    Where no folder can be written to cache in, as in some containers, it is compiled at every start.
+    """
     try:
         return _compiled(function, cache=True)
-    except (
-        RuntimeError
-    ):  # no folder to cache in can be written, as in some containers: compile at every start
+    except RuntimeError:
         return _compiled(function, cache=False)
 
 
