@@ -23,7 +23,10 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 Array = np.ndarray
 
 VERSION = 1
-_KINDS = {"gaussian": ("poise.priors.gaussian", "GaussianPrior")}
+_KINDS = {
+    "gaussian": ("poise.priors.gaussian", "GaussianPrior"),
+    "style": ("poise.priors.style.prior", "StylePrior"),
+}
 
 
 @runtime_checkable

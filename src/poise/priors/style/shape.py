@@ -6,10 +6,13 @@ prediction m(x) = base + k(x) weights and precisions w^2 of its scaled features,
     L_IK = sum w^2 (theta - m(x))^2 / (2 s) + sum r(x)^2 / (2 s) + D/2 ln s + |x|^2 / 2,        s = sigma^2(x),
 
 where r are features that the pose does not decide here (the vertical orientation of a given root, velocities that
-disagree with positions). To second order in a change dx (the terms in x alone by their Hessian made positive, the rest by
-Gauss-Newton) the pose is a Gaussian once dx is integrated out:
+disagree with positions). To second order in a change dx (the terms in x alone by their Hessian made positive, the rest
+by Gauss-Newton) the pose is a Gaussian once dx is integrated out:
 
-    theta ~ N(m + F a, s / w^2 + F A^-1 F'),      F = dm/dx,   A the curvature and a = -A^-1 b the step of the x terms.
+    theta ~ N(m + F a, s N + F A^-1 F'),      F = dm/dx,   A the curvature and a = -A^-1 b the step of the x terms.
+
+N is what the style leaves open, for a variance of one. In the paper it is 1 / w^2, each feature by itself; ours is that
+with the correlations between features that the style's own residuals show (see `prior`).
 
 So a style is one more (mean, covariance) for the dual step; the pull P = S^-1 (theta + d - mean) of its rows gives the
 latent step dx = a + A^-1 F' P. Nothing is alternated: it is the Gauss-Newton step on (x, q) together.
@@ -39,6 +42,7 @@ class StyleArrays(NamedTuple):
     precisions: Array  # (maps,): squared scales of the maps
     checks: Array  # (active, checks): r(x) = aims - k(x) checks, in scaled units
     features: float  # D, the number of features in use
+    noise: Array  # (maps, maps): covariance of what the style leaves open, for a variance of one
 
 
 class Shape(NamedTuple):
@@ -164,8 +168,7 @@ def _gaussian(style: StyleArrays, variance: float, shape: Shape) -> None:
     """The pose's mean m + F a and covariance s / w^2 + F A^-1 F'."""
     spread = np.dot(shape.inverse_curvature, shape.slopes)
     np.dot(shape.slopes.T, spread, shape.covariance)
-    for j in range(len(shape.mean)):
-        shape.covariance[j, j] += variance / style.precisions[j]
+    shape.covariance[:] += variance * style.noise
     for a in range(len(shape.step)):
         for j in range(len(shape.mean)):
             shape.mean[j] += shape.step[a] * shape.slopes[a, j]

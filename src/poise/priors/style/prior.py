@@ -1,0 +1,243 @@
+"""The style prior: one performer's way of moving, ready for the solver (Grochow et al. 2004, sections 5 and 6)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
+from poise.motion.motion import Motion
+from poise.priors.gaussian import _limits_of as limits_of
+from poise.priors.gaussian import handle_positions, motion_hash
+from poise.priors.style import shape
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.model import StyleModel
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+
+Array = np.ndarray
+
+INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in the middle stage (section 6.2)
+CORRELATION_SHARE = 0.5
+PROJECT_STEPS = 20
+SAMPLED = 300  # training poses whose likelihoods give the percentiles
+NEIGHBOURS = 8  # active poses that share in a prediction from handles
+REACH = 0.1  # metres over which their shares fall
+
+
+class StylePrior:
+    """A learned style over the poses of one skeleton."""
+
+    kind = "style"
+
+    def __init__(
+        self,
+        model: StyleModel,
+        *,
+        limits: JointLimits | None = None,
+        correlation: Float[Array, "maps maps"] | None = None,
+    ) -> None:
+        self.model, self.limits = model, limits
+        self.space = model.features.space
+        maps = self.space.size - ROOT_SIZE
+        self.correlation = read_only(np.eye(maps) if correlation is None else correlation)
+        self.noise = read_only(self.correlation / np.outer(model.scales[:maps], model.scales[:maps]))
+        self.quantiles = read_only(np.full(101, -np.inf))
+        self.clips: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def learn(
+        cls,
+        motions: Sequence[Motion],
+        *,
+        progress: Callable[[float], None] = lambda _: None,
+        **options: Any,
+    ) -> StylePrior:
+        """Learn a style from clips of one topology; options are those of `learn_style`."""
+        from poise.priors.style.learning import learn_style
+
+        space, model, maps = learn_style(motions, progress=progress, **options)
+        prior = cls(model, limits=limits_of(space, maps), correlation=residual_correlation(model, maps))
+        prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
+        prior.quantiles = read_only(np.percentile(_sampled_likelihoods(prior, motions), np.arange(101)))
+        return prior
+
+    @classmethod
+    def restored(
+        cls,
+        space: PoseSpace,
+        limits: JointLimits | None,
+        *,
+        arrays: Mapping[str, Array],
+        header: Mapping[str, Any],
+    ) -> StylePrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        model = StyleModel.restored(space, arrays=arrays, header=header)
+        prior = cls(model, limits=limits, correlation=arrays["correlation"])
+        prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
+        return prior
+
+    def arrays(self) -> dict[str, Array]:
+        """What has been learned, by name."""
+        return {**self.model.arrays(), "quantiles": self.quantiles, "correlation": self.correlation}
+
+    def header(self) -> dict[str, Any]:
+        """What it was learned from, and how."""
+        return {**self.model.header(), "clips": self.clips}
+
+    @property
+    def mean(self) -> Float[Array, "maps"]:
+        """The mean pose of the data."""
+        return np.asarray(self.model.mean[: self.space.size - ROOT_SIZE])
+
+    def on_body(self, skeleton: Skeleton) -> StylePrior:
+        """The same style on a skeleton of the same topology and other limb lengths."""
+        prior = copy.copy(self)
+        prior.space = self.space.on_body(skeleton)
+        return prior
+
+    def stages(self) -> tuple[shape.StyleArrays, ...]:
+        """The model from smoothest to finest (section 6.2), reduced to what one pose decides."""
+        fine, smooth = self.model.kernel, self.model.annealed
+        middle = fine.towards(smooth, INTERMEDIATE)
+        return tuple(pose_arrays(self.model, kernel, self.noise) for kernel in (smooth, middle, fine))
+
+    def pose_at(self, x: Float[Array, "latent"]) -> Float[Array, "maps"]:
+        """The exponential maps that the style expects at a latent point."""
+        return np.asarray(self.model.predict(np.asarray(x, dtype=np.float64))[: self.space.size - ROOT_SIZE])
+
+    def up_at(self, x: Float[Array, "latent"]) -> Float[Array, "3"]:
+        """The direction of the world's up in the root's frame that the style expects at a latent point."""
+        maps = self.space.size - ROOT_SIZE
+        if not self.model.features.up:
+            return np.array([0.0, 1.0, 0.0])
+        up = self.model.predict(np.asarray(x, dtype=np.float64))[maps : maps + 3]
+        return np.asarray(up / max(np.linalg.norm(up), 1e-9))
+
+    def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
+        """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
+        style = self.stages()[-1]
+        maps = self.space.checked(q)[ROOT_SIZE:].copy()
+        aims = up_aims(self.model, q)
+        expected = self.model.mean[: len(maps)] + self.model.outputs[:, : len(maps)]
+        nearest = np.argsort((((maps - expected) ** 2) * style.precisions).sum(axis=1))[:3]
+        best_x, best = self.model.active_latents[nearest[0]].copy(), np.inf
+        for start in nearest:
+            x = self.model.active_latents[start].copy()
+            value = shape.project(style, self.mean, aims, maps, x, PROJECT_STEPS)
+            if value < best:
+                best_x, best = x, value
+        return best_x, float(best)
+
+    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+        """-L_IK of a pose at its own place in the latent space."""
+        return -self.place(q)[1]
+
+    def percentile(self, q: Float[Array, "size"]) -> float:
+        """The share of training poses, in percent, that are less likely than this one."""
+        return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
+
+    def prepare(self, handles: Handles) -> StylePrediction:
+        """Ready to propose poses from the positions of these handles."""
+        return StylePrediction(self, handles)
+
+
+class StylePrediction:
+    """Active poses by where they put a set of handles: starts for the solver, and a first guess of the pose."""
+
+    def __init__(self, prior: StylePrior, handles: Handles) -> None:
+        self.prior, model = prior, prior.model
+        maps = model.mean[: prior.mean.size] + model.outputs[:, : prior.mean.size]
+        self.positions = handle_positions(prior.space, maps, handles)
+        self._fine = prior.stages()[-1]
+
+    def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
+        """Active poses whose handles come closest to targets in the root's frame, apart from each other."""
+        distances = np.linalg.norm((self.positions - targets).reshape(len(self.positions), -1), axis=1)
+        latents = self.prior.model.active_latents
+        chosen: list[int] = []
+        apart = 0.5 * float(np.median(np.linalg.norm(latents - latents.mean(axis=0), axis=1)))
+        for number in np.argsort(distances):
+            if all(np.linalg.norm(latents[number] - latents[other]) > apart for other in chosen):
+                chosen.append(int(number))
+            if len(chosen) == count:
+                break
+        return chosen
+
+    def __call__(
+        self, targets: Float[Array, "handles 3"]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the pose at a place between the active poses whose handles are closest."""
+        latents = self.prior.model.active_latents
+        distances = np.linalg.norm((self.positions - targets).reshape(len(latents), -1), axis=1)
+        closest = np.argsort(distances)[:NEIGHBOURS]
+        shares = np.exp((distances[closest[0]] - distances[closest]) / REACH)
+        x = shares @ latents[closest] / shares.sum()
+        local = shape.room(self.prior.mean.size, x.size)
+        none = np.zeros(self._fine.checks.shape[1])
+        shape.local_shape(self._fine, self.prior.mean, none, self.prior.pose_at(x), x, local)
+        return local.mean, local.covariance
+
+    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+        """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
+        best, root = np.inf, (targets.mean(axis=0), rotations.IDENTITY.copy())
+        for number, own in enumerate(self.positions):
+            up = self.prior.up_at(self.prior.model.active_latents[number])
+            tilt = rotations.matrix_from_quaternion(
+                rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0]))
+            )
+            turn, shift, distance = rigid_fit(own @ tilt.T, targets, upright=True)
+            if distance < best:
+                best, root = distance, (shift, rotations.quaternion_from_matrix(turn @ tilt))
+        return root
+
+
+def pose_arrays(model: StyleModel, kernel: Kernel, noise: Float[Array, "maps maps"]) -> shape.StyleArrays:
+    """A style under a kernel, with the features that one pose decides: its maps, and its up as a check."""
+    under = model.with_kernel(kernel)
+    maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
+    scales = model.scales
+    return shape.StyleArrays(
+        kernel.number,
+        kernel.parameters,
+        model.active_latents,
+        under.inverse,
+        np.ascontiguousarray(under.weights[:, :maps]),
+        scales[:maps] ** 2,
+        np.ascontiguousarray(under.weights[:, maps:count] * scales[maps:count]),
+        float(count),
+        noise,
+    )
+
+
+def residual_correlation(model: StyleModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:
+    """How the joints' deviations from the style's predictions go together, shrunk halfway to independence.
+
+    Whole, it would fit the training poses better and new ones worse: a short clip shows few independent deviations.
+    """
+    left = maps - model.predict(model.latents)[:, : maps.shape[1]]
+    spread = left.std(axis=0)
+    scaled = left / np.where(spread > 1e-9, spread, np.inf)
+    correlation = CORRELATION_SHARE * scaled.T @ scaled / len(scaled)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
+
+
+def up_aims(model: StyleModel, q: Float[Array, "size"]) -> Float[Array, "checks"]:
+    """The scaled up features of a pose, their mean subtracted; empty where the style does not know them."""
+    maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
+    up = rotations.matrix_from_quaternion(q[3:7])[1]
+    return np.asarray(model.scales[maps:count] * (up[: count - maps] - model.mean[maps:count]))
+
+
+def _sampled_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[float]:
+    q = np.concatenate(
+        [prior.space.q_from_frames(motion.root_positions, motion.rotations) for motion in motions]
+    )
+    return [prior.log_likelihood(pose) for pose in q[:: max(1, len(q) // SAMPLED)]]
