@@ -9,6 +9,7 @@ from PIL import Image
 from bodies import moving, person, stepping
 from poise import pictures
 from poise.errors import InvalidValueError, MissingExtraError, UnknownNameError
+from poise.formats.files import FileAccessError
 from poise.motion.markers import Markers
 from poise.skeleton import Pose, Skeleton
 
@@ -143,6 +144,12 @@ def test_an_mp4_can_be_read_back(tmp_path):
     assert there
     assert frame.shape == (120, 160, 3)
     assert frame.mean() > 150
+
+
+@pytest.mark.parametrize("name", ["clip.mp4", "clip.gif", "clip.png"])
+def test_a_picture_without_a_folder_to_lie_in_is_refused(tmp_path, name):
+    with pytest.raises(FileAccessError, match="cannot write .*: No such file or directory"):
+        pictures.save(standing_still(2), tmp_path / "nowhere" / name)
 
 
 def test_mp4_without_opencv_says_what_to_install(tmp_path, monkeypatch):

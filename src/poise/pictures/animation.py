@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -192,10 +193,8 @@ def _write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: P
         import cv2
     except ImportError as error:
         raise MissingExtraError("opencv-python-headless", extra="video", purpose="writing MP4") from error
-    if not target.parent.is_dir():
-        raise FileAccessError(f"cannot write {target}: there is no folder {target.parent}")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".poise-") as folder:
-        part = Path(folder) / "clip.mp4"
+    with replacing(target, "wb") as file, tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / "clip.mp4"  # OpenCV writes to a name, not to an open file
         for codec in _CODECS:
             writer = cv2.VideoWriter(str(part), cv2.VideoWriter.fourcc(*codec), rate, size)
             if writer.isOpened():
@@ -205,4 +204,5 @@ def _write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: P
         for picture in pictures:
             writer.write(np.asarray(picture)[:, :, ::-1])
         writer.release()
-        part.replace(target)
+        with part.open("rb") as written:
+            shutil.copyfileobj(written, file)
