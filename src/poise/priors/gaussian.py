@@ -1,46 +1,50 @@
 """The gaussian prior: clusters of poses as Gaussians, predicted by a Gaussian process (Huang et al. 2017, "MGIK").
 
 Learning (section 4.2): poses without their root are clustered by k-medoids; each cluster is a mean and a covariance.
-Run time (section 4.3): each cluster's mean puts the handles somewhere, T_j; a Laplacian kernel over those (Eq. 8)
-predicts from wanted targets T the mean and the covariance of the pose (Eq. 9). Any handles may be chosen at run time,
+Run time (section 4.3): each cluster's mean puts the handles somewhere, T_j; Laplacian kernels over those (Eq. 8)
+predict from wanted targets T the mean and the covariance of the pose (Eq. 9). Any handles may be chosen at run time,
 since T_j is computed from the means when the prior is prepared for them.
 
 Eq. 9 weighs covariances by k' K^-1, whose weights may be negative: far from the data its "covariance" need not be one.
 Here means are predicted by those weights, but covariances are mixed by weights that are positive and sum to one, so
-the mixture of positive definite matrices is positive definite for every input, however far from the data.
+the mixture of positive definite matrices is positive definite for every input, however far from the data. To it comes
+a tenth of the covariance of all data, for targets that no cluster is near; in that part, joints that move no handle
+are left independent of those that do: how hands turn while arms move differs more from clip to clip than how arms move.
+
+The solver takes mean and covariance in the dual form of Eq. 17. The paper scales lambda_2, the prior's weight against
+the targets', by the distance that remains, so that the prior fades as the targets come near; the dual step sets
+lambda_2 to 0 at once (R = lambda_2 / 2), where that schedule ends: at the most likely of the poses that meet them.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.linalg import cho_factor, cho_solve
-from scipy.spatial.distance import cdist
+from jaxtyping import Bool, Float, Int
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.priors import medoids
+from poise.priors import clusters as gaussians
+from poise.priors import process
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
 
-JITTER = 1e-3  # on the kernel's diagonal: cluster means are averages, not exact observations
-BETA = 1e-3  # radians squared, added to every covariance (section 4.2)
-POOLED_SHARE = (
-    0.5  # of the covariance pooled over all clusters in each cluster's: few poses say little in 60 dimensions
-)
-REACH = 0.4  # metres: how far, in target space, clusters lend each other their covariance
-LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data
+WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
+LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
 STRONGEST = 12  # clusters that take part in a mixed covariance
+LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data, at least
+LIMIT_SHARE = 0.5  # of the range of the data that they may go beyond it: other bodies do other things
+PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 
 class GaussianPrior:
@@ -55,11 +59,15 @@ class GaussianPrior:
         covariances: Float[Array, "clusters maps maps"],
         *,
         shares: Float[Array, "clusters"],
+        blocks: Int[Array, "clusters"] | None = None,
         limits: JointLimits | None = None,
     ) -> None:
         self.space, self.limits = space, limits
         self.means, self.covariances = read_only(means), read_only(covariances)
         self.shares = read_only(shares)
+        self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
+        self.factors: tuple[Array, Array] | None = None
+        self._prepared: dict[tuple[bytes, bytes], GaussianPrediction] = {}
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -70,16 +78,26 @@ class GaussianPrior:
         motions: Sequence[Motion],
         *,
         clusters: int = 100,
+        rank: int | None = None,
         seed: int = 0,
         progress: Callable[[float], None] = lambda _: None,
     ) -> GaussianPrior:
-        """Learn from clips of one topology; the first clip's limb lengths are kept."""
+        """Learn from clips of one topology; the first clip's limb lengths are kept.
+
+        With a rank, each covariance is kept as so many directions and a diagonal: a model file of a fraction the size.
+        """
         skeleton, quaternions = _common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
-        _, labels = medoids.cluster(maps, clusters, rng=np.random.default_rng(seed), progress=progress)
-        means, covariances, shares = _gaussians(maps, labels)
-        prior = cls(space, means, covariances, shares=shares, limits=_limits_of(space, maps))
+        rng, lengths = np.random.default_rng(seed), [len(motion) for motion in motions]
+        learned = gaussians.learn(space, maps, lengths=lengths, count=clusters, rng=rng, progress=progress)
+        factors = None if rank is None else gaussians.low_rank(learned.covariances, _checked_rank(rank, maps))
+        covariances = learned.covariances if factors is None else gaussians.dense(*factors)
+        prior = cls(
+            space, learned.means, covariances,
+            shares=learned.shares, blocks=learned.blocks, limits=_limits_of(space, maps),
+        )  # fmt: skip
+        prior.factors = factors
         sample = maps[:: max(1, len(maps) // 2000)]
         prior.quantiles = read_only(np.percentile(prior._log_density(sample), np.arange(101)))
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
@@ -95,22 +113,34 @@ class GaussianPrior:
         header: Mapping[str, Any],
     ) -> GaussianPrior:
         """The prior again, from what `arrays` and `header` gave."""
-        prior = cls(space, arrays["means"], arrays["covariances"], shares=arrays["shares"], limits=limits)
+        factors = (arrays["factors"], arrays["diagonals"]) if header["low_rank"] else None
+        covariances = arrays["covariances"] if factors is None else gaussians.dense(*factors)
+        prior = cls(
+            space, arrays["means"], covariances,
+            shares=arrays["shares"], blocks=arrays["blocks"], limits=limits,
+        )  # fmt: skip
+        prior.factors = factors
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
 
     def arrays(self) -> dict[str, Array]:
         """What has been learned, by name."""
+        spread = (
+            {"covariances": self.covariances}
+            if self.factors is None
+            else {"factors": self.factors[0], "diagonals": self.factors[1]}
+        )
         return {
             "means": self.means,
-            "covariances": self.covariances,
+            **spread,
             "shares": self.shares,
+            "blocks": self.blocks,
             "quantiles": self.quantiles,
         }
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from."""
-        return {"clips": self.clips}
+        """What it was learned from, and how covariances are kept."""
+        return {"clips": self.clips, "low_rank": self.factors is not None}
 
     @property
     def mean(self) -> Float[Array, "maps"]:
@@ -121,11 +151,17 @@ class GaussianPrior:
         """The same poses on a skeleton of the same topology and other limb lengths."""
         prior = copy.copy(self)
         prior.space = self.space.on_body(skeleton)
+        prior._prepared = {}
         return prior
 
     def prepare(self, handles: Handles) -> GaussianPrediction:
         """Ready to predict poses from the positions of these handles."""
-        return GaussianPrediction(self, handles)
+        key = (handles.joints.tobytes(), handles.offsets.tobytes())
+        if key not in self._prepared:
+            if len(self._prepared) >= PREPARED:
+                self._prepared.clear()
+            self._prepared[key] = GaussianPrediction(self, handles)
+        return self._prepared[key]
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose under the mixture of all clusters."""
@@ -150,33 +186,36 @@ class GaussianPrediction:
 
     def __init__(self, prior: GaussianPrior, handles: Handles) -> None:
         self.prior = prior
-        self._inputs = handle_positions(prior.space, prior.means, handles).reshape(len(prior.means), -1)
-        self._centre = prior.mean
+        self._inputs = handle_positions(prior.space, prior.means, handles)
+        self._whole = total_covariance(prior)
         if len(handles) == 0:
             return
-        distances = cdist(self._inputs, self._inputs)
-        self.reach = choose_reach(distances, prior.means - self._centre)
-        kernel = np.exp(-distances / self.reach) + JITTER * np.eye(len(distances))
-        self._weights = cho_solve(cho_factor(kernel), prior.means - self._centre)
+        limbs = process.limbs_between(prior.space, handles)
+        self.process = process.fit(
+            self._inputs, prior.means, limbs=limbs, blocks=prior.blocks, centre=prior.means.mean(axis=0)
+        )
+        self._lending = LENDING * process.spacing(self._inputs)
+        self._floor = WHOLE_SHARE * np.where(_same_side(prior.space, handles), self._whole, 0.0)
 
     def __call__(
         self, targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
         if targets.size == 0:
-            return self._centre, total_covariance(self.prior)
-        size = self._centre.size
-        mean, covariance = np.empty(size), np.empty((size, size))
-        predict(
-            np.ascontiguousarray(targets).ravel(), self._inputs, self._weights, self._centre, self.prior.covariances,
-            self.reach, mean, covariance,
+            return self.prior.mean, self._whole
+        fitted, size = self.process, len(self._whole)
+        mean, covariance, distances = np.empty(size), np.empty((size, size)), np.empty(len(self._inputs))
+        predict_mean(
+            np.ascontiguousarray(targets), self._inputs, fitted.limbs.weights, fitted.limbs.order, fitted.limbs.ends,
+            fitted.reach, fitted.weights, fitted.centre, mean, distances,
         )  # fmt: skip
+        mix_covariances(distances, self._lending, self.prior.covariances, self._floor, covariance)
         return mean, covariance
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the cluster whose handles, moved rigidly and kept upright where that is enough, fit best."""
         best, root = np.inf, (targets.mean(axis=0), rotations.IDENTITY.copy())
-        for own in self._inputs.reshape(len(self._inputs), -1, 3):
+        for own in self._inputs:
             turn, shift, distance = rigid_fit(own, targets)
             if distance < best:
                 best, root = distance, (shift, rotations.quaternion_from_matrix(turn))
@@ -184,57 +223,81 @@ class GaussianPrediction:
 
 
 @compiled
-def predict(
+def predict_mean(
     targets: Array,
     inputs: Array,
+    limbs: Array,
+    order: Array,
+    ends: Array,
+    reach: float,
     weights: Array,
     centre: Array,
-    covariances: Array,
-    reach: float,
     mean: Array,
-    covariance: Array,
+    distances: Array,
 ) -> None:
-    """Eq. 9 with the Laplacian kernel of Eq. 8; covariances mixed by positive weights of the strongest clusters."""
-    count, size = len(inputs), len(centre)
-    distances = np.empty(count)
-    for j in range(count):
+    """Eq. 9 with a Laplacian kernel (Eq. 8) per limb; leaves how far the targets are from each cluster's.
+
+    The columns of `weights` are sorted by limb: column i is of component order[i], and limb l ends before ends[l].
+    """
+    squares, sums, rate = np.empty(len(targets)), np.zeros(len(mean)), 1.0 / reach
+    for j in range(len(inputs)):
         total = 0.0
-        for i in range(len(targets)):
-            gap = targets[i] - inputs[j, i]
-            total += gap * gap
-        distances[j] = np.sqrt(total)
-    mean[:] = centre
-    for j in range(count):
-        kernel = np.exp(-distances[j] / reach)
-        for i in range(size):
-            mean[i] += kernel * weights[j, i]
-    order = np.argsort(distances)[:STRONGEST]
-    total = 0.0
-    covariance[:] = 0.0
-    for j in order:
-        share = np.exp((distances[order[0]] - distances[j]) / REACH)
-        total += share
-        for i in range(size):
-            for k in range(size):
-                covariance[i, k] += share * covariances[j, i, k]
-    for i in range(size):
-        for k in range(size):
-            covariance[i, k] /= total
+        for h in range(len(targets)):
+            x, y, z = (
+                targets[h, 0] - inputs[j, h, 0],
+                targets[h, 1] - inputs[j, h, 1],
+                targets[h, 2] - inputs[j, h, 2],
+            )
+            squares[h] = x * x + y * y + z * z
+            total += squares[h]
+        distances[j] = math.sqrt(total)
+        begin = 0
+        for limb in range(len(limbs)):
+            apart = 0.0
+            for h in range(len(targets)):
+                apart += limbs[limb, h] * squares[h]
+            kernel = math.exp(-math.sqrt(apart) * rate)
+            for i in range(begin, ends[limb]):
+                sums[i] += kernel * weights[j, i]
+            begin = ends[limb]
+    for i in range(len(mean)):
+        mean[order[i]] = centre[order[i]] + sums[i]
 
 
-def choose_reach(
-    distances: Float[Array, "clusters clusters"], outputs: Float[Array, "clusters maps"]
-) -> float:
-    """The kernel's delta: the one whose leave-one-out predictions of the cluster means are best (closed form)."""
-    typical = float(np.median(distances[distances > 0])) if np.any(distances > 0) else 1.0
-    best, chosen = np.inf, typical
-    for factor in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0):
-        kernel = np.exp(-distances / (factor * typical)) + JITTER * np.eye(len(distances))
-        inverse = np.linalg.inv(kernel)
-        error = float(np.mean((inverse @ outputs / np.diag(inverse)[:, None]) ** 2))
-        if error < best:
-            best, chosen = error, factor * typical
-    return chosen
+@compiled
+def mix_covariances(
+    distances: Array, lending: float, covariances: Array, floor: Array, covariance: Array
+) -> None:
+    """The floor and the covariances of the nearest clusters, by positive weights that sum to one."""
+    nearest = nearest_few(distances, STRONGEST)
+    shares = np.exp((distances[nearest[0]] - distances[nearest]) / lending)
+    shares /= shares.sum()
+    covariance[:] = floor
+    for which in range(len(nearest)):
+        share, own = shares[which], covariances[nearest[which]]
+        for i in range(len(floor)):
+            for k in range(i + 1):
+                covariance[i, k] += share * own[i, k]
+    for i in range(len(floor)):
+        for k in range(i):
+            covariance[k, i] = covariance[i, k]
+
+
+@compiled
+def nearest_few(distances: Array, count: int) -> Array:
+    """Indices of the smallest distances, in order, by insertion: for a few of many."""
+    found = np.empty(min(count, len(distances)), dtype=np.int64)
+    held = 0
+    for j in range(len(distances)):
+        if held == len(found) and distances[j] >= distances[found[held - 1]]:
+            continue
+        place = held if held < len(found) else held - 1
+        while place > 0 and distances[found[place - 1]] > distances[j]:
+            found[place] = found[place - 1]
+            place -= 1
+        found[place] = j
+        held = min(held + 1, len(found))
+    return found
 
 
 def total_covariance(prior: GaussianPrior) -> Float[Array, "maps maps"]:
@@ -253,9 +316,8 @@ def handle_positions(
     q[:, 3] = 1.0
     q[:, ROOT_SIZE:] = maps
     positions, matrices = space.forward(q)
-    return positions[:, handles.joints] + np.einsum(
-        "phab,hb->pha", matrices[:, handles.joints], handles.offsets
-    )
+    turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
+    return np.asarray(positions[:, handles.joints] + turned)
 
 
 def rigid_fit(
@@ -296,25 +358,29 @@ def _common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "f
     return skeleton, np.concatenate([motion.rotations for motion in motions])
 
 
-def _gaussians(
-    maps: Float[Array, "poses maps"], labels: Array
-) -> tuple[Float[Array, "clusters maps"], Float[Array, "clusters maps maps"], Float[Array, "clusters"]]:
-    """Means, covariances (section 4.2, each partly pooled) and shares of the poses of all clusters."""
-    count, size = int(labels.max()) + 1, maps.shape[1]
-    means, covariances, shares = np.empty((count, size)), np.empty((count, size, size)), np.empty(count)
-    for k in range(count):
-        own = maps[labels == k]
-        means[k], shares[k] = own.mean(axis=0), len(own) / len(maps)
-        covariances[k] = (own - means[k]).T @ (own - means[k]) / len(own)
-    pooled = np.einsum("k,kij->ij", shares, covariances)
-    covariances = (1.0 - POOLED_SHARE) * covariances + POOLED_SHARE * pooled + BETA * np.eye(size)
-    return means, covariances, shares
+def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
+    if not 1 <= rank <= maps.shape[1]:
+        raise InvalidValueError(f"the rank must be from 1 to {maps.shape[1]}, the freedoms; got {rank}")
+    return rank
+
+
+def _same_side(space: PoseSpace, handles: Handles) -> Bool[Array, "maps maps"]:
+    """Which pairs of freedoms both move a handle, or both move none."""
+    moves = np.zeros(len(space.skeleton), dtype=np.bool_)
+    for joint, offset in zip(handles.joints, handles.offsets, strict=True):
+        above = int(joint) if np.any(offset) else int(space.skeleton.parents[joint])
+        while above >= 0:
+            moves[above] = True
+            above = int(space.skeleton.parents[above])
+    moved = np.repeat(moves[space.moving], 3)
+    return np.asarray(moved[:, None] == moved[None, :])
 
 
 def _limits_of(space: PoseSpace, maps: Float[Array, "poses maps"]) -> JointLimits:
     lower, upper = np.zeros((len(space.skeleton), 3)), np.zeros((len(space.skeleton), 3))
-    lower[space.moving] = (maps.min(axis=0) - LIMIT_MARGIN).reshape(-1, 3)
-    upper[space.moving] = (maps.max(axis=0) + LIMIT_MARGIN).reshape(-1, 3)
+    least, most = maps.min(axis=0), maps.max(axis=0)
+    margin = LIMIT_MARGIN + LIMIT_SHARE * (most - least)
+    lower[space.moving], upper[space.moving] = (least - margin).reshape(-1, 3), (most + margin).reshape(-1, 3)
     return JointLimits(space.references, lower, upper)
 
 

@@ -1,0 +1,107 @@
+"""Poses as clusters of Gaussians (Huang et al. 2017, section 4.2): their learning, and covariances of low rank.
+
+Few poses say little in 70 dimensions: a cluster's covariance is half its own and half the one pooled over all
+clusters, plus beta I. That makes every cluster positive definite, and so is every mixture by positive weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.priors import medoids
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+
+BETA = 1e-3  # radians squared, added to every covariance
+POOLED_SHARE = 0.5  # of the pooled covariance in each cluster's
+BLOCKS = 8  # contiguous pieces of the recordings, at least, that can be held out
+SHORTEST = 0.05  # metres: what a joint at the end of a limb counts as moving
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Gaussians, the share of all poses that each has, and the block of the recordings that each is mostly from."""
+
+    means: Float[Array, "clusters maps"]
+    covariances: Float[Array, "clusters maps maps"]
+    shares: Float[Array, "clusters"]
+    blocks: Int[Array, "clusters"]
+
+
+def learn(
+    space: PoseSpace,
+    maps: Float[Array, "poses maps"],
+    *,
+    lengths: Sequence[int],
+    count: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Clusters:
+    """Clusters of poses, as exponential maps, of clips with these lengths."""
+    _, labels = medoids.cluster(maps * influence(space), count, rng=rng, progress=progress)
+    blocks, size = blocks_of(lengths), maps.shape[1]
+    number = int(labels.max()) + 1
+    means, covariances = np.empty((number, size)), np.empty((number, size, size))
+    shares, home = np.empty(number), np.empty(number, dtype=np.int64)
+    for k in range(number):
+        own = maps[labels == k]
+        means[k], shares[k] = own.mean(axis=0), len(own) / len(maps)
+        covariances[k] = (own - means[k]).T @ (own - means[k]) / len(own)
+        home[k] = np.bincount(blocks[labels == k]).argmax()
+    return Clusters(means, shrunk(covariances, shares), shares, home)
+
+
+def influence(space: PoseSpace) -> Float[Array, "maps"]:
+    """How much a turn counts when poses are compared: the root of the length that the joint swings."""
+    skeleton = space.skeleton
+    lengths, swung = np.linalg.norm(skeleton.offsets, axis=1), np.zeros(len(skeleton))
+    for joint in range(len(skeleton) - 1, 0, -1):
+        parent = skeleton.parents[joint]
+        swung[parent] = max(swung[parent], swung[joint] + lengths[joint])
+    return np.repeat(np.sqrt(np.maximum(swung[space.moving], SHORTEST)), 3)
+
+
+def blocks_of(lengths: Sequence[int]) -> Int[Array, "poses"]:
+    """Numbers of contiguous blocks of poses, none across two clips: clips, the long ones in pieces."""
+    pieces = [max(1, round(BLOCKS * length / sum(lengths))) for length in lengths]
+    first = np.cumsum([0, *pieces])
+    return np.concatenate(
+        [first[k] + np.arange(n) * pieces[k] // max(n, 1) for k, n in enumerate(lengths)], dtype=np.int64
+    )
+
+
+def shrunk(
+    covariances: Float[Array, "clusters maps maps"], shares: Float[Array, "clusters"]
+) -> Float[Array, "clusters maps maps"]:
+    """Each covariance partly pooled over all, plus beta I."""
+    pooled = np.einsum("k,kij->ij", shares, covariances)
+    identity = np.eye(covariances.shape[-1])
+    return np.asarray((1.0 - POOLED_SHARE) * covariances + POOLED_SHARE * pooled + BETA * identity)
+
+
+def low_rank(
+    covariances: Float[Array, "clusters maps maps"], rank: int
+) -> tuple[Float[Array, "clusters maps rank"], Float[Array, "clusters maps"]]:
+    """Factors and diagonals with S ~ F F' + diag(d): the strongest directions; every variance is kept as it was.
+
+    What the factors leave of a positive definite matrix is positive semi-definite, so its diagonal is not negative;
+    the floor of beta / 2 keeps the sum positive definite.
+    """
+    values, vectors = np.linalg.eigh(covariances)
+    factors = vectors[:, :, -rank:] * np.sqrt(values[:, None, -rank:])
+    left = np.diagonal(covariances, axis1=1, axis2=2) - np.sum(factors**2, axis=2)
+    return factors, np.maximum(left, 0.5 * BETA)
+
+
+def dense(
+    factors: Float[Array, "clusters maps rank"], diagonals: Float[Array, "clusters maps"]
+) -> Float[Array, "clusters maps maps"]:
+    """F F' + diag(d)."""
+    return np.asarray(
+        factors @ factors.transpose(0, 2, 1) + diagonals[:, None, :] * np.eye(diagonals.shape[1])
+    )
