@@ -148,7 +148,7 @@ def test_an_mp4_can_be_read_back(tmp_path):
 
 @pytest.mark.parametrize("name", ["clip.mp4", "clip.gif", "clip.png"])
 def test_a_picture_without_a_folder_to_lie_in_is_refused(tmp_path, name):
-    with pytest.raises(FileAccessError, match="cannot write .*: No such file or directory"):
+    with pytest.raises(FileAccessError, match=r"cannot write .*: No such file or directory"):
         pictures.save(standing_still(2), tmp_path / "nowhere" / name)
 
 
