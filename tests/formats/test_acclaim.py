@@ -369,6 +369,7 @@ def test_an_asf_elsewhere_is_given(tmp_path: Path) -> None:
     [
         (":bonedata", ":bones", ":bonedata"),
         ("length 0.45", "length -1", r":6: length must be above zero"),
+        ("length 0.45", "length 1e-320", r":6: length must be above zero"),
         ("angle deg", "angle turns", r":7: angle must be deg or rad"),
         ("direction 1 0 0", "direction 1 nan 0", r":26: direction must be finite"),
         ("direction 1 0 0", "direction 1 0", r":26: direction needs three numbers"),

@@ -28,6 +28,7 @@ FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
 _FULL_TURN = 2 * np.pi - 1e-6
 _SAMPLES_PER_RANGE = 9
 _AS_SPACES = str.maketrans(",()", "   ")
+_LEAST_LENGTH = 1e-9  # below it a unit of length is no unit of a body
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +154,12 @@ def _length(units: dict[str, Row], *, path: Path) -> float:
         return 1.0
     line, words = units["length"]
     length = finite_numbers(words[:1], path=path, line=line, what="length")
-    if not (length and length[0] > 0):
-        raise ParseError(f"length must be above zero; got {' '.join(words)!r}", path=path, line=line)
+    if not (length and length[0] >= _LEAST_LENGTH):
+        raise ParseError(
+            f"length must be above zero, at least {_LEAST_LENGTH:g}; got {' '.join(words)!r}",
+            path=path,
+            line=line,
+        )
     return length[0]
 
 

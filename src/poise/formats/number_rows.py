@@ -20,7 +20,7 @@ from poise.errors import ParseError
 
 Array = np.ndarray
 
-LARGEST_NUMBER = 1e12  # no angle in degrees and no position in any unit of length comes near it
+LARGEST_NUMBER = 1e12  # in any unit, no length, angle or rate of a moving body comes near it
 _BLOCK = 1 << 20
 _HARD_AT_ONCE = 4096
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from poise.errors import ParseError
-
-LARGEST = 1e12  # in any unit, no length, angle or rate of a moving body comes near it
+from poise.formats.number_rows import LARGEST_NUMBER
 
 
 def text_lines(path: Path) -> list[str]:
@@ -30,7 +29,7 @@ def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[f
 def finite_numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
     """The words as numbers; one that is none, is NaN, or is absurdly large is an error that names the place."""
     found = numbers(words, path=path, line=line, what=what)
-    if not all(abs(number) <= LARGEST for number in found):
+    if not all(abs(number) <= LARGEST_NUMBER for number in found):
         raise ParseError(
             f"{what} must be finite and not absurdly large; got {' '.join(words)[:80]}", path=path, line=line
         )

@@ -16,7 +16,8 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import stated_unit, world_from_laboratory
-from poise.formats.text import LARGEST, finite_numbers, numbers, text_lines, unique_names
+from poise.formats.number_rows import LARGEST_NUMBER
+from poise.formats.text import finite_numbers, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
@@ -135,7 +136,7 @@ def _read_row(line: str, *, header: _Header, number: int) -> list[float]:
     cells += [""] * (count - len(cells))
     words = ["nan" if cell.strip().lower() in _GAP_WORDS else cell for cell in cells]
     values = numbers(words, path=header.path, line=number, what="coordinates")
-    if any(abs(value) > LARGEST for value in values):
+    if any(abs(value) > LARGEST_NUMBER for value in values):
         raise ParseError("a coordinate is infinite or absurdly large", path=header.path, line=number)
     return values
 
