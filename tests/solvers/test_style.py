@@ -1,0 +1,127 @@
+"""Solving with a style: handles met, one answer for one question, ranked alternatives, and what dragging does."""
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.geometry import rotations
+from poise.priors.model_file import load, save
+from poise.priors.style.prior import StylePrior
+from poise.solvers.constraints import Pinned, Position
+from poise.solvers.solve import Solver, solve
+from poise.solvers.style_run import StyleRun
+
+HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+
+
+@pytest.fixture(scope="module")
+def style() -> StylePrior:
+    walk = performer.act("walk", seconds=3.0, fps=30, seed=3)
+    return StylePrior.learn([walk], dimensions=2, active=40, velocity=False)
+
+
+@pytest.fixture(scope="module")
+def truth(style: StylePrior) -> np.ndarray:
+    walk = performer.act("walk", seconds=1.5, fps=30, seed=4)
+    return style.space.q_from_frames(walk.root_positions, walk.rotations)
+
+
+def targets_of(style: StylePrior, q: np.ndarray, names: tuple[str, ...] = HANDLES) -> list[Position]:
+    points, _ = style.space.handle_positions(q, style.space.handles(names))
+    return [Position(name, point) for name, point in zip(names, points, strict=True)]
+
+
+def mean_angle(style: StylePrior, q: np.ndarray, truth: np.ndarray) -> float:
+    found, expected = style.space.pose_from_q(q).rotations, style.space.pose_from_q(truth).rotations
+    return float(np.degrees(rotations.geodesic_distance(found, expected)[style.space.moving].mean()))
+
+
+def test_handles_are_met_and_the_pose_is_more_natural_than_without_a_style(
+    style: StylePrior, truth: np.ndarray
+) -> None:
+    with_style, without = [], []
+    for q in truth[::9]:
+        start = np.concatenate([q[:7], style.mean])
+        solution = solve(style, targets_of(style, q), start=start, root="given")
+        assert solution.reached, solution
+        with_style.append(mean_angle(style, solution.q, q))
+        plain = solve(style, targets_of(style, q), start=start, root="given", method="dls")
+        without.append(mean_angle(style, plain.q, q))
+    assert np.mean(with_style) < 0.8 * np.mean(without)
+
+
+def test_tracking_goes_on_from_the_last_frame_and_is_the_same_every_time(
+    style: StylePrior, truth: np.ndarray
+) -> None:
+    def track() -> np.ndarray:
+        solver = Solver(style, targets_of(style, truth[0]), root="given")
+        poses, start = [], truth[0]
+        for q in truth[:15]:
+            start = np.concatenate([q[:7], start[7:]])
+            points, _ = style.space.handle_positions(q, style.space.handles(HANDLES))
+            solution = solver.solve(start, targets=points)
+            assert solution.reached, solution
+            start = solution.q
+            poses.append(start)
+        return np.array(poses)
+
+    first, second = track(), track()
+    assert np.array_equal(first, second)
+    assert np.abs(np.diff(first[:, 7:], axis=0)).max() < 0.5  # nothing pops
+
+
+def test_the_root_is_found_upright_from_handles(style: StylePrior, truth: np.ndarray) -> None:
+    solution = solve(style, targets_of(style, truth[20], (*HANDLES, "pelvis")))
+    assert solution.reached, solution
+    up = rotations.matrix_from_quaternion(solution.q[3:7])[1]
+    assert up[1] > 0.9
+    assert rotations.geodesic_distance(solution.q[3:7], truth[20, 3:7]) < np.radians(25)
+
+
+def test_few_handles_give_a_likely_pose_and_ranked_alternatives(style: StylePrior, truth: np.ndarray) -> None:
+    solver = Solver(style, targets_of(style, truth[10], ("left_foot", "right_foot")), root="given")
+    solution = solver.solve(np.concatenate([truth[10, :7], style.mean]))
+    assert solution.reached
+    assert solution.percentile is not None
+    run = solver._run
+    assert isinstance(run, StyleRun)
+    ranks = [optimum.rank for optimum in run.alternatives]
+    assert ranks == sorted(ranks)
+    for one, other in zip(run.alternatives, run.alternatives[1:], strict=False):
+        assert np.abs(one.q[7:] - other.q[7:]).max() > 0.1
+
+
+def test_pinned_joints_stay_while_dragging(style: StylePrior, truth: np.ndarray) -> None:
+    start = truth[5]
+    pinned = Pinned(["RightArm"], start)
+    hand = targets_of(style, start, ("left_hand",))[0]
+    solver = Solver(style, [hand, pinned], root="given")
+    first = solver.solve(start)
+    run = solver._run
+    assert isinstance(run, StyleRun)
+    run.dragging = True
+    moved = solver.solve(first.q, targets=np.asarray(hand.target)[None] + (0.02, 0.05, 0.0))
+    assert moved.reached, moved
+    (slot,) = pinned.slots(style.space)
+    assert np.array_equal(moved.q[7 + 3 * slot : 10 + 3 * slot], start[7 + 3 * slot : 10 + 3 * slot])
+
+
+def test_a_saved_style_solves_the_same(style: StylePrior, truth: np.ndarray, tmp_path) -> None:
+    save(style, tmp_path / "walk.poise")
+    again = load(tmp_path / "walk.poise")
+    start = np.concatenate([truth[8, :7], style.mean])
+    ours = solve(style, targets_of(style, truth[8]), start=start, root="given")
+    theirs = solve(again, targets_of(style, truth[8]), start=start, root="given")
+    assert np.array_equal(ours.q, theirs.q)
+    assert ours.percentile == theirs.percentile
+
+
+def test_far_targets_end_in_finite_poses_and_honest_words(style: StylePrior) -> None:
+    rng = np.random.default_rng(0)
+    solver = Solver(style, [Position(name, (0, 0, 0)) for name in HANDLES])
+    for _ in range(60):
+        solution = solver.solve(targets=rng.normal(scale=3.0, size=(5, 3)))
+        assert np.all(np.isfinite(solution.q))
+        assert not solution.reached
+        assert solution.relaxed
+        assert solution.percentile == 0.0
