@@ -43,6 +43,26 @@ def test_joints_stay_within_the_default_human_limits(action: str) -> None:
         assert beyond[worst] < 12.0, f"{style}: {motion.skeleton.names[worst]} by {beyond[worst]:.0f} degrees"
 
 
+@pytest.mark.parametrize(
+    ("action", "style", "parameters"),
+    [
+        ("walk", "sneaky", {"speed": 0.2}),
+        ("walk", "old", {"speed": 2.1}),
+        ("run", "tired", {"speed": 8.0}),
+        ("run", "sneaky", {"turn": -2.0}),
+        ("walk", "proud", {"path": [(0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (2.0, 0.0)]}),
+        ("jump", "energetic", {"height": 0.8}),
+        ("jump", "old", {"distance": 2.0}),
+        ("sit", "sneaky", {"height": 0.25}),
+    ],
+)
+def test_the_ends_of_the_ranges_hold_as_well(action: str, style: str, parameters: dict[str, object]) -> None:
+    performance = perform(action, style=style, seconds=2.5, **parameters)
+    assert longest_slide(performance, PERFORMERS["alex"]) < 0.003
+    assert deepest_sink(performance, PERFORMERS["alex"]) < 0.002
+    assert np.all(knee_bends(performance)[..., 0] > np.radians(2.0))
+
+
 @pytest.mark.parametrize("action", ["walk", "run", "walk_to_run", "hop"])
 def test_feet_leave_the_floor_between_contacts(action: str) -> None:
     performance = perform(action, seconds=3.0)

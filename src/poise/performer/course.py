@@ -13,7 +13,7 @@ Rate = Callable[[Array], Array]  # times to values
 
 _STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate
 _MARGIN = (
-    5.0  # metres (and 3 to 16 seconds) known before and after the clip, for the footfalls that reach into it
+    5.0  # metres (and 3 to 30 seconds) known before and after the clip, for the footfalls that reach into it
 )
 
 
@@ -51,7 +51,7 @@ class Course:
 def grid_of(seconds: float, speed: Rate) -> Float[Array, "grid"]:
     """The integration grid for a clip of this length at this speed."""
     slowest = float(np.min(speed(np.linspace(0.0, seconds, 9))))
-    margin = np.ceil(np.clip(_MARGIN / slowest, 3.0, 16.0))
+    margin = np.ceil(np.clip(_MARGIN / slowest, 3.0, 30.0))
     count = int(np.ceil((seconds + 2 * margin) / _STEP))
     return _STEP * np.arange(count + 1) - margin
 

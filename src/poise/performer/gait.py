@@ -88,7 +88,7 @@ class Gait:
     @cached_property
     def passing(self) -> Float[Array, "grid"]:
         """The share of the stride between foot strike and the pelvis passing over the ankle."""
-        walk, run = 0.36 * self.duty, 0.27 * self.duty
+        walk, run = 0.36 * self.duty, 0.26 * self.duty
         return walk + self.running * (run - walk)
 
     @cached_property
@@ -105,7 +105,7 @@ class Gait:
     @cached_property
     def push_pitch(self) -> Float[Array, "grid"]:
         """How far the heel is up when the toes leave the floor."""
-        return np.radians(60.0) * np.minimum(0.4 + 0.6 * self._roll, 1.1)
+        return np.radians(60.0 + 9.0 * self.running) * np.minimum(0.4 + 0.6 * self._roll, 1.1)
 
     @cached_property
     def _roll(self) -> Float[Array, "grid"]:
@@ -117,7 +117,7 @@ class Gait:
         """One foot's footfalls, for the whole course."""
         body, style = self.stage.body, self.stage.style
         last = np.ceil(self.phase(np.array([self.stage.seconds]))[0])
-        strike_phase = np.arange(-2.0, last + 3.0) + _HALF_STRIDE[side]
+        strike_phase = np.arange(-1.0, last + 2.0) + _HALF_STRIDE[side]
         strike = self.when(strike_phase)
         over = self.when(strike_phase + self.at(self.passing, strike))
         middle = self.when(strike_phase + 0.6 * self.at(self.duty, strike))
@@ -257,7 +257,7 @@ class Gait:
         duty = np.minimum(self.duty, 0.49)
         lead = self._hip_above(self.passing * self.stride, self.strike_pitch)
         trail = self._hip_above((duty - self.passing) * self.stride, self.push_pitch)
-        return np.minimum(lead, trail) - 0.022 * self.stage.body.leg
+        return np.minimum(lead, trail) - 0.025 * self.stage.body.leg
 
     def _running_height(self, times: Array) -> Array:
         """Free fall between footfalls, a smooth push in each."""

@@ -52,11 +52,6 @@ def ease(x: ArrayLike) -> Float[Array, "..."]:
     return u**3 * (10 - 15 * u + 6 * u**2)
 
 
-def bump(times: Float[Array, "frames"], start: float, peak: float, stop: float) -> Float[Array, "frames"]:
-    """A single rise from 0 to 1 and back."""
-    return track(times, [(start, 0.0), (peak, 1.0), (stop, 0.0)])
-
-
 def soft_minimum(a: ArrayLike, b: ArrayLike, *, width: ArrayLike) -> Float[Array, "..."]:
     """A smooth function that is never above either argument and close to the smaller one."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -68,15 +63,15 @@ def soft_positive(a: ArrayLike, *, width: ArrayLike) -> Float[Array, "..."]:
     return -soft_minimum(-np.asarray(a, dtype=np.float64), 0.0, width=width)
 
 
-def bounding(u: Array, share: Array) -> Array:
+def bounding(u: Float[Array, "frames"], share: Float[Array, "frames"]) -> Float[Array, "frames"]:
     """Height over the height at strike, in units of g times the step's duration squared, at a share u of the step.
 
-    Acceleration is -1 in flight (u > share) and -1 + (2 / share) sin^2(pi u / share) on the floor, so that
-    a step ends as it began.
+    Acceleration is -1 in flight (u > share) and -1 + (pi / 2 share) sin(pi u / share) on the floor, so that a step
+    ends as it began.
     """
     half = 0.5 * (share - 1.0)
-    wave = share**2 / (8 * np.pi**2) * (np.cos(2 * np.pi * u / share) - 1.0)
-    on_floor = half * u - u**2 / 2 + (2.0 / share) * (u**2 / 4 + wave)
+    push = 0.5 * (u - share / np.pi * np.sin(np.pi * u / share))
+    on_floor = half * u - u**2 / 2 + push
     in_flight = (half + 1.0) * u - u**2 / 2 - share / 2
     return np.where(u < share, on_floor, in_flight)
 
