@@ -12,18 +12,9 @@ from poise.motion import Motion
 from poise.skeleton import Skeleton
 
 NAMES = (
-    "Hips",
-    "LeftUpLeg",
-    "LeftLeg",
-    "LeftFoot",
-    "RightUpLeg",
-    "RightLeg",
-    "RightFoot",
-    "Spine",
-    "Neck",
-    "Head",
+    *"Hips LeftUpLeg LeftLeg LeftFoot RightUpLeg RightLeg RightFoot Spine Neck Head".split(),
+    *"LeftArm LeftForeArm LeftHand RightArm RightForeArm RightHand".split(),
 )
-NAMES += ("LeftArm", "LeftForeArm", "LeftHand", "RightArm", "RightForeArm", "RightHand")
 PARENTS = np.array([-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 7, 10, 11, 7, 13, 14])
 LEG = [[0, -0.4, 0], [0, -0.4, 0]]
 OFFSETS = np.array(
