@@ -38,6 +38,11 @@ PERSON: dict[str, tuple[str, tuple[float, float, float]]] = {
     "right_hand_end": ("right_hand", (-0.18, 0.0, 0.0)),
 }
 HEIGHT = 1.75
+LEFT_LEG, RIGHT_LEG = (
+    tuple(f"{side}{part}" for part in ("UpLeg", "Leg", "Foot")) for side in ("Left", "Right")
+)
+WITHOUT_ARMS = ("Hips", *LEFT_LEG, *RIGHT_LEG, "Spine", "Neck", "Head")
+"""MotionBuilder's names of a simple body's joints, arms left out."""
 
 
 def person(names: Mapping[str, str] | None = None, *, leave_out: tuple[str, ...] = ()) -> Skeleton:

@@ -5,16 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bodies import WITHOUT_ARMS
 from poise.formats import bvh
 from poise.formats.tpose import added_frames, stands_in_tpose, without_added_tpose
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton import Skeleton
 
-NAMES = (
-    *"Hips LeftUpLeg LeftLeg LeftFoot RightUpLeg RightLeg RightFoot Spine Neck Head".split(),
-    *"LeftArm LeftForeArm LeftHand RightArm RightForeArm RightHand".split(),
-)
+NAMES = (*WITHOUT_ARMS, "LeftArm", "LeftForeArm", "LeftHand", "RightArm", "RightForeArm", "RightHand")
 PARENTS = np.array([-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 7, 10, 11, 7, 13, 14])
 LEG = [[0, -0.4, 0], [0, -0.4, 0]]
 OFFSETS = np.array(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bodies import WITHOUT_ARMS
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.units import METRES, choose_unit, metres_per_unit
 from poise.skeleton import Skeleton
@@ -12,9 +13,7 @@ NO_FRAMES = np.zeros((1, 3))
 
 def person(height: float) -> Skeleton:
     """A body of this stature along its bones, lying in its rest pose as a stick along X."""
-    names = tuple(
-        "Hips LeftUpLeg LeftLeg LeftFoot RightUpLeg RightLeg RightFoot Spine Neck Head Head_end".split()
-    )
+    names = (*WITHOUT_ARMS, "Head_end")
     parents = np.array([-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9])
     lengths = [0, 0.06, 0.245, 0.246, 0.06, 0.245, 0.246, 0.05, 0.24, 0.06, 0.1]
     offsets = np.zeros((11, 3))
