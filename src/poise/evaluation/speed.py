@@ -21,7 +21,7 @@ from poise.evaluation.handles import HANDLES, Row, targets_of
 from poise.evaluation.peers import PEERS, TOLERANCE, Contender, installed, rest_root
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Settings
 from poise.solvers.solve import Model, Solver
@@ -39,7 +39,7 @@ HANDLE_COUNTS = (1, 2, 3, 5, 8, 13, 21, 41)
 class Ours:
     """One of our methods as a contender."""
 
-    def __init__(self, model: Model, handles: Sequence[str], *, method: str | None = None) -> None:
+    def __init__(self, model: Model, handles: Sequence[Handle | str], *, method: str | None = None) -> None:
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
         self._solver = Solver(model, constraints, method=method, settings=Settings(tolerance=TOLERANCE))
         space = self._solver.space
@@ -213,15 +213,16 @@ def _add_ratios(rows: list[Row], peer: str) -> None:
             row[f"{kind}_over_{peer}"] = float(row[f"ms_{kind}"]) / float(found[0][f"ms_{kind}"])
 
 
-def _cold_milliseconds(model: GaussianPrior, handles: Sequence[str]) -> float:
+def _cold_milliseconds(model: GaussianPrior, handles: Sequence[Handle | str]) -> float:
     walk = _walk(seed=11)
     targets = targets_of(walk, model.space.handles(handles))
     return _timed(Ours(model, handles), targets[::3], is_cold=True).milliseconds
 
 
-def _spread_handles(count: int) -> list[str]:
-    """Joints of the body, those of the protocol first; more handles than joints repeat."""
+def _spread_handles(count: int) -> list[Handle]:
+    """Points all over the body, those of the protocol first; a second round stands off the joints, as markers do."""
     names = body().skeleton.names
     first = [names[body().skeleton.index(role)] for role in HANDLES]
     ordered = [*first, *(name for name in names if name not in first)]
-    return [ordered[number % len(ordered)] for number in range(count)]
+    rounds = [divmod(number, len(ordered)) for number in range(count)]
+    return [Handle(ordered[place], (0.0, 0.0, 0.05 * lap)) for lap, place in rounds]
