@@ -14,7 +14,10 @@ from poise.skeleton.pose_space import PoseSpace
 JOINTS = 31
 HANDLES = ("j6", "j12", "j18", "j24", "j30")
 FRAMES = 10_000
-CALLS = 2_000
+CALLS, REPEATS = (
+    100,
+    200,
+)  # blocks shorter than a time slice, and many, so that a busy machine leaves some undisturbed
 
 Array = np.ndarray
 
@@ -41,6 +44,7 @@ def _forward(space: PoseSpace, q: Array) -> list[Row]:
             lambda: space.forward(q),
             as_array,
             lambda: pin.forwardKinematics(model, data, their_q),
+            repeats=REPEATS,
             number=CALLS,
         )
     )
@@ -63,7 +67,7 @@ def _handles(space: PoseSpace, q: Array) -> Row:
 
     np.testing.assert_allclose(space.handle_positions(q, handles)[0], theirs()[0], atol=1e-9)
     our_seconds, their_seconds = best_seconds(
-        lambda: space.handle_positions(q, handles), theirs, number=CALLS
+        lambda: space.handle_positions(q, handles), theirs, repeats=REPEATS, number=CALLS
     )
     return Row(
         "five handles of one pose and their Jacobian",
