@@ -24,9 +24,10 @@ DIMENSIONS = (3, 4, 5, 6)
 ACTIVE_COUNTS = (50, 100, 200)
 KERNELS = tuple(kind for kind in PARAMETER_NAMES if kind != "linear")
 SAMPLE = 500  # poses, evenly spaced, on which choices are made
-BLOCKS = 4  # of which every second one is left out, then the others
+BLOCKS = 10  # of which every second one is left out, then the others
 ROUNDS = 4  # of the heuristic for each candidate
-WORTH = 0.02  # nats per feature that each step to a larger model must gain on a pose left out
+WORTH = 0.02  # nats per feature that each further dimension must gain on a pose left out
+ACTIVE_WORTH = 0.03  # and each step to a larger active set, which slows every solve
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def choose(
         progress(0.5)
     if dimensions is None:
         possible = [count for count in DIMENSIONS if count < min(sample.shape)]
-        chosen = _best(sample, [replace(chosen, dimensions=count) for count in possible or [1]])
+        chosen = _best(sample, [replace(chosen, dimensions=count) for count in possible or [1]], worth=WORTH)
         progress(0.8)
     if active is None:
         chosen = _with_active_count(sample, chosen, len(centred))
@@ -87,16 +88,14 @@ def _likelihood(
 def _with_active_count(
     sample: Float[Array, "poses features"], settings: Settings, pose_count: int
 ) -> Settings:
-    """The best active set; where it takes in all that the trial learned from, all poses up to the largest count."""
-    most, learned = min(pose_count, ACTIVE_COUNTS[-1]), len(sample) // 2
-    possible = [count for count in ACTIVE_COUNTS[:-1] if count < learned]
-    counts = [*possible, ACTIVE_COUNTS[-1]]
-    best = _best(sample, [replace(settings, active=count) for count in counts])
-    return replace(best, active=min(best.active, most))
+    """The best active set; few poses are all active."""
+    if pose_count <= ACTIVE_COUNTS[-1]:
+        return replace(settings, active=pose_count)
+    return _best(sample, [replace(settings, active=count) for count in ACTIVE_COUNTS], worth=ACTIVE_WORTH)
 
 
 def _best(
-    centred: Float[Array, "poses features"], candidates: Sequence[Settings], *, worth: float = WORTH
+    centred: Float[Array, "poses features"], candidates: Sequence[Settings], *, worth: float
 ) -> Settings:
     """The likeliest candidate, each step up the list charged for."""
     if len(candidates) == 1:

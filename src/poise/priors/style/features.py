@@ -56,8 +56,10 @@ class Features:
         velocity, acceleration = np.zeros_like(pose), np.zeros_like(pose)
         velocity[1:] = np.diff(pose, axis=0) * rate
         acceleration[2:] = np.diff(pose, n=2, axis=0) * rate**2
-        velocity[:1] = velocity[1:2]
-        acceleration[:2] = acceleration[2:3]
+        if len(pose) > 1:
+            velocity[0] = velocity[1]
+        if len(pose) > 2:
+            acceleration[:2] = acceleration[2]
         return self._wanted(pose, velocity, acceleration)
 
     def of_pose(

@@ -73,17 +73,31 @@ def heuristic(
     rounds: int = ROUNDS,
     progress: Progress = lambda _: None,
 ) -> Fit:
-    """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns."""
-    curve = list(fit.curve)
+    """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns.
+
+    As the active set changes, so does what is minimised, and rounds may lose; the best round is returned.
+    """
+    curve, best = list(fit.curve), (np.inf, fit)
     for turn in range(rounds):
         fit = _reselected(fit, active)
-        kernel, value = fit_kernel(centred[fit.active], fit.latents[fit.active], fit.kernel, fit.scales)
-        curve.append(value)
+        kernel, _ = fit_kernel(centred[fit.active], fit.latents[fit.active], fit.kernel, fit.scales)
         fit = _reselected(replace(fit, kernel=kernel), active)
         fit = _reselected(replace(fit, latents=_inactive_placed(centred, fit)), active)
         fit = _rescaled(centred, fit)
+        curve.append(whole_loss(centred, fit))
+        best = min(best, (curve[-1], fit), key=lambda one: one[0])
         progress((turn + 1) / rounds)
-    return replace(fit, curve=np.array(curve))
+    return replace(best[1], curve=np.array(curve))
+
+
+def whole_loss(centred: Float[Array, "poses features"], fit: Fit) -> float:
+    """L_GP of the active set (Eq. 2) plus L_IK of every other pose given it (Eq. 3): comparable between active sets."""
+    others = inactive(fit)
+    own = training_loss(
+        centred[fit.active], fit.latents[fit.active], kernel=fit.kernel, scales=fit.scales
+    ).value
+    rest = fit.pose_loss(centred).value(fit.latents[others], centred[others]).sum()
+    return float(own + rest - np.count_nonzero(others) * np.log(fit.scales).sum())
 
 
 def full(

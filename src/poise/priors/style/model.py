@@ -77,12 +77,12 @@ class StyleModel:
 
     def predict(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points features"]:
         """f(x), the features that the model expects at x (Eq. 4)."""
-        k = self.kernel.matrix(np.atleast_2d(x), self.active_latents)
+        k = self.kernel.matrix(x.reshape(-1, self.dimensions), self.active_latents)
         return (self.mean + k @ self.weights).reshape(*x.shape[:-1], -1)
 
     def variance(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points"]:
         """sigma^2(x), how unsure it is of scaled features at x (Eqs. 5, 6)."""
-        points = np.atleast_2d(x)
+        points = x.reshape(-1, self.dimensions)
         k = self.kernel.matrix(points, self.active_latents)
         left = self.kernel.diagonal(points) - np.einsum("nm,nm->n", k @ self.inverse, k)
         return np.maximum(left, VARIANCE_FLOOR * self.kernel.noise_variance).reshape(x.shape[:-1])
