@@ -10,7 +10,13 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle, PoseSpace
 
 JOINTS = 31
-HANDLES = (Handle("j5", (0.1, 0.2, 0.3)), Handle("j11"), Handle("j17"), Handle("j23"), Handle("j30", (0.0, 0.1, 0.0)))
+HANDLES = (
+    Handle("j5", (0.1, 0.2, 0.3)),
+    Handle("j11"),
+    Handle("j17"),
+    Handle("j23"),
+    Handle("j30", (0.0, 0.1, 0.0)),
+)
 
 
 def random_quaternions(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -56,7 +62,9 @@ def test_orientation_jacobian_meets_finite_differences(space: PoseSpace, seed: i
     turns, jacobian = space.handle_orientations(q, handles)
 
     def angular(at: np.ndarray) -> np.ndarray:
-        return rotations.expmap_from_matrix(space.handle_orientations(at, handles)[0] @ turns.transpose(0, 2, 1))
+        return rotations.expmap_from_matrix(
+            space.handle_orientations(at, handles)[0] @ turns.transpose(0, 2, 1)
+        )
 
     np.testing.assert_allclose(jacobian, central_difference(space, q, angular), atol=1e-7)
 
@@ -103,7 +111,9 @@ def test_forward_kinematics_and_jacobian_agree_with_pinocchio(space: PoseSpace) 
     for slot, joint in enumerate(space.moving):
         column = 6 + 3 * (joint - 1)
         right = rotations.right_jacobian(q[7 + 3 * slot : 10 + 3 * slot])
-        np.testing.assert_allclose(ours[:, 6 + 3 * slot : 9 + 3 * slot], theirs[:, column : column + 3] @ right, atol=1e-9)
+        np.testing.assert_allclose(
+            ours[:, 6 + 3 * slot : 9 + 3 * slot], theirs[:, column : column + 3] @ right, atol=1e-9
+        )
 
 
 def test_batches_give_the_same_numbers_as_single_poses(space: PoseSpace) -> None:
