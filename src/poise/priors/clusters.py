@@ -57,13 +57,13 @@ def learn(
 
 
 def influence(space: PoseSpace) -> Float[Array, "maps"]:
-    """How much a turn counts when poses are compared: the root of the length that the joint swings."""
+    """How much a turn counts when poses are compared: the length that the joint swings, so that places are compared."""
     skeleton = space.skeleton
     lengths, swung = np.linalg.norm(skeleton.offsets, axis=1), np.zeros(len(skeleton))
     for joint in range(len(skeleton) - 1, 0, -1):
         parent = skeleton.parents[joint]
         swung[parent] = max(swung[parent], swung[joint] + lengths[joint])
-    return np.repeat(np.sqrt(np.maximum(swung[space.moving], SHORTEST)), 3)
+    return np.repeat(np.maximum(swung[space.moving], SHORTEST), 3)
 
 
 def blocks_of(lengths: Sequence[int]) -> Int[Array, "poses"]:

@@ -3,7 +3,8 @@
 Medoids are real poses. Each round assigns every pose to its nearest medoid and moves each medoid to the member with the
 smallest summed distance to the others. Park and Jun start from the most central objects of the whole set, which
 needs all pairs and puts the medoids side by side; we start from poses drawn far from those drawn before (k-means++,
-Arthur and Vassilvitskii 2007), which needs k passes and spreads them.
+Arthur and Vassilvitskii 2007), which needs k passes and spreads them. In large clusters the medoid is sought among the
+members nearest to their mean, and a cluster whose members are those of the round before keeps its medoid.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from poise.errors import InvalidValueError
 Array = np.ndarray
 
 _CHUNK = 2048
+_CANDIDATES = 256  # members, nearest to the mean, among which a medoid is sought
 
 
 def cluster(
@@ -32,15 +34,16 @@ def cluster(
     points = np.ascontiguousarray(points, dtype=np.float64)
     squares = np.einsum("ij,ij->i", points, points)
     medoids = _spread_start(points, squares, min(count, len(points)), rng)
+    labels = np.full(len(points), -1)
     for turn in range(rounds):
-        labels = _assign(points, squares, medoids)
-        moved = np.array(
-            [_medoid(points, np.flatnonzero(labels == k), int(medoids[k])) for k in range(len(medoids))]
-        )
+        before, labels = labels, _assign(points, squares, medoids)
+        moved = np.flatnonzero(labels != before)
+        for k in np.unique(np.concatenate([labels[moved], before[moved]])):
+            if k >= 0:
+                medoids[k] = _medoid(points, np.flatnonzero(labels == k), int(medoids[k]))
         progress((turn + 1) / rounds)
-        if np.array_equal(moved, medoids):
+        if len(moved) == 0:
             break
-        medoids = moved
     labels = _assign(points, squares, medoids)
     kept = np.unique(labels)  # repeated poses can leave a medoid without members
     return medoids[kept], np.searchsorted(kept, labels)
@@ -62,7 +65,7 @@ def _spread_start(
 
 
 def _squared_to(points: Array, squares: Array, index: int) -> Array:
-    return np.maximum(squares - 2.0 * points @ points[index] + squares[index], 0.0)
+    return np.asarray(np.maximum(squares - 2.0 * points @ points[index] + squares[index], 0.0))
 
 
 def _assign(points: Array, squares: Array, medoids: Array) -> Int[Array, "points"]:
@@ -79,10 +82,12 @@ def _medoid(points: Array, members: Array, old: int) -> int:
     if len(members) == 0:
         return old
     own = points[members]
+    from_mean = np.linalg.norm(own - own.mean(axis=0), axis=1)
+    candidates = np.sort(np.argsort(from_mean, kind="stable")[:_CANDIDATES])
     squares = np.einsum("ij,ij->i", own, own)
-    sums = np.empty(len(members))
+    sums = np.zeros(len(candidates))
     for begin in range(0, len(members), _CHUNK):
         part = slice(begin, begin + _CHUNK)
-        squared = squares[part, None] - 2.0 * own[part] @ own.T + squares
-        sums[part] = np.sqrt(np.maximum(squared, 0.0)).sum(axis=1)
-    return int(members[np.argmin(sums)])
+        squared = squares[candidates, None] - 2.0 * own[candidates] @ own[part].T + squares[part]
+        sums += np.sqrt(np.maximum(squared, 0.0)).sum(axis=1)
+    return int(members[candidates[np.argmin(sums)]])
