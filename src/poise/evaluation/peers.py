@@ -23,7 +23,7 @@ Array = np.ndarray
 TOLERANCE = 0.010  # metres: the papers' threshold
 MOST_STEPS = 100
 DAMPING = {"pinocchio": 1e-2, "placo": 1e-2, "mink": 1e-2, "pink": 1e-4}
-"""Of each peer's loop: of those from 1e-8 to 3e-2, the one with the least time for a cold pose and a tracked frame."""
+"""Of each peer's loop: of those tried, the one with the least time for a cold pose and a tracked frame together."""
 
 
 @runtime_checkable
