@@ -1,0 +1,155 @@
+"""Learning a style from 500 frames of walking, against GPy's full GPLVM on the same features (where it is installed).
+
+100 active points and 3 latent dimensions; GPy's GPLVM with an RBF kernel and 200 iterations of L-BFGS, from principal
+components. It has no scales of its own, so it learns twice, from plain features and from features of unit variance, and
+the better figure of each row is taken. Frames never learned from are placed in each latent space by the same search,
+and what the model makes of them is compared with what they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from benchmarks.table import Row, best_seconds
+from poise import performer
+from poise.motion.motion import Motion
+from poise.priors.style import fitting
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.data import TrainingPoses, pose_space_of, training_poses
+from poise.priors.style.features import Features
+from poise.priors.style.learning import add_poses, learn_model
+from poise.priors.style.objective import PoseLoss, profiled_loss
+from poise.priors.style.placing import log_evidence, place_new
+
+FRAMES, ACTIVE, DIMENSIONS, ITERATIONS = 500, 100, 3, 200
+LONG_FRAMES = 20_000
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Result:
+    """How long learning took, and what was made of poses never seen."""
+
+    seconds: float
+    degrees: float
+    log_likelihood: float
+
+
+def run() -> list[Row]:
+    """Learning times, errors and likelihoods on poses never seen, ours and GPy's in one run."""
+    poses, unseen = _poses()
+    fitting.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)  # compiles what is compiled
+    ours = {name: _ours(poses, unseen, name) for name in ("heuristic", "full")}
+    theirs = _gpy(poses, unseen) if find_spec("GPy") else None
+    rows = [row for name, result in ours.items() for row in _rows(name, result, theirs)]
+    return [*rows, _evaluation(poses), _adding(poses), _long(poses)]
+
+
+def _rows(name: str, ours: Result, theirs: Result | None) -> list[Row]:
+    note = "" if theirs else "GPy is not installed"
+
+    def row(what: str, unit: str, get: Callable[[Result], float]) -> Row:
+        peer = None if theirs is None else get(theirs)
+        return Row(f"{name}: {what}", get(ours), unit, peer=peer, peer_name="GPy", note=note)
+
+    return [
+        row(f"learning {FRAMES} frames", "s", lambda result: result.seconds),
+        row("angles of unseen poses, rms", "degrees", lambda result: result.degrees),
+        row("log-likelihood of unseen poses (more is better)", "nats", lambda result: result.log_likelihood),
+    ]
+
+
+def _poses() -> tuple[TrainingPoses, Array]:
+    clip, other = (_walk(seed=seed, seconds=FRAMES / 30.0) for seed in (1, 2))
+    space = pose_space_of([clip])
+    poses, _ = training_poses(space, [clip], Features(space))
+    unseen, _ = training_poses(space, [other], Features(space))
+    return poses, unseen.y[::2]
+
+
+def _walk(*, seed: int, seconds: float) -> Motion:
+    return performer.act("walk", seconds=seconds, fps=30.0, seed=seed)
+
+
+def _ours(poses: TrainingPoses, unseen: Array, algorithm: str) -> Result:
+    seconds, model = _timed(
+        lambda: learn_model(poses, dimensions=DIMENSIONS, active=ACTIVE, algorithm=algorithm)
+    )
+    varying = poses.varying
+    outputs = np.ascontiguousarray(model.outputs[:, varying])
+    loss = PoseLoss(model.kernel, model.active_latents, outputs, model.scales[varying])
+    return _judged(seconds, loss, poses, unseen)
+
+
+def _gpy(poses: TrainingPoses, unseen: Array) -> Result:
+    """The better of plain features and features of unit variance, row by row."""
+    deviations = poses.centred.std(axis=0)
+    plain = np.full_like(deviations, np.sqrt(np.mean(deviations**2)))
+    results = [_gpy_learned(poses, unseen, 1.0 / unit) for unit in (plain, deviations)]
+    return Result(
+        min(result.seconds for result in results),
+        min(result.degrees for result in results),
+        max(result.log_likelihood for result in results),
+    )
+
+
+def _gpy_learned(poses: TrainingPoses, unseen: Array, scales: Array) -> Result:
+    gpy, scaled = import_module("GPy"), poses.centred * scales
+    start = fitting.principal_latents(scaled, DIMENSIONS)
+
+    def learn() -> Any:
+        model = gpy.models.GPLVM(scaled, DIMENSIONS, X=start.copy(), kernel=gpy.kern.RBF(DIMENSIONS))
+        model.optimize("lbfgsb", max_iters=ITERATIONS)
+        return model
+
+    seconds, model = _timed(learn)
+    variance, width = float(model.kern.variance[0]), float(model.kern.lengthscale[0])
+    logs = np.log([variance, 1.0 / float(model.likelihood.variance[0]), width**-2.0])
+    loss = PoseLoss(Kernel("rbf", logs), np.array(model.X), poses.centred, scales)
+    return _judged(seconds, loss, poses, unseen)
+
+
+def _judged(seconds: float, loss: PoseLoss, poses: TrainingPoses, unseen: Array) -> Result:
+    centred = (unseen - poses.mean)[:, poses.varying]
+    placed, _ = place_new(loss, centred)
+    made = loss.kernel.matrix(placed, loss.latents) @ loss.scaled_weights / loss.scales
+    angles = poses.features.groups[poses.varying] == 0
+    degrees = np.degrees(np.sqrt(np.mean((made - centred)[:, angles] ** 2)))
+    return Result(seconds, float(degrees), float(log_evidence(loss, centred, placed).mean()))
+
+
+def _evaluation(poses: TrainingPoses) -> Row:
+    fit = fitting.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)
+    (seconds,) = best_seconds(lambda: profiled_loss(poses.centred, fit.latents, fit.kernel))
+    return Row(f"L_GP of {FRAMES} poses with its gradient", seconds * 1e3, "ms")
+
+
+def _adding(poses: TrainingPoses) -> Row:
+    first = replace(poses, y=poses.y[: FRAMES * 4 // 5])
+    model = learn_model(first, dimensions=DIMENSIONS, active=ACTIVE)
+    adding, _ = _timed(lambda: add_poses(model, poses.y[len(first.y) :]))
+    learning, _ = _timed(lambda: learn_model(poses, dimensions=DIMENSIONS, active=ACTIVE))
+    name = f"adding the last {len(poses.y) - len(first.y)} poses"
+    return Row(name, adding, "s", peer=learning, peer_name="learning all again")
+
+
+def _long(poses: TrainingPoses) -> Row:
+    clips = [_walk(seed=seed, seconds=LONG_FRAMES / 300.0) for seed in range(10)]
+    space = poses.features.space
+    many, _ = training_poses(space, clips, poses.features)
+    seconds, _ = _timed(lambda: learn_model(many))
+    return Row(f"learning {len(many.y):,} frames, all choices left open", seconds, "s")
+
+
+def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
