@@ -66,6 +66,31 @@ def test_covariances_are_positive_definite_for_every_input(
     assert np.linalg.eigvalsh(covariance).min() > 1e-6
 
 
+def test_a_low_rank_prior_predicts_nearly_the_same(walk: Motion, prior: GaussianPrior) -> None:
+    few = GaussianPrior.learn([walk], clusters=15, rank=8)
+    handles = prior.space.handles(HANDLES)
+    target = handle_positions(prior.space, prior.means[:1], handles)[0]
+    (mean, full), (few_mean, low) = prior.prepare(handles)(target), few.prepare(handles)(target)
+    np.testing.assert_allclose(few_mean, mean, atol=1e-12)
+    assert np.linalg.norm(low - full) < 0.2 * np.linalg.norm(full)
+
+
+def test_predictions_are_prepared_once_per_set_of_handles_and_body(prior: GaussianPrior) -> None:
+    handles = prior.space.handles(HANDLES)
+    assert prior.prepare(handles) is prior.prepare(prior.space.handles(HANDLES))
+    assert prior.prepare(prior.space.handles(HANDLES[:2])) is not prior.prepare(handles)
+    assert prior.on_body(prior.space.skeleton).prepare(handles) is not prior.prepare(handles)
+
+
+def test_joints_beyond_the_handles_follow_the_clusters_alone(prior: GaussianPrior) -> None:
+    """Of the covariance of all data, what ties a hand's turn to the arm is left out."""
+    predict = prior.prepare(prior.space.handles(HANDLES))
+    slots = {int(joint): slot for slot, joint in enumerate(prior.space.moving)}
+    hand, arm = (3 * slots[prior.space.skeleton.index(role)] for role in ("left_hand", "left_upper_arm"))
+    assert np.all(predict._floor[hand : hand + 3, arm : arm + 3] == 0.0)
+    assert np.any(predict._floor[arm : arm + 3, arm : arm + 3] != 0.0)
+
+
 def test_learning_is_deterministic_and_needs_frames_of_one_skeleton(walk: Motion) -> None:
     again = GaussianPrior.learn([walk], clusters=15)
     assert np.array_equal(again.means, GaussianPrior.learn([walk], clusters=15).means)

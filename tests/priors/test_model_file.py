@@ -38,6 +38,16 @@ def test_a_model_comes_back_as_it_was(prior: GaussianPrior, model: Path) -> None
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_low_rank_model_is_smaller_and_comes_back_as_it_was(model: Path, tmp_path: Path) -> None:
+    few = GaussianPrior.learn([performer.act("walk", seconds=2.0, fps=30)], clusters=5, rank=4)
+    save(few, tmp_path / "few.poise")
+    assert (tmp_path / "few.poise").stat().st_size < 0.3 * model.stat().st_size
+    again = load(tmp_path / "few.poise")
+    assert isinstance(again, GaussianPrior)
+    np.testing.assert_array_equal(again.covariances, few.covariances)
+    np.testing.assert_array_equal(again.blocks, few.blocks)
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
 def test_a_file_that_is_cut_short_says_so(model: Path, kept: float) -> None:
     data = model.read_bytes()
