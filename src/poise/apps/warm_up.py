@@ -8,6 +8,8 @@ KERNELS = {
     "kinematics": "poise.skeleton.kinematics:warm_up",
     "motion files": "poise.formats.number_rows:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
+    "solver": "poise.apps.warm_up:solve_something",
+    "styles": "poise.apps.warm_up:solve_in_style",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 
@@ -32,3 +34,29 @@ def draw_something() -> object:
 
     body = next(iter(PERFORMERS.values()))
     return draw_pose(Pose.rest(body.skeleton), size=(64, 64))
+
+
+def solve_something() -> None:
+    """One hand of a walker brought to where it is, with a prior and without: it takes every kernel that solves."""
+    from poise.performer import act
+    from poise.priors.gaussian import GaussianPrior
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    walk = act("walk", seconds=1.0, fps=30)
+    prior = GaussianPrior.learn([walk], clusters=3)
+    hand = [Position("left_hand", (0.3, 0.9, 0.2))]
+    for model in (prior, prior.space):
+        solve(model, hand)
+
+
+def solve_in_style() -> None:
+    """The same with a style."""
+    from poise.performer import act
+    from poise.priors.style.prior import StylePrior
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
+    solution = solve(style, [Position("left_hand", (0.3, 0.9, 0.2))])
+    solution.percentile  # noqa: B018 - its kernels too
