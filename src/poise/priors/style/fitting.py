@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import minimize
 
 from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import PoseLoss, best_scales, inverse_of, profiled_loss, training_loss
+from poise.priors.style.objective import PoseLoss, inverse_of, profiled_loss, training_loss
 from poise.priors.style.placing import place
 from poise.priors.style.selection import select_active
 
@@ -185,10 +185,17 @@ def inactive(fit: Fit) -> Bool[Array, "poses"]:
 
 
 def _rescaled(centred: Float[Array, "poses features"], fit: Fit) -> Fit:
-    """Scales in closed form over the active set."""
-    own = centred[fit.active]
+    """Scales in closed form, where `whole_loss` is least.
+
+    Appendix B has sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfit of the other poses, each of them
+    (y_k - f_k)^2 / sigma^2, adds to the sum as their number does to M: scales do not hang on which poses are active.
+    """
+    own, others = centred[fit.active], inactive(fit)
     inverse, _ = inverse_of(fit.kernel.noisy(fit.latents[fit.active]))
-    return _in_unit_variance(centred, replace(fit, scales=best_scales(own, inverse @ own)))
+    misfit = np.einsum("mk,mk->k", own, inverse @ own)
+    gaps, variance = fit.pose_loss(centred).misfit(fit.latents[others], centred[others])
+    misfit += np.einsum("nk,n->k", gaps**2, 1.0 / variance) / fit.scales**2
+    return _in_unit_variance(centred, replace(fit, scales=np.sqrt(len(centred) / misfit)))
 
 
 def _in_unit_variance(centred: Float[Array, "poses features"], fit: Fit) -> Fit:

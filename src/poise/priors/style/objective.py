@@ -130,9 +130,14 @@ class PoseLoss:
         self, x: Float[Array, "poses latent"], centred: Float[Array, "poses features"]
     ) -> Float[Array, "poses"]:
         """L_IK of each pose at its x (Eq. 3)."""
+        return self._value(x, *self.misfit(x, centred))
+
+    def misfit(
+        self, x: Float[Array, "poses latent"], centred: Float[Array, "poses features"]
+    ) -> tuple[Float[Array, "poses features"], Float[Array, "poses"]]:
+        """W (y - f(x)) and sigma^2(x) of each pose (Eqs. 4, 5)."""
         k = self.kernel.matrix(x, self.latents)
-        gaps = centred * self.scales - k @ self.scaled_weights
-        return self._value(x, gaps, self._variance(x, k, k @ self.inverse))
+        return centred * self.scales - k @ self.scaled_weights, self._variance(x, k, k @ self.inverse)
 
     def shape(
         self, x: Float[Array, "poses latent"], centred: Float[Array, "poses features"]
