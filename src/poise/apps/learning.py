@@ -10,8 +10,11 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
 
-KINDS = ("gaussian",)
+GAUSSIAN, STYLE = "gaussian", "style"
+OPTIONS = {GAUSSIAN: ("clusters",), STYLE: ("dimensions", "active", "kernel", "algorithm")}
+"""Kinds of model and what each may be told."""
 
 Progress = Callable[[float], None]
 
@@ -19,14 +22,32 @@ Progress = Callable[[float], None]
 def learn(
     motions: Sequence[Motion],
     *,
-    kind: str = "gaussian",
-    clusters: int = 100,
+    kind: str = GAUSSIAN,
     progress: Progress = lambda _: None,
-) -> GaussianPrior:
-    """A prior of this kind, learned from clips of one topology."""
-    if kind not in KINDS:
-        raise UnknownNameError("kind of model", kind, KINDS)
-    return GaussianPrior.learn(motions, clusters=clusters, progress=progress)
+    **options: Any,
+) -> GaussianPrior | StylePrior:
+    """A prior of this kind, learned from clips of one topology; options that are None are left to the kind."""
+    if kind not in OPTIONS:
+        raise UnknownNameError("kind of model", kind, OPTIONS)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in OPTIONS[kind]:
+            valid = ", ".join(f"--{own}" for own in OPTIONS[kind])
+            raise InvalidValueError(f"a {kind} model has no --{name}; it takes {valid}")
+    if kind == STYLE:
+        return StylePrior.learn(motions, progress=progress, **given)
+    return GaussianPrior.learn(motions, progress=progress, **given)
+
+
+def summary(prior: GaussianPrior | StylePrior) -> str:
+    """What has been learned, in a few words."""
+    if isinstance(prior, GaussianPrior):
+        return f"gaussian, {len(prior.means)} clusters of {prior.means.shape[1]} rotational freedoms"
+    model = prior.model
+    return (
+        f"style, {model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "
+        f"{model.kernel.kind} kernel, L_GP {model.learning_curve[-1]:.0f}"
+    )
 
 
 def read_motion(path: Path, **options: Any) -> Motion:

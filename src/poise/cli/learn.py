@@ -17,10 +17,17 @@ app = App(
     help_epilogue="""\
 Kinds:
   gaussian   clusters of poses, each a Gaussian (seconds for minutes of motion)
+  style      one way of moving as a latent space that can be looked at and
+             blended; a picture of it is written beside the model
+
+Kernels of a style: rbf, matern32, matern52, rational-quadratic, rbf+linear,
+linear, periodic, or auto for the one that suits poses left out best.
 
 Examples:
   poise learn walk.poise --kind gaussian walk_1.bvh walk_2.bvh
   poise learn sport.poise --clusters 400 clips/*.bvh
+  poise learn pitch.poise --kind style pitch.bvh
+  poise learn pitch.poise --kind style pitch.bvh --dimensions 3 --active 100
 """,
 )
 
@@ -29,8 +36,19 @@ Examples:
 def learn(
     output: Annotated[Path, Parameter(help="The model file to write.")],
     *clips: Annotated[Path, Parameter(help="Motion files of one skeleton.")],
-    kind: Annotated[str, Parameter(help="What kind of model.")] = "gaussian",
-    clusters: Annotated[int, Parameter(help="How many clusters of poses.")] = 100,
+    kind: Annotated[str, Parameter(help="What kind of model: gaussian or style.")] = "gaussian",
+    clusters: Annotated[int | None, Parameter(help="Of a gaussian model: how many clusters; 100.")] = None,
+    dimensions: Annotated[
+        int | None, Parameter(help="Of a style's latent space; chosen by the data if not given.")
+    ] = None,
+    active: Annotated[
+        int | None, Parameter(help="Poses that a style keeps; chosen by the data if not given.")
+    ] = None,
+    kernel: Annotated[str | None, Parameter(help="Of a style: rbf, another, or auto.")] = None,
+    algorithm: Annotated[str | None, Parameter(help="Of a style: heuristic or full.")] = None,
+    picture: Annotated[
+        Path | None, Parameter(help="Where a style's latent space is drawn; OUT with .png if not given.")
+    ] = None,
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
@@ -38,23 +56,36 @@ def learn(
     """Learn a model of poses from motion files."""
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
-    from poise.apps.learning import learn as learn_model
-    from poise.apps.learning import read_motion
+    from poise.apps import learning
     from poise.apps.outputs import make_folder
     from poise.priors.model_file import save
 
     begun = time.perf_counter()
     options = reading(units=units, keep_first=keep_first, up=up)
     with terminal.working("reading"):
-        motions = [read_motion(clip, **options) for clip in clips]
+        motions = [learning.read_motion(clip, **options) for clip in clips]
     warn_of(*motions)
     with terminal.counting("learning") as report:
-        prior = learn_model(
-            motions, kind=kind, clusters=clusters, progress=lambda share: report(int(100 * share), 100)
-        )
+        prior = learning.learn(
+            motions, kind=kind, clusters=clusters, dimensions=dimensions, active=active, kernel=kernel,
+            algorithm=algorithm, progress=lambda share: report(int(100 * share), 100),
+        )  # fmt: skip
+    seconds = time.perf_counter() - begun
     make_folder(output.parent)
     save(prior, output)
     print(
-        f"{output}: {kind}, {len(prior.means)} clusters of {prior.means.shape[1]} rotational freedoms from "
-        f"{len(clips)} clips in {time.perf_counter() - begun:.1f} s, {terminal.file_size(output)}"
+        f"{output}: {learning.summary(prior)}, from {len(clips)} clips in {seconds:.1f} s, "
+        f"{terminal.file_size(output)}"
     )
+    if kind == learning.STYLE:
+        _draw(output, picture or output.with_suffix(".png"))
+    elif picture is not None:
+        terminal.warn(f"{picture} is not drawn: only a style has a latent space")
+
+
+def _draw(model: Path, picture: Path) -> None:
+    from poise.apps.latent import draw_latent, load_style, save_picture
+
+    with terminal.working(f"drawing {picture.name}"):
+        save_picture(draw_latent(load_style(model)), picture)
+    print(f"{picture}: its latent space, {terminal.file_size(picture)}")

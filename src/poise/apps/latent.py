@@ -1,0 +1,66 @@
+"""Looks into a style: pictures of its latent space, and poses drawn from it. What `poise latent` and `sample` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from poise.apps.outputs import make_folder, save
+from poise.apps.posing import motion_of
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.priors.model_file import load
+from poise.priors.style.prior import StylePrior
+from poise.priors.style.sampling import sample_latents, standing_pose
+from poise.skeleton.skeleton import Pose
+
+VIEWS = ("map", "annealed", "mixture")
+_COLUMNS = 8  # of a page of samples, at most
+
+
+def load_style(path: Path) -> StylePrior:
+    """A style from a model file; models of other kinds have no latent space."""
+    prior = load(path)
+    if not isinstance(prior, StylePrior):
+        raise InvalidValueError(
+            f"{path.name} is no style, so it has no latent space; learn one with poise learn --kind style"
+        )
+    return prior
+
+
+def draw_latent(prior: StylePrior, *, view: str = "map", seed: int = 0) -> Image.Image:
+    """The latent space as a map with poses, as the three annealed models, or beside a mixture of Gaussians."""
+    from poise.pictures.latent_map import draw_annealed_maps, draw_latent_map, draw_mixture
+
+    if view == "map":
+        return draw_latent_map(prior, seed=seed)
+    if view == "annealed":
+        return draw_annealed_maps(prior)
+    if view == "mixture":
+        return draw_mixture(prior, seed=seed)
+    raise UnknownNameError("view of a latent space", view, VIEWS)
+
+
+def save_picture(image: Image.Image, path: Path) -> Path:
+    """A picture written as PNG, its folder made if need be."""
+    from poise import pictures
+
+    make_folder(path.parent)
+    return pictures.save(image, path)
+
+
+def sample_poses(prior: StylePrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
+    """Poses from places of the latent space that are about as likely as the training poses."""
+    places = sample_latents(prior.model, count, np.random.default_rng(seed))
+    return [standing_pose(prior, x) for x in places]
+
+
+def save_samples(poses: list[Pose], path: Path) -> Path:
+    """Poses as a page of pictures, or as the frames of a motion file."""
+    if path.suffix.lower() != ".png":
+        return save(motion_of(poses, name="samples"), path)
+    from poise import pictures
+
+    named = {str(number): pose for number, pose in enumerate(poses, start=1)}
+    return save_picture(pictures.draw_panels(named, size=(220, 320), columns=min(_COLUMNS, len(named))), path)

@@ -1,0 +1,346 @@
+"""Pictures of a style's latent space, as Figs. 1 to 3 of Grochow et al. 2004.
+
+Grey is how good a place is, -D/2 ln sigma^2 - |x|^2 / 2, the lighter the better. A plus is a training pose, coloured by
+time; red ones are active. A space of more than two dimensions is seen along the directions in which its training points
+spread least: what is drawn is the plane of the two in which they spread most, and at every place of it the best of the
+places behind, at the depths of the training points near by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Plot
+from matplotlib.patches import Ellipse
+from PIL import Image
+from scipy.spatial import cKDTree
+
+from poise.pictures.scene import Figure, Floor, Paper, figure, render
+from poise.pictures.stage import facing_of
+from poise.pictures.view import fitted
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.mixture import Mixture
+from poise.priors.style.model import StyleModel
+from poise.priors.style.prior import INTERMEDIATE, StylePrior
+from poise.priors.style.sampling import novel_latents, spread_latents, standing_pose
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.mannequin import Colour, build_mannequin
+from poise.skeleton.skeleton import Pose
+
+Array = np.ndarray
+Extent = tuple[float, float, float, float]  # left, right, bottom, top
+
+TRAINING: Colour = (0.93, 0.52, 0.16)
+NOVEL: Colour = (0.24, 0.62, 0.33)
+ACTIVE = "#d3202f"
+INK, PALE_INK = "#34363c", "#6d7078"
+PAPER = (0.964, 0.964, 0.960)
+TIME_COLOURS = "winter"
+
+GRID = 140  # places along the longer side of a map
+DEPTHS = 6  # training points near a place whose depths are tried
+MARGIN = 0.16  # of the training points' extent, around them
+SHOWN = 6  # training poses drawn
+MADE_UP = 4  # and novel ones
+GAUSSIANS = 10  # of the mixture it is compared with
+DARKEST = 15.0  # percent of a map that is black
+_TILE = (190, 190)  # pixels of one pose
+_SIDE, _TOP = 0.135, 0.93  # parts of a picture: the width of a column of poses, and where the title begins
+_ELEVATION, _TURN = np.radians(9.0), np.radians(38.0)
+_DPI = 100
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPlane:
+    """The plane in which a latent space is drawn: its middle, and all directions from the most spread to the least."""
+
+    middle: Float[Array, "latent"]
+    directions: Float[Array, "latent latent"]
+
+    @classmethod
+    def of(cls, points: Float[Array, "points latent"]) -> LatentPlane:
+        """The plane in which points spread most; points of one dimension lie on the line of zero height."""
+        middle = points.mean(axis=0)
+        _, _, directions = np.linalg.svd(points - middle, full_matrices=True)
+        signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+        return cls(middle, directions * signs[:, None])
+
+    def split(self, points: Float[Array, "n latent"]) -> tuple[Float[Array, "n 2"], Float[Array, "n depths"]]:
+        """Where points appear in the plane, and how deep they lie behind it."""
+        seen = (points - self.middle) @ self.directions.T
+        if seen.shape[1] == 1:
+            seen = np.column_stack([seen, np.zeros(len(seen))])
+        return seen[:, :2], seen[:, 2:]
+
+    def joined(self, seen: Float[Array, "n 2"], depths: Float[Array, "n depths"]) -> Float[Array, "n latent"]:
+        """The points that appear there, that deep."""
+        coordinates = np.column_stack([seen, depths])[:, : len(self.middle)]
+        return np.asarray(self.middle + coordinates @ self.directions)
+
+
+def draw_latent_map(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.Image:
+    """Fig. 1: the likelihood map with training poses (orange) and made-up ones (green), each joined to its place."""
+    model = prior.model
+    plane = LatentPlane.of(model.latents)
+    novel = novel_latents(model, MADE_UP, np.random.default_rng(seed))
+    places = np.concatenate([spread_latents(model, SHOWN), novel])
+    colours = [TRAINING] * (len(places) - len(novel)) + [NOVEL] * len(novel)
+    tiles = _pose_tiles([standing_pose(prior, x) for x in places], colours)
+    plot, axes = _plot(1, width=14.0, height=9.4)
+    plot.subplots_adjust(left=_SIDE, right=1.0 - _SIDE, bottom=0.055, top=_TOP)
+    extent = _map(axes[0], model, plane)
+    _points(axes[0], model, plane)
+    _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
+    axes[0].set(xlim=extent[:2], ylim=extent[2:])
+    _words(plot, prior, title)
+    return _image(plot)
+
+
+def draw_annealed_maps(prior: StylePrior, *, title: str = "") -> Image.Image:
+    """Fig. 3: the model itself, the one between and the smooth one, as maps and as surfaces."""
+    model = prior.model
+    plane = LatentPlane.of(model.latents)
+    kernels = {
+        "the model itself": model.kernel,
+        "between": model.kernel.towards(model.annealed, float(INTERMEDIATE)),
+        "annealed": model.annealed,
+    }
+    plot = Plot(figsize=(13.2, 8.6), dpi=_DPI, facecolor=PAPER)
+    for column, (name, kernel) in enumerate(kernels.items()):
+        under = model.with_kernel(kernel)
+        axes = plot.add_axes((0.02 + 0.325 * column, 0.43, 0.31, 0.47))
+        _map(axes, under, plane)
+        _points(axes, under, plane)
+        axes.set_title(f"{name}: {_parameters(kernel)}", fontsize=10, color=INK, loc="left")
+        _surface(plot, under, plane, column)
+    plot.text(0.02, 0.955, title or "From fine to smooth", fontsize=14, color=INK)
+    return _image(plot)
+
+
+def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.Image:
+    """Fig. 2: Gaussians on two principal components and their log-likelihood, with the style's map to compare."""
+    model = prior.model
+    mixture = Mixture.fit(_remembered(prior), gaussians=min(GAUSSIANS, len(model.latents)), seed=seed)
+    plot, axes = _plot(3, width=13.2, height=5.0)
+    plot.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.82, wspace=0.05)
+    seen, extent = mixture.points, _extent(mixture.points)
+    _pluses(axes[0], seen)
+    for mean, covariance in zip(mixture.means, mixture.covariances, strict=True):
+        axes[0].add_patch(_ellipse(mean, covariance))
+    _frame(axes[0], extent)
+    axes[0].set_facecolor(PAPER)
+    axes[0].set_aspect("equal")
+    places, shape = _places(extent)
+    _grey(axes[1], mixture.log_likelihood(places).reshape(shape), extent)
+    _pluses(axes[1], seen)
+    plane = LatentPlane.of(model.latents)
+    _map(axes[2], model, plane)
+    _points(axes[2], model, plane)
+    names = (
+        f"{len(mixture.means)} Gaussians on two principal components",
+        "their log-likelihood",
+        "the style",
+    )
+    for each, name in zip(axes, names, strict=True):
+        each.set_title(name, fontsize=11, color=INK, loc="left")
+    plot.text(0.02, 0.93, title or "A mixture of Gaussians beside the style", fontsize=14, color=INK)
+    return _image(plot)
+
+
+def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
+    """The likelihood map over places of the plane: the best at the depths of the training points near each."""
+    seen, depths = plane.split(model.latents)
+    if depths.shape[1] == 0:
+        return model.likelihood_map(plane.joined(places, np.empty((len(places), 0))))
+    count = min(DEPTHS, len(seen))
+    _, near = cKDTree(seen).query(places, k=count)
+    near = near.reshape(len(places), count)
+    values = [model.likelihood_map(plane.joined(places, depths[near[:, k]])) for k in range(count)]
+    return np.asarray(np.max(values, axis=0))
+
+
+# --- maps ------------------------------------------------------------------------------------------------------------
+
+
+def _map(axes: Axes, model: StyleModel, plane: LatentPlane) -> Extent:
+    extent = _extent(plane.split(model.latents)[0])
+    places, shape = _places(extent)
+    _grey(axes, likelihood_grid(model, plane, places).reshape(shape), extent)
+    return extent
+
+
+def _grey(axes: Axes, values: Float[Array, "rows columns"], extent: Extent) -> None:
+    low, high = np.percentile(values, DARKEST), values.max()
+    axes.imshow(
+        values, extent=extent, origin="lower", cmap="gray", vmin=low, vmax=max(high, low + 1e-9),
+        interpolation="bicubic", aspect="equal",
+    )  # fmt: skip
+    _frame(axes, extent)
+
+
+def _frame(axes: Axes, extent: Extent) -> None:
+    axes.set(xlim=extent[:2], ylim=extent[2:], xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set_color("#b9bcc2")
+
+
+def _points(axes: Axes, model: StyleModel, plane: LatentPlane) -> None:
+    seen = plane.split(model.latents)[0]
+    _pluses(axes, seen)
+    axes.scatter(
+        seen[model.active, 0], seen[model.active, 1], c=ACTIVE, marker="+", s=34, linewidths=1.1, zorder=4
+    )
+
+
+def _pluses(axes: Axes, seen: Float[Array, "poses 2"]) -> None:
+    """Points from blue to green by time."""
+    times = np.linspace(0.0, 1.0, len(seen))
+    axes.scatter(
+        seen[:, 0], seen[:, 1], c=times, cmap=TIME_COLOURS, marker="+", s=26, linewidths=0.9, zorder=3
+    )
+
+
+def _extent(seen: Float[Array, "n 2"]) -> Extent:
+    """Around all points with a margin, no narrower than a third of its length."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    half = np.maximum(half * (1.0 + 2.0 * MARGIN), half.max() / 1.6 * (1.0 + 2.0 * MARGIN)) + 1e-6
+    return (
+        float(middle[0] - half[0]),
+        float(middle[0] + half[0]),
+        float(middle[1] - half[1]),
+        float(middle[1] + half[1]),
+    )
+
+
+def _places(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
+    """Places all over an extent, row by row from the bottom, and how many rows and columns they are."""
+    left, right, bottom, top = extent
+    longer = max(right - left, top - bottom)
+    columns, rows = (max(2, round(GRID * side / longer)) for side in (right - left, top - bottom))
+    across, down = np.meshgrid(np.linspace(left, right, columns), np.linspace(bottom, top, rows))
+    return np.column_stack([across.ravel(), down.ravel()]), (rows, columns)
+
+
+def _surface(plot: Plot, model: StyleModel, plane: LatentPlane, column: int) -> None:
+    """The map as a surface over its plane."""
+    extent = _extent(plane.split(model.latents)[0])
+    places, shape = _places(extent)
+    values = likelihood_grid(model, plane, places).reshape(shape)
+    values = np.maximum(values, np.percentile(values, DARKEST))
+    axes: Any = plot.add_axes(
+        (0.02 + 0.325 * column, 0.0, 0.31, 0.44), projection="3d", facecolor="none", zorder=-1
+    )
+    x, y = places[:, 0].reshape(shape), places[:, 1].reshape(shape)
+    axes.plot_surface(x, y, values, cmap="bone", rcount=70, ccount=70, linewidth=0, antialiased=False)
+    axes.set_axis_off()
+    axes.view_init(elev=42, azim=-65)
+    axes.set_box_aspect((1.0, 0.8, 0.45), zoom=1.35)
+
+
+def _ellipse(mean: Float[Array, "2"], covariance: Float[Array, "2 2"]) -> Ellipse:
+    """Two deviations around a Gaussian's mean."""
+    values, vectors = np.linalg.eigh(covariance)
+    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+    width, height = (4.0 * float(np.sqrt(value)) for value in (values[1], values[0]))
+    at = (float(mean[0]), float(mean[1]))
+    return Ellipse(at, width, height, angle=angle, fill=False, edgecolor=ACTIVE, linewidth=1.3)
+
+
+def _remembered(prior: StylePrior) -> Float[Array, "poses maps"]:
+    """The exponential maps of all training poses, as the style remembers them."""
+    return np.asarray(prior.model.predict(prior.model.latents)[:, : prior.mean.size])
+
+
+def _parameters(kernel: Kernel) -> str:
+    alpha, beta, gamma, _ = kernel.parameters
+    return f"α {alpha:.2g}, β {beta:.3g}, γ {gamma:.2g}"
+
+
+# --- poses -----------------------------------------------------------------------------------------------------------
+
+
+def _pose_tiles(poses: list[Pose], colours: list[Colour]) -> list[Image.Image]:
+    """The poses one by one, in one colour each, by one camera and at one scale."""
+    figures = [_facing_camera(pose, colour) for pose, colour in zip(poses, colours, strict=True)]
+    points = np.concatenate([shown.vertices for shown in figures])
+    view = fitted(
+        points, azimuth=-_TURN, elevation=_ELEVATION, size=_TILE, margins=(0.02, 0.03, 0.02, 0.03), lens=9.0
+    )
+    paper = Paper(PAPER, PAPER, PAPER, shadow=PAPER, grid_strength=0.0)
+    return [Image.fromarray(render([shown], view, floor=Floor(), paper=paper)) for shown in figures]
+
+
+def _facing_camera(pose: Pose, colour: Colour) -> Figure:
+    """A body that faces +Z, its middle above the origin and its soles on the floor."""
+    positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    angle = -facing_of(pose.skeleton, positions[None])
+    turn = np.array([
+        [np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]
+    ])  # fmt: skip
+    mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
+    shown = figure(mannequin, positions @ turn.T, turn @ matrices, tint=colour)
+    low, high = shown.vertices.min(axis=0), shown.vertices.max(axis=0)
+    shown.vertices[:] -= np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])])
+    return shown
+
+
+def _tiles_beside(
+    plot: Plot, axes: Axes, tiles: list[Image.Image], colours: list[Colour], places: Float[Array, "n 2"]
+) -> None:
+    """Poses in a column on either side of a map, in the order of their places, each with a line to its own."""
+    order = np.argsort(places[:, 0], kind="stable")
+    half = len(order) // 2
+    for side, numbers in enumerate((order[:half], order[half:])):
+        height = _TOP / len(numbers)
+        for row, number in enumerate(numbers[np.argsort(-places[numbers, 1], kind="stable")]):
+            own = plot.add_axes((side * (1.0 - _SIDE), _TOP - height * (row + 1), _SIDE, height), zorder=-1)
+            own.imshow(np.asarray(tiles[number]))
+            own.set_axis_off()
+            _line(axes, own, places[number], colours[number], end=(0.78 if side == 0 else 0.22, 0.5))
+
+
+def _line(
+    axes: Axes, tile: Axes, place: Float[Array, "2"], colour: Colour, *, end: tuple[float, float]
+) -> None:
+    at = (float(place[0]), float(place[1]))
+    axes.annotate(
+        "", xy=at, xytext=end, textcoords=tile.transAxes, zorder=5,
+        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
+    )  # fmt: skip
+    axes.plot(*at, "o", color=colour, markersize=8, markeredgecolor="white", markeredgewidth=1.2, zorder=6)
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _plot(columns: int, *, width: float, height: float) -> tuple[Plot, list[Axes]]:
+    plot = Plot(figsize=(width, height), dpi=_DPI, facecolor=PAPER)
+    return plot, list(plot.subplots(1, columns, squeeze=False)[0])
+
+
+def _words(plot: Plot, prior: StylePrior, title: str) -> None:
+    model = prior.model
+    clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
+    counts = f"{len(model.latents)} poses in {model.dimensions} dimensions, {len(model.active)} active"
+    plot.text(0.012, 0.955, title or clips, fontsize=14, color=INK)
+    plot.text(0.988, 0.955, f"{counts}, {model.kernel.kind} kernel", fontsize=10, color=PALE_INK, ha="right")
+    key = (
+        (TRAINING, "● training pose"),
+        (NOVEL, "● made up"),
+        (ACTIVE, "+ active"),
+        ("#007fbf", "+ others, by time"),
+    )
+    for place, (colour, text) in enumerate(key):
+        plot.text(_SIDE + 0.13 * place, 0.02, text, fontsize=10, color=colour)
+
+
+def _image(plot: Plot) -> Image.Image:
+    page = BytesIO()
+    plot.savefig(page, format="png")
+    return Image.open(page).convert("RGB")

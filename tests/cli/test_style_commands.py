@@ -1,0 +1,86 @@
+"""`poise learn --kind style`, `poise latent` and `poise sample`: from a clip to a style, its picture and its poses."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from poise.cli.main import main
+from poise.formats import read
+
+Program = Callable[..., Any]
+
+FEW = ("--dimensions", 2, "--active", 20)
+
+
+@pytest.fixture(scope="module")
+def style(walk: Path) -> Path:
+    path = walk.with_name("style.poise")
+    words = ("learn", path, walk, "--kind", "style", *FEW)
+    assert main([str(word) for word in words]) == 0
+    return path
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    with Image.open(picture) as image:
+        return image.size
+
+
+def test_learning_says_what_was_learned_and_draws_it(walk: Path, tmp_path: Path, poise: Program) -> None:
+    run = poise("learn", tmp_path / "s.poise", walk, "--kind", "style", *FEW, "--picture", tmp_path / "p.png")
+    assert run.code == 0, run.err
+    assert "style, 2 dimensions, 20 of 60 poses active, rbf kernel, L_GP -" in run.out
+    assert "p.png: its latent space" in run.out
+    assert size_of(tmp_path / "p.png") == (1400, 940)
+
+
+def test_the_picture_is_beside_the_model_if_no_place_is_named(style: Path) -> None:
+    assert style.with_suffix(".png").exists()
+
+
+def test_a_style_poses(style: Path, poise: Program) -> None:
+    run = poise("pose", style, "--handle", "left_hand=0.35,1.0,0.3", "--handle", "right_foot=-0.1,0.1,0")
+    assert run.code == 0, run.err
+    assert "all hard constraints are met" in run.out
+
+
+@pytest.mark.parametrize("view", [(), ("--annealed",), ("--mixture",)])
+def test_every_view_is_written(style: Path, tmp_path: Path, poise: Program, view: tuple[str, ...]) -> None:
+    run = poise("latent", style, "-o", tmp_path / "new" / "map.png", *view)
+    assert run.code == 0, run.err
+    assert size_of(tmp_path / "new" / "map.png")[0] > 1000
+
+
+def test_samples_are_a_page_or_frames(style: Path, tmp_path: Path, poise: Program) -> None:
+    assert poise("sample", style, "--count", 3, "-o", tmp_path / "poses.png").code == 0
+    run = poise("sample", style, "--count", 5, "--seed", 2, "-o", tmp_path / "poses.bvh")
+    assert run.code == 0, run.err
+    assert len(read(tmp_path / "poses.bvh", keep_first=True)) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--kind", "style", "--clusters", 5), "a style model has no --clusters; it takes --dimensions"),
+        (("--kind", "gaussian", "--active", 5), "a gaussian model has no --active; it takes --clusters"),
+        (("--kind", "style", "--kernel", "rbff"), "did you mean rbf"),
+        (("--kind", "style", "--algorithm", "fast"), "heuristic"),
+    ],
+)
+def test_mistakes_say_what_is_right(
+    walk: Path, tmp_path: Path, poise: Program, words: tuple[object, ...], message: str
+) -> None:
+    run = poise("learn", tmp_path / "x.poise", walk, *words)
+    assert run.code == 2
+    assert message in run.err
+
+
+def test_a_gaussian_has_no_latent_space(walk: Path, tmp_path: Path, poise: Program) -> None:
+    model = tmp_path / "g.poise"
+    assert poise("learn", model, walk, "--clusters", 4).code == 0
+    for command in ("latent", "sample"):
+        run = poise(command, model, "-o", tmp_path / "x.png")
+        assert run.code == 2
+        assert "no style, so it has no latent space" in run.err
