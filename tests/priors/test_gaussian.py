@@ -9,7 +9,8 @@ from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.priors import medoids
-from poise.priors.gaussian import GaussianPrior, handle_positions, rigid_fit
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -125,19 +126,3 @@ def test_medoids_are_members_and_beat_their_start() -> None:
         members = points[labels == k]
         sums = np.linalg.norm(members[:, None] - members, axis=-1).sum(axis=1)
         assert np.linalg.norm(members - points[medoid], axis=1).sum() == pytest.approx(sums.min())
-
-
-def test_rigid_fit_finds_the_motion_that_was_applied() -> None:
-    rng = np.random.default_rng(4)
-    from poise.geometry import rotations
-
-    source = rng.normal(size=(6, 3))
-    turn = rotations.matrix_from_expmap(np.array([0.4, -1.1, 0.6]))
-    found, shift, distance = rigid_fit(source, source @ turn.T + (1.0, 2.0, 3.0))
-    np.testing.assert_allclose(found, turn, atol=1e-12)
-    np.testing.assert_allclose(shift, (1.0, 2.0, 3.0), atol=1e-12)
-    assert distance < 1e-12
-    upright, _, _ = rigid_fit(
-        source[:2], source[:2] @ rotations.matrix_from_expmap(np.array([0.0, 0.7, 0.0])).T
-    )
-    np.testing.assert_allclose(upright, rotations.matrix_from_expmap(np.array([0.0, 0.7, 0.0])), atol=1e-9)

@@ -13,8 +13,9 @@ from poise.evaluation.methods import Answer, Method, method_named
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
 from poise.motion.motion import Motion
-from poise.priors.gaussian import handle_positions, rigid_fit
+from poise.priors.poses import handle_positions
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handles, PoseSpace

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from poise.errors import UnknownNameError
 from poise.motion.motion import Motion
 from poise.priors import medoids
-from poise.priors.gaussian import GaussianPrior, handle_positions
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.poses import handle_positions
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton

@@ -10,20 +10,30 @@ from poise.geometry import rotations
 Array = np.ndarray
 
 
-def rigid_fit(
-    source: Float[Array, "points 3"], target: Float[Array, "points 3"], *, upright: bool = False
-) -> tuple[Float[Array, "3 3"], Float[Array, "3"], float]:
-    """The rotation and translation that bring source closest to target (Kabsch 1976), and the distance that is left.
+def rigid_fits(
+    sources: Float[Array, "sets points 3"], target: Float[Array, "points 3"], *, upright: bool = False
+) -> tuple[Float[Array, "sets 3 3"], Float[Array, "sets 3"], Float[Array, "sets"]]:
+    """The rotations and translations that bring sets closest to a target (Kabsch 1976), and the distances left.
 
     `upright` turns about the vertical only, as does a fit of fewer than three points, which leaves other turns open.
     """
-    centre, goal = source.mean(axis=0), target.mean(axis=0)
-    moment = (target - goal).T @ (source - centre)
-    if upright or len(source) < 3:
-        angle = np.arctan2(moment[0, 2] - moment[2, 0], moment[0, 0] + moment[2, 2])
-        turn = rotations.matrix_from_expmap(np.array([0.0, angle, 0.0]))
+    centres, goal = sources.mean(axis=1), target.mean(axis=0)
+    moments = np.einsum("pa,spb->sab", target - goal, sources - centres[:, None])
+    if upright or len(target) < 3:
+        angles = np.arctan2(moments[:, 0, 2] - moments[:, 2, 0], moments[:, 0, 0] + moments[:, 2, 2])
+        turns = rotations.matrix_from_expmap(angles[:, None] * np.array([0.0, 1.0, 0.0]))
     else:
-        left, _, right = np.linalg.svd(moment)
-        turn = left @ np.diag([1.0, 1.0, np.sign(np.linalg.det(left @ right))]) @ right
-    shift = goal - turn @ centre
-    return turn, shift, float(np.linalg.norm(source @ turn.T + shift - target))
+        left, _, right = np.linalg.svd(moments)
+        left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
+        turns = left @ right
+    shifts = goal - np.einsum("sab,sb->sa", turns, centres)
+    placed = np.einsum("sab,spb->spa", turns, sources) + shifts[:, None]
+    return turns, shifts, np.linalg.norm((placed - target).reshape(len(sources), -1), axis=1)
+
+
+def rigid_fit(
+    source: Float[Array, "points 3"], target: Float[Array, "points 3"], *, upright: bool = False
+) -> tuple[Float[Array, "3 3"], Float[Array, "3"], float]:
+    """The rotation and translation that bring one set closest to a target, and the distance left."""
+    turns, shifts, distances = rigid_fits(source[None], target, upright=upright)
+    return turns[0], shifts[0], float(distances[0])

@@ -19,7 +19,6 @@ lambda_2 to 0 at once (R = lambda_2 / 2), where that schedule ends: at the most 
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,9 +29,11 @@ from jaxtyping import Bool, Float, Int
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
 from poise.priors import process
+from poise.priors.poses import common_frames, handle_positions, limits_of, motion_hash
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -42,8 +43,6 @@ Array = np.ndarray
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
 STRONGEST = 12  # clusters that take part in a mixed covariance
-LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data, at least
-LIMIT_SHARE = 0.5  # of the range of the data that they may go beyond it: other bodies do other things
 PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 
@@ -86,7 +85,7 @@ class GaussianPrior:
 
         With a rank, each covariance is kept as so many directions and a diagonal: a model file of a fraction the size.
         """
-        skeleton, quaternions = _common_frames(motions)
+        skeleton, quaternions = common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
         rng, lengths = np.random.default_rng(seed), [len(motion) for motion in motions]
@@ -95,7 +94,7 @@ class GaussianPrior:
         covariances = learned.covariances if factors is None else gaussians.dense(*factors)
         prior = cls(
             space, learned.means, covariances,
-            shares=learned.shares, blocks=learned.blocks, limits=_limits_of(space, maps),
+            shares=learned.shares, blocks=learned.blocks, limits=limits_of(space, maps),
         )  # fmt: skip
         prior.factors = factors
         sample = maps[:: max(1, len(maps) // 2000)]
@@ -214,12 +213,9 @@ class GaussianPrediction:
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the cluster whose handles, moved rigidly and kept upright where that is enough, fit best."""
-        best, root = np.inf, (targets.mean(axis=0), rotations.IDENTITY.copy())
-        for own in self._inputs:
-            turn, shift, distance = rigid_fit(own, targets)
-            if distance < best:
-                best, root = distance, (shift, rotations.quaternion_from_matrix(turn))
-        return root
+        turns, shifts, distances = rigid_fits(self._inputs, targets)
+        best = np.argmin(distances)
+        return shifts[best], rotations.quaternion_from_matrix(turns[best])
 
 
 @compiled
@@ -308,56 +304,6 @@ def total_covariance(prior: GaussianPrior) -> Float[Array, "maps maps"]:
     )
 
 
-def handle_positions(
-    space: PoseSpace, maps: Float[Array, "poses maps"], handles: Handles
-) -> Float[Array, "poses handles 3"]:
-    """Where poses put handles, in the root's frame."""
-    q = np.zeros((len(maps), space.size))
-    q[:, 3] = 1.0
-    q[:, ROOT_SIZE:] = maps
-    positions, matrices = space.forward(q)
-    turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
-    return np.asarray(positions[:, handles.joints] + turned)
-
-
-def rigid_fit(
-    source: Float[Array, "points 3"], target: Float[Array, "points 3"]
-) -> tuple[Float[Array, "3 3"], Float[Array, "3"], float]:
-    """The rotation and translation that bring source closest to target (Kabsch 1976), and the distance that is left.
-
-    Fewer than three points leave turns free; they are taken about the vertical alone.
-    """
-    centre, goal = source.mean(axis=0), target.mean(axis=0)
-    moment = (target - goal).T @ (source - centre)
-    if len(source) < 3:
-        angle = np.arctan2(moment[0, 2] - moment[2, 0], moment[0, 0] + moment[2, 2])
-        turn = rotations.matrix_from_expmap(np.array([0.0, angle, 0.0]))
-    else:
-        left, _, right = np.linalg.svd(moment)
-        turn = left @ np.diag([1.0, 1.0, np.sign(np.linalg.det(left @ right))]) @ right
-    shift = goal - turn @ centre
-    return turn, shift, float(np.linalg.norm(source @ turn.T + shift - target))
-
-
-def motion_hash(motion: Motion) -> str:
-    """A fingerprint of a motion's frames, by which a model names what it was learned from."""
-    digest = hashlib.sha256(motion.rotations.tobytes())
-    digest.update(motion.root_positions.tobytes())
-    return digest.hexdigest()
-
-
-def _common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "frames joints 4"]]:
-    if not motions or sum(len(motion) for motion in motions) < 2:
-        raise InvalidValueError("learning needs at least two frames of motion")
-    skeleton = motions[0].skeleton
-    for motion in motions[1:]:
-        if not motion.skeleton.same_topology(skeleton):
-            raise InvalidValueError(
-                f"{motion.name or 'a clip'} has another skeleton than {motions[0].name or 'the first'}"
-            )
-    return skeleton, np.concatenate([motion.rotations for motion in motions])
-
-
 def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
     if not 1 <= rank <= maps.shape[1]:
         raise InvalidValueError(f"the rank must be from 1 to {maps.shape[1]}, the freedoms; got {rank}")
@@ -374,14 +320,6 @@ def _same_side(space: PoseSpace, handles: Handles) -> Bool[Array, "maps maps"]:
             above = int(space.skeleton.parents[above])
     moved = np.repeat(moves[space.moving], 3)
     return np.asarray(moved[:, None] == moved[None, :])
-
-
-def _limits_of(space: PoseSpace, maps: Float[Array, "poses maps"]) -> JointLimits:
-    lower, upper = np.zeros((len(space.skeleton), 3)), np.zeros((len(space.skeleton), 3))
-    least, most = maps.min(axis=0), maps.max(axis=0)
-    margin = LIMIT_MARGIN + LIMIT_SHARE * (most - least)
-    lower[space.moving], upper[space.moving] = (least - margin).reshape(-1, 3), (most + margin).reshape(-1, 3)
-    return JointLimits(space.references, lower, upper)
 
 
 def _density_terms(covariances: Float[Array, "clusters maps maps"]) -> tuple[Array, Array]:

@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fit
+from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
-from poise.priors.gaussian import _limits_of as limits_of
-from poise.priors.gaussian import handle_positions, motion_hash
+from poise.priors.poses import handle_positions, limits_of, motion_hash
 from poise.priors.style import shape
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.model import StyleModel
@@ -155,6 +154,7 @@ class StylePrediction:
         self.prior, model = prior, prior.model
         maps = model.mean[: prior.mean.size] + model.outputs[:, : prior.mean.size]
         self.positions = handle_positions(prior.space, maps, handles)
+        self._ups = np.stack([prior.up_at(x) for x in model.active_latents])
         self._fine = prior.stages()[-1]
 
     def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
@@ -186,16 +186,13 @@ class StylePrediction:
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
-        best, root = np.inf, (targets.mean(axis=0), rotations.IDENTITY.copy())
-        for number, own in enumerate(self.positions):
-            up = self.prior.up_at(self.prior.model.active_latents[number])
-            tilt = rotations.matrix_from_quaternion(
-                rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0]))
-            )
-            turn, shift, distance = rigid_fit(own @ tilt.T, targets, upright=True)
-            if distance < best:
-                best, root = distance, (shift, rotations.quaternion_from_matrix(turn @ tilt))
-        return root
+        tilts = rotations.matrix_from_quaternion(
+            rotations.quaternion_between(self._ups, np.array([0.0, 1.0, 0.0]))
+        )
+        upright = np.einsum("sab,spb->spa", tilts, self.positions)
+        turns, shifts, distances = rigid_fits(upright, targets, upright=True)
+        best = np.argmin(distances)
+        return shifts[best], rotations.quaternion_from_matrix(turns[best] @ tilts[best])
 
 
 def pose_arrays(model: StyleModel, kernel: Kernel, noise: Float[Array, "maps maps"]) -> shape.StyleArrays:

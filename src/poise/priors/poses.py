@@ -1,0 +1,61 @@
+"""What all priors need of training poses: frames of one topology, limits of the data, fingerprints, handles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton
+
+Array = np.ndarray
+
+LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data, at least
+LIMIT_SHARE = 0.5  # of the range of the data that they may go beyond it: other bodies do other things
+
+
+def common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "frames joints 4"]]:
+    """The skeleton of clips of one topology, and all their joint rotations; the first clip's limb lengths are kept."""
+    if not motions or sum(len(motion) for motion in motions) < 2:
+        raise InvalidValueError("learning needs at least two frames of motion")
+    skeleton = motions[0].skeleton
+    for motion in motions[1:]:
+        if not motion.skeleton.same_topology(skeleton):
+            raise InvalidValueError(
+                f"{motion.name or 'a clip'} has another skeleton than {motions[0].name or 'the first'}"
+            )
+    return skeleton, np.concatenate([motion.rotations for motion in motions])
+
+
+def limits_of(space: PoseSpace, maps: Float[Array, "poses maps"]) -> JointLimits:
+    """Joint limits from data: its range, widened at each end."""
+    lower, upper = np.zeros((len(space.skeleton), 3)), np.zeros((len(space.skeleton), 3))
+    least, most = maps.min(axis=0), maps.max(axis=0)
+    margin = LIMIT_MARGIN + LIMIT_SHARE * (most - least)
+    lower[space.moving], upper[space.moving] = (least - margin).reshape(-1, 3), (most + margin).reshape(-1, 3)
+    return JointLimits(space.references, lower, upper)
+
+
+def motion_hash(motion: Motion) -> str:
+    """A fingerprint of a motion's frames, by which a model names what it was learned from."""
+    digest = hashlib.sha256(motion.rotations.tobytes())
+    digest.update(motion.root_positions.tobytes())
+    return digest.hexdigest()
+
+
+def handle_positions(
+    space: PoseSpace, maps: Float[Array, "poses maps"], handles: Handles
+) -> Float[Array, "poses handles 3"]:
+    """Where poses put handles, in the root's frame."""
+    q = np.zeros((len(maps), space.size))
+    q[:, 3] = 1.0
+    q[:, ROOT_SIZE:] = maps
+    positions, matrices = space.forward(q)
+    turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
+    return np.asarray(positions[:, handles.joints] + turned)
