@@ -42,7 +42,7 @@ Array = np.ndarray
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
-STRONGEST = 12  # clusters that take part in a mixed covariance
+STRONGEST = 4  # clusters that take part in a mixed covariance
 PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.priors.prior import Prediction, Prior
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz, point_on
 from poise.skeleton.pose_space import Handles
 from poise.solvers.problem import Problem
 
@@ -15,9 +15,7 @@ Array = np.ndarray
 
 _ROUNDS = 3  # predictions, at most, from a root that is itself being solved
 _SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
-_FAR = (
-    0.12  # metres between target and handle, in the predicted pose, from which a start's root is not believed
-)
+_FAR = 0.12  # metres that a handle lacks in the predicted pose, from which a start's root is not believed
 
 
 class MapRun:
@@ -66,16 +64,13 @@ class MapRun:
 
         The root of a frame before goes along with its handles; a start that is no such frame gets its root anew.
         """
-        q[:3] += (targets - self._points(q)).mean(axis=0)
+        tree, handles = self.problem.space.tree, self._handles
+        _follow(q, *tree, handles.joints, handles.offsets, targets)
         prediction = self._prediction(q, targets)
-        expected = np.concatenate([q[:ROOT_SIZE], prediction[0]])
-        if np.abs(targets - self._points(expected)).max() > _FAR:
+        if _farthest(q, prediction[0], *tree, handles.joints, handles.offsets, targets) > _FAR:
             q[:3], q[3:ROOT_SIZE] = self._predict.place_root(targets)
             prediction = self._prediction(q, targets)
         return prediction
-
-    def _points(self, q: Array) -> Float[Array, "handles 3"]:
-        return self.problem.space.handle_positions(q, self._handles)[0]
 
     def _prediction(self, q: Array, targets: Array) -> tuple[Array, Array]:
         return self._predict(in_root_frame(q, targets))
@@ -105,3 +100,35 @@ def _see(q: Array, points: Array, seen: Array) -> None:
         x, y, z = points[p, 0] - q[0], points[p, 1] - q[1], points[p, 2] - q[2]
         for i in range(3):
             seen[p, i] = m[i] * x + m[3 + i] * y + m[6 + i] * z
+
+
+@compiled
+def _follow(q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array) -> None:
+    """Move the root along with its handles: by what they lack on average."""
+    gaps = _gaps(q, links, rest, joints, offsets, targets)
+    for h in range(len(gaps)):
+        for i in range(3):
+            q[i] += gaps[h, i] / len(gaps)
+
+
+@compiled
+def _farthest(
+    q: Array, maps: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array
+) -> float:
+    """The largest component of what handles lack in a pose of these maps at the root of q."""
+    expected = q.copy()
+    expected[ROOT_SIZE:] = maps
+    return np.abs(_gaps(expected, links, rest, joints, offsets, targets)).max()
+
+
+@compiled
+def _gaps(q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array) -> Array:
+    count = len(links)
+    positions, matrices, axes = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3, 3))
+    forward(q, links, rest, positions, matrices, axes)
+    gaps = np.empty((len(joints), 3))
+    for h in range(len(joints)):
+        point_on(joints[h], offsets[h], positions, matrices, gaps[h])
+        for i in range(3):
+            gaps[h, i] = targets[h, i] - gaps[h, i]
+    return gaps
