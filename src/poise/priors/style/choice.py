@@ -26,8 +26,8 @@ KERNELS = tuple(kind for kind in PARAMETER_NAMES if kind != "linear")
 SAMPLE = 500  # poses, evenly spaced, on which choices are made
 BLOCKS = 10  # of which every second one is left out, then the others
 ROUNDS = 4  # of the heuristic for each candidate
-WORTH = 0.02  # nats per feature that each further dimension must gain on a pose left out
-ACTIVE_WORTH = 0.03  # and each step to a larger active set, which slows every solve
+WORTH = 0.01  # nats per feature that each further dimension must gain on a pose left out
+ACTIVE_WORTH = 0.01  # and each step to a larger active set, which slows every solve
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def _likelihood(
 def _with_active_count(
     sample: Float[Array, "poses features"], settings: Settings, pose_count: int
 ) -> Settings:
-    """The best active set; few poses are all active."""
-    if pose_count <= ACTIVE_COUNTS[-1]:
-        return replace(settings, active=pose_count)
+    """The best active set; of poses so few that a trial, which learns from half, cannot tell, as many as may be."""
+    if len(sample) // 2 <= ACTIVE_COUNTS[-1]:
+        return replace(settings, active=min(pose_count, ACTIVE_COUNTS[-1]))
     return _best(sample, [replace(settings, active=count) for count in ACTIVE_COUNTS], worth=ACTIVE_WORTH)
 
 
