@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: small matrices lose by threads
+
 import pytest
 from hypothesis import settings
 from jaxtyping import config, install_import_hook

@@ -20,7 +20,8 @@ Protocols: handles (the root and five positions of an unseen clip in, the
 pose out), speed (one problem, our methods and the installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
-dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters.
+dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
+style (three dimensions, 100 active poses).
 
 Examples:
   poise evaluate handles
@@ -48,9 +49,6 @@ def evaluate(
     plots: Annotated[Path | None, Parameter(help="Also draw plots and pictures into this folder.")] = None,
 ) -> None:
     """Measure methods the same way: errors, reached targets, time."""
-    from poise.evaluation.threads import use_one_thread
-
-    use_one_thread()
     from poise.evaluation.report import Request, evaluate, machine, versions
 
     request = Request(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from poise.cli.overview import COMMANDS, overview
+from poise.cli.threads import use_one_thread
 from poise.errors import PoiseError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def _answer_at_once(tokens: list[str]) -> bool:
 
 
 def _run(tokens: list[str], *, debug: bool) -> int:
+    use_one_thread()
     from cyclopts import CycloptsError
 
     from poise.cli.app import app

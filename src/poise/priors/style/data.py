@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
+from poise.priors.poses import common_frames
 from poise.priors.style.features import REFERENCE_SECONDS, Features
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -72,15 +73,7 @@ def deviation_floors(features: Features, deviations: Float[Array, "features"]) -
 
 def pose_space_of(motions: Sequence[Motion]) -> PoseSpace:
     """The pose space of clips of one topology; the first clip's limb lengths are kept."""
-    if not motions or sum(len(motion) for motion in motions) < 2:
-        raise InvalidValueError("learning needs at least two frames of motion")
-    first = motions[0]
-    for motion in motions[1:]:
-        if not motion.skeleton.same_topology(first.skeleton):
-            raise InvalidValueError(
-                f"{motion.name or 'a clip'} has another skeleton than {first.name or 'the first'}"
-            )
-    return PoseSpace.of_rotations(first.skeleton, np.concatenate([motion.rotations for motion in motions]))
+    return PoseSpace.of_rotations(*common_frames(motions))
 
 
 def thinned(motions: Sequence[Motion]) -> list[Motion]:
