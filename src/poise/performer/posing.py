@@ -319,7 +319,7 @@ def _two_bones(first: float, second: float, reach: Array) -> tuple[Array, Array]
     return bend, np.arctan2(second * np.sin(bend), first + second * np.cos(bend))
 
 
-# --- helpers -------------------------------------------------------------------------------------------------------
+# --- left and right ------------------------------------------------------------------------------------------------
 
 
 def _offset(body: Body, side: str, name: str) -> Array:
