@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from performer_measures import deepest_sink, elbow_bends, knee_bends, longest_slide, strongest_jolt
+from performer_measures import deepest_sink, elbow_bends, knee_bends, longest_slide, runs, strongest_jolt
+from poise.motion.world import joint_transforms
 from poise.performer import ACTIONS, PERFORMERS, STYLES, perform
 from poise.skeleton.limits import excess, human_limits
 
@@ -16,6 +17,8 @@ CASES = [
         (list(STYLES)[1 + (number + 2) % 5], list(PERFORMERS)[1 + (number + 3) % 5], 2),
     )
 ]
+LIMITS = {name: human_limits(body.skeleton) for name, body in PERFORMERS.items()}
+OTHERS = [name for name in PERFORMERS if name != "alex"]
 STRONGEST_JOLT = 900.0  # m/s2; the same measure gives up to 600 on recorded walks, more on recorded throws
 
 
@@ -35,12 +38,27 @@ def test_feet_joints_and_smoothness(action: str, style: str, performer: str, see
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_joints_stay_within_the_default_human_limits(action: str) -> None:
-    for style in ("neutral", "sneaky", "energetic", "old"):
-        motion = perform(action, style=style, fps=30.0).motion
-        beyond = np.degrees(excess(human_limits(motion.skeleton), motion.rotations)).max(axis=0)
+def test_joints_stay_within_human_limits_in_every_style_and_body(action: str) -> None:
+    for style, performer in [(style, "alex") for style in STYLES] + [
+        ("neutral", name) for name in PERFORMERS
+    ]:
+        motion = perform(action, style=style, performer=performer, fps=30.0, seed=1).motion
+        beyond = np.degrees(excess(LIMITS[performer], motion.rotations)).max(axis=0)
         worst = int(beyond.argmax())
-        assert beyond[worst] < 12.0, f"{style}: {motion.skeleton.names[worst]} by {beyond[worst]:.0f} degrees"
+        assert beyond[worst] < 0.5, (style, performer, motion.skeleton.names[worst])
+
+
+@pytest.mark.parametrize(("action", "longest"), [("box", 0.30), ("kick", 0.80)])
+def test_a_step_goes_straight_to_where_it_lands(action: str, longest: float) -> None:
+    performance = perform(action, fps=60.0)
+    ankle = joint_transforms(performance.motion)[0][:, performance.motion.skeleton.index("LeftFoot")][
+        :, [0, 2]
+    ]
+    for swing in runs(~performance.grounded("left")):
+        way, line = ankle[swing] - ankle[swing[0]], ankle[swing[-1]] - ankle[swing[0]]
+        assert np.linalg.norm(line) < longest
+        share = np.clip(way @ line / max(line @ line, 1e-9), 0.0, 1.0)
+        assert np.linalg.norm(way - share[:, None] * line, axis=-1).max() < 0.02
 
 
 @pytest.mark.parametrize(

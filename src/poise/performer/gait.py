@@ -121,7 +121,8 @@ class Gait:
         strike = self.when(strike_phase)
         over = self.when(strike_phase + self.at(self.passing, strike))
         middle = self.when(strike_phase + 0.6 * self.at(self.duty, strike))
-        off = self.when(strike_phase + self.at(self.duty, middle) * self._limp(side))
+        duty = np.minimum(self.at(self.duty, strike), self.at(self.duty, middle))  # slowing down, no leg lags
+        off = self.when(strike_phase + duty * self._limp(side))
         yaw = self.course.heading(over) + SIDES[side] * np.radians(5.0 + style.toes_out)
         scatter = 0.008 * style.variation * self._scatter(side, strike_phase)
         aside = np.stack([SIDES[side] * self._half_width(over) + scatter[:, 0], 0 * over, scatter[:, 1]], -1)

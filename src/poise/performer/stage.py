@@ -15,6 +15,7 @@ from poise.performer.tracks import Drift, soft_positive
 
 Array = np.ndarray
 
+_PROTRACTED = np.radians(35.0)  # how far a shoulder goes forward or back (Kapandji 2007)
 _STRAIGHTEST = np.radians(4.0)  # an elbow is never quite straight
 _RAISED, _BENT = np.radians(75.0), np.radians(95.0)  # angles at which an arm no longer hangs
 
@@ -83,6 +84,7 @@ def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
     tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
     hangs = np.exp(-((np.asarray(arm.flexion) / _RAISED) ** 2) - (np.asarray(arm.abduction) / _RAISED) ** 2)
     straight = np.exp(-((np.asarray(arm.elbow) / _BENT) ** 2))
+    idle = np.maximum(1.0 - (np.asarray(arm.shoulder_forward) / _PROTRACTED) ** 2, 0.0)
     forward = style.arms_forward + 0.8 * (
         style.lean + style.slump
     )  # arms hang from a bent trunk as from an upright one
@@ -94,5 +96,5 @@ def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
         elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
         wrist=arm.wrist + 2.0 * unrest + 2.0 * tremor,
         shoulder_up=arm.shoulder_up + np.radians(style.shoulders_up + 0.6 * breath),
-        shoulder_forward=arm.shoulder_forward + np.radians(style.shoulders_forward),
+        shoulder_forward=arm.shoulder_forward + np.radians(style.shoulders_forward) * idle,
     )

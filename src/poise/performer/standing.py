@@ -4,7 +4,7 @@ Times here are by the stage's clock. Lengths are for a body of `REFERENCE` metre
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,16 +79,16 @@ def foot(
     falls = Footfalls(
         np.array([place.start for place in places]), np.array([place.stop for place in places]), ball, yaw
     )
-    stepping = Stepping(
+    return Stepping(
         body,
         falls,
         pitch=lambda times, _: np.radians(track(times, heel)),
         yaw=lambda times, _: np.radians(track(times, pivot)),
+        free=free,
         lift=size * lift,
         impact=impact,
         fade=fade,
-    )
-    return (stepping if free is None else replace(stepping, free=free)).foot(stage.clock)
+    ).foot(stage.clock)
 
 
 def stance(stage: Stage, *, width: float = HIP_WIDTH_STANCE) -> Mapping[str, Foot]:

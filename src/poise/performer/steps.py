@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from poise.geometry import rotations as rot
 from poise.performer.bodies import Body
 from poise.performer.posing import Foot, turned, yawed
-from poise.performer.tracks import ease, soft_minimum, soft_positive
+from poise.performer.tracks import ease, hermite, soft_minimum, soft_positive
 
 Array = np.ndarray
 FreeFoot = Callable[[Array], tuple[Array, Array]]  # times to ankle positions (n, 3) and pitches (n,)
@@ -48,7 +48,7 @@ class Stepping:
     falls: Footfalls
     pitch: PlantedAngle
     yaw: PlantedAngle = lambda times, _: np.zeros_like(times)
-    free: FreeFoot = lambda times: (np.zeros((len(times), 3)), np.zeros(len(times)))
+    free: FreeFoot | None = None  # straight to the next footfall, unless said otherwise
     lift: float = 0.0  # metres, added in the middle of the swing
     impact: float = 0.0  # share of the free foot's speed with which it hits the floor
     fade: float = 0.5  # share of the swing over which the match with either planted end fades
@@ -96,7 +96,7 @@ class Stepping:
         left, left_rate = (values[index] for values in self._mismatch(self.falls.off, every))
         met, met_rate = (values[following] for values in self._mismatch(self.falls.strike, every))
         width = self.fade * duration[:, None]
-        ankle, pitch = self.free(times)
+        ankle, pitch = self._free(times)
         bent = np.concatenate([ankle, pitch[:, None]], axis=1)
         bent += _fade(u / self.fade, left, width * left_rate)
         bent += _fade((1.0 - u) / self.fade, met, (self.impact - 1.0) * width * met_rate)
@@ -115,8 +115,22 @@ class Stepping:
 
     def _difference(self, times: Array, index: Array) -> Array:
         planted_at, planted_pitch, _, _ = self._planted(times, index)
-        free_at, free_pitch = self.free(times)
+        free_at, free_pitch = self._free(times)
         return np.concatenate([planted_at - free_at, (planted_pitch - free_pitch)[:, None]], axis=1)
+
+    def _free(self, times: Array) -> tuple[Array, Array]:
+        return self._straight(times) if self.free is None else self.free(times)
+
+    def _straight(self, times: Array) -> tuple[Array, Array]:
+        """The ankle and the pitch from where the foot leaves each footfall to where it lands in the next."""
+        every = np.arange(len(self.falls.strike))
+        moments = np.stack([self.falls.strike, self.falls.off])
+        ends = [self._planted(at, every) for at in moments]
+        places = np.stack([np.column_stack([ankle, pitch]) for ankle, pitch, _, _ in ends], axis=1).reshape(
+            -1, 4
+        )
+        way = hermite(times, moments.T.ravel(), places, np.zeros_like(places))
+        return way[:, :3], way[:, 3]
 
     def _raised(self, ankle: Array, pitch: Array, yaw: Array, toes: Array, u: Array) -> Array:
         arch = 64 * (u * (1 - u)) ** 3
@@ -146,8 +160,9 @@ class Rolling:
         falls = self.falls
         share = (times - falls.strike[index]) / (falls.off[index] - falls.strike[index])
         landing = np.maximum(1.0 - share / self.flat_by[index], 0.0)
+        settling = landing**2 * (2.0 - landing)
         pushing = np.maximum((share - self.push_from[index]) / (1.0 - self.push_from[index]), 0.0)
-        return self.strike[index] * landing**2 + self.push[index] * pushing**2
+        return self.strike[index] * settling + self.push[index] * pushing**2
 
 
 def toe_roll(pitch: Float[Array, "frames"]) -> Float[Array, "frames"]:

@@ -64,12 +64,12 @@ PUNCHES: Mapping[str, Punch] = MappingProxyType(
         "hook": Punch(
             "lead",
             (
-                (-0.18, (0.28, 1.32, 0.36)),
-                (-0.08, (0.38, 1.41, 0.42)),
+                (-0.18, (0.25, 1.32, 0.40)),
+                (-0.08, (0.29, 1.41, 0.49)),
                 (0.0, (-0.04, 1.45, 0.58)),
                 (0.08, (-0.16, 1.43, 0.46)),
             ),
-            (1.0, 0.05, -0.35),
+            (1.0, 0.05, 0.3),
             load=(-14.0, 14.0, 10.0, 0.05),
             strike=(-38.0, -16.0, 6.0, 0.02),
         ),
@@ -169,7 +169,7 @@ class _Bout:
                 for pose in (punch.load, punch.strike)
             )
             keys += [(time - 0.19, load), (time, strike)]
-            keys += [(time + 0.33, _BODY)] if time in self._ends else []
+            keys += [(time + 0.48, _BODY)] if time in self._ends else []
         return sorted([*keys, *((time - 0.36, _BODY) for time in self._begins[1:])])
 
     # --- footwork ------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class _Bout:
         rolls: list[Key] = [(-1.0, 50.0)]
         for time, punch in self.timed:
             if punch.hand == hand:
-                way = [(time + early, point) for early, point in punch.way]
+                way = [(time + early, self._short_of(guard, point)) for early, point in punch.way]
                 points += [(time - 0.28, guard), *way, (time + 0.30, guard)]
                 follows += [(time - 0.24, 1.0), (time - 0.06, 0.0), (time + 0.04, 0.0), (time + 0.28, 1.0)]
                 elbows += [
@@ -259,6 +259,12 @@ class _Bout:
         wrist = yawed(turn, self._on_the_body(points)) + self.carried
         reach = Reach(wrist, yawed(turn, track(self.stage.clock, elbows)))
         return Arm(pronation=angles(self.stage, rolls), wrist=np.radians(12.0), reach=reach)
+
+    def _short_of(self, guard: Point, point: Point) -> Point:
+        """How far towards a point a punch from the guard goes: a weak one does not go all the way."""
+        share = min(0.5 + 0.5 * self.stage.style.amplitude, 1.0)
+        x, y, z = (a + share * (b - a) for a, b in zip(guard, point, strict=True))
+        return x, y, z
 
     @cached_property
     def _trunk_turn(self) -> Array:

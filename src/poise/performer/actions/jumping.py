@@ -163,7 +163,7 @@ class _Jumps:
                 (deepest + 0.06, 2.0),
                 (leaves - 0.075, 12.0),
                 (leaves, _TAKE_OFF_PITCH),
-                (leaves + 0.05, 74.0),
+                (leaves + 0.05, 68.0),
                 (lands - 0.12, 42.0),
                 (lands, _LANDING_PITCH),
                 (lands + 0.09, 0.0),

@@ -4,10 +4,14 @@ Sequence and angles after Fleisig et al. (1996), "Kinematic and kinetic comparis
 football passing": the lead foot lands, the pelvis turns, then the trunk, then the shoulder, the elbow last.
 """
 
+import numpy as np
+
 from poise.performer.checks import one_of
 from poise.performer.posing import Arm, Targets, mirrored
 from poise.performer.stage import Stage
-from poise.performer.standing import ALWAYS, Place, arm, foot, posed
+from poise.performer.standing import ALWAYS, Place, arm, foot, posed, scale
+from poise.performer.steps import FreeFoot
+from poise.performer.tracks import track
 
 
 def throw(stage: Stage, *, hand: str = "right") -> Targets:
@@ -57,12 +61,13 @@ def throw(stage: Stage, *, hand: str = "right") -> Targets:
             "left": foot(
                 stage,
                 [Place(-ALWAYS, 0.30, 0.01, 0.17, -78.0), Place(1.25, ALWAYS, 0.05, step, -24.0)],
-                heel=[(0.15, 0.0), (0.32, 26.0), (1.2, -12.0), (1.34, 0.0)],
+                heel=[(0.15, 0.0), (0.32, 26.0), (1.2, -12.0 * stage.style.foot_roll), (1.34, 0.0)],
+                free=_striding_foot(stage, step),
                 lift=0.46 * size,
             ),
             "right": foot(
                 stage,
-                [Place(-ALWAYS, 1.50, 0.0, -0.15, -84.0), Place(2.15, ALWAYS, -0.18, step - 0.20, -6.0)],
+                [Place(-ALWAYS, 1.47, 0.0, -0.15, -84.0), Place(2.15, ALWAYS, -0.18, step - 0.20, -6.0)],
                 heel=[(1.05, 0.0), (1.27, 32.0), (1.50, 62.0), (2.12, 12.0), (2.3, 0.0)],
                 pivot=[(1.1, 0.0), (1.5, 62.0), (2.1, 0.0)],
                 lift=0.16,
@@ -71,6 +76,12 @@ def throw(stage: Stage, *, hand: str = "right") -> Targets:
         arms={"left": _glove_arm(stage), "right": _throwing_arm(stage, size)},
     )
     return targets if hand == "right" else mirrored(targets)
+
+
+def _striding_foot(stage: Stage, step: float) -> FreeFoot:
+    """The lead foot drawn in under the raised knee, then thrown ahead."""
+    places = [(0.30, (0.01, 0.0, 0.17)), (0.76, (0.0, 0.0, 0.02)), (1.25, (0.05, 0.0, step))]
+    return lambda times: (scale(stage) * track(times, places), np.zeros(len(times)))
 
 
 def _throwing_arm(stage: Stage, size: float) -> Arm:
