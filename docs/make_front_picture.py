@@ -9,9 +9,9 @@ from poise import performer, pictures
 from poise.motion import Motion
 
 TARGET = Path(__file__).parent / "images" / "performer.gif"
-SECONDS, FPS = 3.0, 14.0
-PANEL = (210, 280)
-COLOURS = 96
+SECONDS, FPS = 2.4, 12.5
+PANEL = (168, 216)
+COLOURS = 32
 
 PERFORMANCES = (
     ("walk, proud", {"action": "walk", "style": "proud", "performer": "maya"}),
