@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from dataclasses import asdict
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.table import Row
+from poise.evaluation.machine import machine, versions
 
 NOT_BENCHMARKS = ("__init__", "__main__", "table")
-PACKAGES = ("poise", "numpy", "scipy", "numba", "pybvh", "pin", "placo", "mink", "pin-pink")
 
 
 def main() -> None:
@@ -59,31 +56,6 @@ def as_json(rows: dict[str, list[Row]]) -> dict[str, object]:
         for row in measured
     ]
     return {"machine": machine(), "versions": versions(), "rows": flat}
-
-
-def machine() -> str:
-    """The processor, how many of it, and the Python."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of what was measured, as installed."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def _peer(row: Row) -> str:

@@ -49,7 +49,8 @@ def evaluate(
     plots: Annotated[Path | None, Parameter(help="Also draw plots and pictures into this folder.")] = None,
 ) -> None:
     """Measure methods the same way: errors, reached targets, time."""
-    from poise.evaluation.report import Request, evaluate, machine, versions
+    from poise.evaluation.machine import machine, versions
+    from poise.evaluation.report import Request, evaluate
 
     request = Request(
         protocol, split, train or (), test or (), _names(methods), stride, independent, free_root

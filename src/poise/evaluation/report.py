@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.handles import Row, evaluate_handles
+from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, split_of_files
 
 PROTOCOLS = ("handles", "speed")
 PERFORMER, FILES = "performer", "files"
-PACKAGES = ("poise", "numpy", "scipy", "numba", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp")
 
 Progress = Callable[[str, int, int], None]
 """Called with what is under way, how much is done and how much there is in all."""
@@ -90,28 +87,3 @@ def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: N
         progress=progress,
     )
     return Report("handles", FILES if request.train else request.split, rows)
-
-
-def machine() -> str:
-    """The processor, how many of it, and the Python."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of what takes part in a measurement, as installed."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

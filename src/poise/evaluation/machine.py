@@ -1,0 +1,33 @@
+"""Where and with what something was measured: the machine, and the versions of all that takes part."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("poise", "numpy", "scipy", "numba", "pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp")
+
+
+def machine() -> str:
+    """The processor, how many of it, and the Python."""
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what takes part in a measurement, as installed."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
