@@ -16,7 +16,7 @@ from poise.evaluation.methods import method_named
 from poise.evaluation.report import PERFORMER, Request
 from poise.evaluation.splits import Fold, load_split, split_of_files
 from poise.motion.motion import Motion
-from poise.pictures import draw_panels
+from poise.pictures import draw_panels, save
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import Pose
 
@@ -48,8 +48,7 @@ def draw_gallery(
     page = Image.new("RGB", (max(row.width for row in rows), sum(row.height for row in rows)), "white")
     for number, row in enumerate(rows):
         page.paste(row, (0, sum(above.height for above in rows[:number])))
-    page.save(path)
-    return path
+    return save(page, path)
 
 
 def draw_scene(scene: Scene, methods: Sequence[str]) -> Image.Image:
