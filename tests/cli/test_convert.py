@@ -81,3 +81,13 @@ def test_an_output_that_is_a_folder_is_one_line(poise, walk: Path, tmp_path: Pat
     done = poise("convert", walk, tmp_path / "out.bvh")
     assert done.code == 2
     assert "is a folder" in done.err
+
+
+def test_a_file_is_never_written_over_itself(poise, walk: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.bvh").symlink_to(walk)
+    before = walk.read_bytes()
+    for target in (walk, walk.parent / "." / walk.name, tmp_path / "link.bvh"):
+        done = poise("convert", walk, target, "--mirror")
+        assert done.code == 2
+        assert "is the file to be read" in done.err
+    assert walk.read_bytes() == before

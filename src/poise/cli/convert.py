@@ -41,8 +41,11 @@ def convert(
     """Convert between file formats; trim, resample, mirror."""
     from poise.apps.edit import edited
     from poise.apps.outputs import save
+    from poise.errors import InvalidValueError
     from poise.formats import read
 
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InvalidValueError(f"{target} is the file to be read; give what is written a name of its own")
     with terminal.working(f"reading {source.name}"):
         original = read(source, **reading(units=units, keep_first=keep_first, up=up))
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
