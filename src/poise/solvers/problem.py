@@ -122,6 +122,12 @@ class Problem:
         evaluate(q, self.body, self.blocks, errors, jacobian)
         return errors, jacobian
 
+    def cost(self, errors: Float[Array, "rows"]) -> float:
+        """How far hard constraints are from being met, squared, those of lower priority counting less."""
+        hard = self.rows[:, dual_step.VARIANCE] == 0.0
+        left = np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
+        return float(np.sum(left[hard] ** 2 / self.rows[hard, dual_step.COMPLIANCE]))
+
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
         rows = self._rows_of[number]

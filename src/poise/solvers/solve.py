@@ -15,7 +15,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
-from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import core
@@ -140,8 +140,7 @@ class Solver:
                 return StyleRun(self.prior, self.problem)
             return MapRun(self.prior, self.problem)
         if self.method == DLS:
-            metric, none = self.problem.diagonal(), np.empty(0)
-            return lambda q: self.problem.run(q, none, metric)
+            return DlsRun(self.problem)
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS))
         return classic_run(METHODS[self.method], self.problem)
@@ -180,6 +179,29 @@ class Solver:
             enough = tolerance if constraint.hard else float(np.sqrt(constraint.compliance))
             found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, value <= enough))
         return tuple(found)
+
+
+class DlsRun:
+    """Damped least squares for one problem; where it gets stuck, it tries again from the middle of the limits."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._metric, self._no_mean = problem.diagonal(), np.empty(0)
+        lower, upper = problem.limits[:, ROOT_FREEDOMS:]
+        bounded = np.isfinite(lower) & np.isfinite(upper) & problem.free[ROOT_FREEDOMS:]
+        self._bounded = np.flatnonzero(bounded)
+        self._middle = (lower[bounded] + upper[bounded]) / 2
+
+    def __call__(self, q: Array) -> tuple[int, int, Array]:
+        again = q.copy() if len(self._bounded) else q
+        status, steps, errors = self.problem.run(q, self._no_mean, self._metric)
+        if status == core.REACHED or len(self._bounded) == 0:
+            return status, steps, errors
+        again[ROOT_SIZE + self._bounded] = self._middle
+        second, more, left = self.problem.run(again, self._no_mean, self._metric)
+        if self.problem.cost(left) < self.problem.cost(errors):
+            q[:], status, errors = again, second, left
+        return status, steps + more, errors
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], tuple[int, int, Array]]:
