@@ -53,3 +53,13 @@ def test_more_handles_than_joints_are_still_different_points() -> None:
     assert [handle.joint for handle in handles[:5]] == [
         skeleton.names[skeleton.index(role)] for role in HANDLES
     ]
+
+
+def test_a_style_is_measured_on_the_same_body() -> None:
+    assert speed.style(25).space.freedoms == 66
+    assert len(speed.style(25).model.active) == 25
+    assert speed.style(25).model.dimensions == 3
+    solver = speed.Ours(speed.style(25), HANDLES)
+    target = speed.targets_of(speed._walk(seed=11), speed.body().handles(HANDLES))[40]
+    solver.solve(target)
+    assert np.linalg.norm(solver.points() - target, axis=1).max() <= speed.TOLERANCE

@@ -32,7 +32,7 @@ def test_the_map_is_at_least_as_good_at_a_training_point_as_the_point_itself(pri
     model = prior.model
     plane = LatentPlane.of(model.latents)
     drawn = likelihood_grid(model, plane, plane.split(model.latents)[0])
-    assert np.all(drawn >= model.likelihood_map(model.latents) - 1e-4)
+    assert np.all(drawn >= model.likelihood_map(model.latents) - 1e-2)
 
 
 def test_a_map_is_dark_far_from_the_data(prior: StylePrior) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,8 @@ from poise.motion.motion import Motion
 from poise.priors import medoids
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
+from poise.priors.prior import Prior
+from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
@@ -25,6 +28,10 @@ from poise.solvers.solve import Solver
 
 Array = np.ndarray
 Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]
+Learner = Callable[[Sequence[Motion]], Prior]
+
+STYLE: dict[str, Any] = {"dimensions": 3, "active": 100}
+"""How the method "style" learns: Grochow et al. 2004 found three dimensions to suit all their data."""
 
 
 @runtime_checkable
@@ -89,13 +96,13 @@ class Regression:
 class Solved:
     """A solver with a learned prior, or a classic one that starts from the mean pose of the data."""
 
-    def __init__(self, method: str, clusters: int = 0) -> None:
-        self._method, self._clusters = method, clusters
-        self._prior: GaussianPrior | None = None
+    def __init__(self, method: str, learner: Learner | None = None) -> None:
+        self._method, self._learner = method, learner
+        self._prior: Prior | None = None
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
-        if self._clusters:
-            self._prior = GaussianPrior.learn(train, clusters=self._clusters)
+        if self._learner is not None:
+            self._prior = self._learner(train)
             return self._prior.space
         self._space, _ = training_poses(train)
         return self._space
@@ -110,7 +117,7 @@ class Solved:
 def method_named(name: str) -> Method:
     """The method of this name; `gaussian-N` takes any number of clusters."""
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
-        return Solved("map", int(found[1]))
+        return Solved("map", partial(GaussianPrior.learn, clusters=int(found[1])))
     if name not in METHODS:
         raise UnknownNameError("method", name, (*METHODS, "gaussian-10", "gaussian-100"))
     return METHODS[name]()
@@ -124,8 +131,9 @@ METHODS: dict[str, Callable[[], Method]] = {
     "fabrik": lambda: Solved("fabrik"),
     "nearest": Nearest,
     "gp": lambda: Regression(100),
+    "style": lambda: Solved("map", partial(StylePrior.learn, **STYLE)),
 }
-DEFAULT_METHODS = (*METHODS, "gaussian-10", "gaussian-100")
+DEFAULT_METHODS = (*(name for name in METHODS if name != "style"), "gaussian-10", "gaussian-100", "style")
 
 
 def _usable(solution: Solution) -> Float[Array, "size"]:

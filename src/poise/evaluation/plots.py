@@ -19,6 +19,7 @@ PAPER_MS: Mapping[str, float] = {
     "dls": 0.55,
     "gp": 2.31,
     "transpose": 0.33,
+    "style": 24.78,
 }
 """Huang et al. 2017, Table 1: average milliseconds on one core of a 2.93 GHz Xeon."""
 
@@ -128,12 +129,18 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
 
 
 def _draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
-    from poise.evaluation.speed import cost_of_clusters, cost_of_handles
+    from poise.evaluation import speed
 
-    step("cost against clusters")
-    curves = {"clusters": cost_of_clusters()}
-    step("cost against handles")
-    curves["handles"] = cost_of_handles()
+    measured: dict[str, Callable[[], tuple[Sequence[int], list[float]]]] = {
+        "clusters, gaussian": speed.cost_of_clusters,
+        "handles, gaussian of 100 clusters": lambda: speed.cost_of_handles(speed.prior(100)),
+        "active poses, style": speed.cost_of_active,
+        "handles, style of 100 active poses": lambda: speed.cost_of_handles(speed.style(100)),
+    }
+    curves = {}
+    for name, measure in measured.items():
+        step(f"cost against {name}")
+        curves[name] = measure()
     return [
         _saved(speed_figure(report), folder / "speed.png"),
         _saved(scaling_figure(curves), folder / "scaling.png"),
@@ -169,7 +176,7 @@ def _bars(
 
 
 def _colour(method: str) -> str:
-    if method.startswith("gaussian"):
+    if method.startswith("gaussian") or method == "style":
         return LEARNED
     if method in ("nearest", "gp"):
         return FROM_DATA

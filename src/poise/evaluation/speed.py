@@ -18,9 +18,11 @@ from jaxtyping import Float
 from poise import performer
 from poise.errors import UnknownNameError
 from poise.evaluation.handles import HANDLES, Row, targets_of
+from poise.evaluation.methods import STYLE
 from poise.evaluation.peers import PEERS, TOLERANCE, Contender, installed, rest_root
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Settings
@@ -28,11 +30,12 @@ from poise.solvers.solve import Model, Solver
 
 Array = np.ndarray
 
-OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100")
+OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style")
 FIXED = "Spine1"  # with a spine of two joints, not three, 20 joints and the root make 66 freedoms
 FPS, SECONDS = 30, 10.0
 SLICES = 5  # into which everyone's targets are cut, to take turns
 CLUSTERS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
+ACTIVE_COUNTS = (25, 50, 100, 200, 400)
 HANDLE_COUNTS = (1, 2, 3, 5, 8, 13, 21, 41)
 
 
@@ -116,6 +119,8 @@ def contender(name: str) -> Contender:
         return PEERS[name][1](body(), HANDLES)
     if name.startswith("gaussian-"):
         return Ours(prior(int(name.removeprefix("gaussian-"))), HANDLES)
+    if name == "style":
+        return Ours(style(STYLE["active"]), HANDLES)
     if name not in OURS:
         raise UnknownNameError("method", name, (*OURS, *PEERS))
     return Ours(body(), HANDLES, method=name)
@@ -133,9 +138,13 @@ def body() -> PoseSpace:
 @cache
 def prior(clusters: int) -> GaussianPrior:
     """Learned from other walks of the same performer, with the same joint fixed."""
-    return GaussianPrior.learn(
-        [_walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)], clusters=clusters
-    )
+    return GaussianPrior.learn(_walks(), clusters=clusters)
+
+
+@cache
+def style(active: int) -> StylePrior:
+    """Learned from the same walks, in as many dimensions as the method "style" has everywhere."""
+    return StylePrior.learn(_walks(), dimensions=STYLE["dimensions"], active=active)
 
 
 def cost_of_clusters() -> tuple[Sequence[int], list[float]]:
@@ -143,9 +152,14 @@ def cost_of_clusters() -> tuple[Sequence[int], list[float]]:
     return CLUSTERS, [_cold_milliseconds(prior(count), HANDLES) for count in CLUSTERS]
 
 
-def cost_of_handles() -> tuple[Sequence[int], list[float]]:
-    """Milliseconds per cold pose with 100 clusters against the number of handles, spread over the body."""
-    return HANDLE_COUNTS, [_cold_milliseconds(prior(100), _spread_handles(count)) for count in HANDLE_COUNTS]
+def cost_of_active() -> tuple[Sequence[int], list[float]]:
+    """Milliseconds per cold pose of a style against its active poses."""
+    return ACTIVE_COUNTS, [_cold_milliseconds(style(count), HANDLES) for count in ACTIVE_COUNTS]
+
+
+def cost_of_handles(model: GaussianPrior | StylePrior) -> tuple[Sequence[int], list[float]]:
+    """Milliseconds per cold pose against the number of handles, spread over the body."""
+    return HANDLE_COUNTS, [_cold_milliseconds(model, _spread_handles(count)) for count in HANDLE_COUNTS]
 
 
 # --- private ---------------------------------------------------------------------------------------------------------
@@ -156,6 +170,11 @@ def _walk(*, seed: int, speed: float = 1.35) -> Motion:
     rotations = motion.rotations.copy()
     rotations[:, motion.skeleton.index(FIXED)] = (1.0, 0.0, 0.0, 0.0)
     return replace(motion, rotations=rotations)
+
+
+def _walks() -> list[Motion]:
+    """What is learned from: other walks of the same performer, slower and faster."""
+    return [_walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)]
 
 
 def _on_floor(walk: Motion) -> Float[Array, "frames 3"]:
@@ -213,7 +232,7 @@ def _add_ratios(rows: list[Row], peer: str) -> None:
             row[f"{kind}_over_{peer}"] = float(row[f"ms_{kind}"]) / float(found[0][f"ms_{kind}"])
 
 
-def _cold_milliseconds(model: GaussianPrior, handles: Sequence[Handle | str]) -> float:
+def _cold_milliseconds(model: GaussianPrior | StylePrior, handles: Sequence[Handle | str]) -> float:
     walk = _walk(seed=11)
     targets = targets_of(walk, model.space.handles(handles))
     return _timed(Ours(model, handles), targets[::3], is_cold=True).milliseconds
