@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from poise.geometry import rotations
-
 Array = np.ndarray
 
 
@@ -18,16 +16,19 @@ def rigid_fits(
     `upright` turns about the vertical only, as does a fit of fewer than three points, which leaves other turns open.
     """
     centres, goal = sources.mean(axis=1), target.mean(axis=0)
-    moments = np.einsum("pa,spb->sab", target - goal, sources - centres[:, None])
+    moments = (target - goal).T @ (sources - centres[:, None])
     if upright or len(target) < 3:
         angles = np.arctan2(moments[:, 0, 2] - moments[:, 2, 0], moments[:, 0, 0] + moments[:, 2, 2])
-        turns = rotations.matrix_from_expmap(angles[:, None] * np.array([0.0, 1.0, 0.0]))
+        turns = np.zeros_like(moments)
+        turns[:, 0, 0] = turns[:, 2, 2] = np.cos(angles)
+        turns[:, 0, 2], turns[:, 1, 1] = np.sin(angles), 1.0
+        turns[:, 2, 0] = -turns[:, 0, 2]
     else:
         left, _, right = np.linalg.svd(moments)
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
         turns = left @ right
     shifts = goal - np.einsum("sab,sb->sa", turns, centres)
-    placed = np.einsum("sab,spb->spa", turns, sources) + shifts[:, None]
+    placed = sources @ turns.transpose(0, 2, 1) + shifts[:, None]
     return turns, shifts, np.linalg.norm((placed - target).reshape(len(sources), -1), axis=1)
 
 

@@ -106,14 +106,15 @@ def _metric(
     work: Workspace,
 ) -> None:
     """Gap and covariance of all freedoms: the maps' local shape, the root's tilt, and nothing for what is held."""
-    gap, maps = work.gap, len(local.mean)
+    gap, own, maps = work.gap, local.covariance, len(local.mean)
     gap[:] = 0.0
     for i in range(maps):
-        if free[ROOT_FREEDOMS + i]:
-            gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
+        gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
         for j in range(maps):
-            both = free[ROOT_FREEDOMS + i] and free[ROOT_FREEDOMS + j]
-            covariance[ROOT_FREEDOMS + i, ROOT_FREEDOMS + j] = local.covariance[i, j] if both else 0.0
+            covariance[ROOT_FREEDOMS + i, ROOT_FREEDOMS + j] = own[i, j]
+    for i in range(ROOT_FREEDOMS, len(gap)):
+        if not free[i]:
+            gap[i], covariance[i, :], covariance[:, i] = 0.0, 0.0, 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = _FREE_ROOT if free[i] else 0.0
     if free[3] and len(aims) == 3:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
@@ -18,9 +19,14 @@ from poise.solvers.style_core import solve_style
 Array = np.ndarray
 
 STARTS = 3
-COLD_STEPS = (6, 4, 6)  # of the smooth, the middle and the fine model
-TRACKED_STEPS = (0, 0, 5)
-DRAGGED_STEPS = (5, 0, 0)
+SMOOTH_STEPS, FINER_STEPS = (
+    np.array([4, 0, 0]),
+    np.array([0, 3, 5]),
+)  # of the smooth, the middle and the fine model from a cold start
+TRACKED_STEPS = np.array([0, 0, 4])
+DRAGGED_STEPS = np.array([5, 0, 0])
+SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
+SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come together
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +60,16 @@ class StyleRun:
         self._ups = np.stack([prior.model.scales[maps:count], prior.model.mean[maps:count]])
         self._poses = prior.model.predict(prior.model.active_latents)[:, :maps]
         self._settings = problem.settings.array()
+        self._unfinished = replace(problem.settings, finish_steps=0).array()
+        smooth, _, fine = (1.0 / math.sqrt(style.parameters[2]) for style in self._styles)
+        self._same_place, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
         self._last: Optimum | None = None
         self.dragging = False
         self.alternatives: tuple[Optimum, ...] = ()
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
-        if last is not None and np.array_equal(last.q[ROOT_SIZE:], q[ROOT_SIZE:]):
+        if last is not None and bool((last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all()):
             found = self._tracked(q, last)
         else:
             found = self._cold(q)
@@ -70,53 +79,61 @@ class StyleRun:
         return best.status, sum(optimum.steps for optimum in found), best.errors
 
     def _tracked(self, q: Array, last: Optimum) -> list[Optimum]:
-        """From the last frame's place, and from the active pose that suits the handles best: one gets stuck alone."""
+        """From the last frame's place, and from the active pose that suits the handles best if it lies elsewhere."""
         if self.dragging:
             return [self._from(q, last.x, DRAGGED_STEPS)]
-        found = [self._from(q, last.x, TRACKED_STEPS)]
+        on = self._from(q, last.x, TRACKED_STEPS)
         targets = self.problem.floats[self._blocks, 3:6]
-        if len(targets):
-            number = self._prediction.nearest(in_root_frame(q, targets), 1)[0]
-            start = q.copy()
-            start[ROOT_SIZE:] = self._poses[number]
-            found.append(
-                self._from(self.problem.start(start), self.prior.model.active_latents[number], TRACKED_STEPS)
-            )
-        return _distinct(sorted(found, key=lambda optimum: optimum.rank))
+        if len(targets) == 0:
+            return [on]
+        number = self._prediction.nearest(in_root_frame(q, targets), 1)[0]
+        x = self.prior.model.active_latents[number]
+        if math.dist(x, on.x) <= self._same_basin:
+            return [on]
+        anew = self._from(self._posed(q, number), x, TRACKED_STEPS)
+        return _distinct(sorted((on, anew), key=lambda optimum: optimum.rank))
 
     def _cold(self, q: Array) -> list[Optimum]:
-        """Solve from the active poses that suit the handles best; distinct optima, best first."""
+        """From the active poses that suit the handles best, as far as the smooth model keeps them apart."""
         targets = self.problem.floats[self._blocks, 3:6]
         q = q.copy()
         if self.problem.root == "solved" and len(targets):
             q[:3], q[3:7] = self._prediction.place_root(targets)
-        starts = self._prediction.nearest(in_root_frame(q, targets), STARTS)
-        found = []
-        for number in starts:
+        apart: list[Optimum] = []
+        for number in self._prediction.nearest(in_root_frame(q, targets), STARTS):
             x = self.prior.model.active_latents[number]
-            start = q.copy()
-            start[ROOT_SIZE:] = self._poses[number]
-            found.append(self._from(self.problem.start(start), x, COLD_STEPS))
+            smooth = self._from(self._posed(q, number), x, SMOOTH_STEPS, finish=False)
+            if all(math.dist(smooth.x, other.x) > self._same_place for other in apart):
+                apart.append(smooth)
+        found = [self._from(smooth.q, smooth.x, FINER_STEPS, taken=smooth.steps) for smooth in apart]
         return _distinct(sorted(found, key=lambda optimum: optimum.rank))
 
-    def _from(self, q: Array, x: Array, steps: tuple[int, int, int]) -> Optimum:
+    def _posed(self, q: Array, number: int) -> Array:
+        """An active pose at the root of another."""
+        start = q.copy()
+        start[ROOT_SIZE:] = self._poses[number]
+        return self.problem.start(start)
+
+    def _from(
+        self, q: Array, x: Array, steps: Int[Array, "3"], *, finish: bool = True, taken: int = 0
+    ) -> Optimum:
         q, x, errors = q.copy(), x.copy(), np.empty(len(self.problem.rows))
-        status, taken, loss = solve_style(
+        status, more, loss = solve_style(
             q,
             x,
             self.problem.body,
             self.problem.blocks,
             self.problem.rows,
             self._styles,
-            np.array(steps),
+            steps,
             self._base,
             self._ups,
             self.problem.free,
             self.problem.limits,
-            self._settings,
+            self._settings if finish else self._unfinished,
             errors,
         )
-        return Optimum(q, x, status, taken, errors, loss)
+        return Optimum(q, x, status, taken + more, errors, loss)
 
 
 def _distinct(found: list[Optimum]) -> list[Optimum]:

@@ -36,6 +36,19 @@ def profile(kind: int, u: float, extra: float) -> tuple[float, float]:
 
 
 @compiled
+def bend(kind: int, u: float, extra: float) -> float:
+    """d2g/du2 of a kernel's profile."""
+    if kind == MATERN32:
+        r = math.sqrt(3.0 * u) + 1e-12  # without bound at u = 0, where what it multiplies is zero
+        return 2.25 * math.exp(-r) / r
+    if kind == MATERN52:
+        return 25.0 / 12.0 * math.exp(-math.sqrt(5.0 * u))
+    if kind == RATIONAL_QUADRATIC:
+        return float(0.25 * (extra + 1.0) / extra * (1.0 + 0.5 * u / extra) ** (-extra - 2.0))
+    return 0.25 * math.exp(-0.5 * u)
+
+
+@compiled
 def kernel_vector(kind: int, parameters: Array, x: Array, actives: Array, k: Array, dk: Array) -> None:
     """Fill k (points,) with k(x, x_i), free of noise, and dk (points, latent) with its gradient in x (Eq. 20)."""
     alpha, gamma, extra = parameters[0], parameters[2], parameters[3]
@@ -66,6 +79,44 @@ def kernel_vector(kind: int, parameters: Array, x: Array, actives: Array, k: Arr
             for a in range(latent):
                 k[i] += extra * x[a] * actives[i, a]
                 dk[i, a] += extra * actives[i, a]
+
+
+@compiled
+def weighed_bends(
+    kind: int, parameters: Array, x: Array, actives: Array, weights: Array, hessian: Array
+) -> None:
+    """Add to `hessian` (latent, latent) the second derivatives in x of k(x, x_i), summed by weights."""
+    if kind == LINEAR:
+        return
+    alpha, gamma, extra = parameters[0], parameters[2], parameters[3]
+    latent = len(x)
+    first, second = np.empty(latent), np.full(latent, 2.0)
+    for i in range(len(actives)):
+        squared = 0.0
+        for a in range(latent):
+            gap = x[a] - actives[i, a]
+            if kind == PERIODIC:
+                chord = 2.0 / extra * math.sin(0.5 * extra * gap)
+                squared += chord * chord
+                first[a], second[a] = 2.0 / extra * math.sin(extra * gap), 2.0 * math.cos(extra * gap)
+            else:
+                squared += gap * gap
+                first[a] = 2.0 * gap
+        _, slope = profile(kind, gamma * squared, extra)
+        outer = weights[i] * alpha * gamma * gamma * bend(kind, gamma * squared, extra)
+        inner = weights[i] * alpha * gamma * slope
+        for a in range(latent):
+            for b in range(latent):
+                hessian[a, b] += outer * first[a] * first[b]
+            hessian[a, a] += inner * second[a]
+
+
+@compiled
+def self_bend(kind: int, parameters: Array) -> float:
+    """The second derivative of k(x, x) in each coordinate of x."""
+    if kind == LINEAR:
+        return float(2.0 * parameters[0])
+    return float(2.0 * parameters[3]) if kind == RBF_LINEAR else 0.0
 
 
 @compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -154,17 +155,24 @@ class StylePrediction:
         self.prior, model = prior, prior.model
         maps = model.mean[: prior.mean.size] + model.outputs[:, : prior.mean.size]
         self.positions = handle_positions(prior.space, maps, handles)
-        self._ups = np.stack([prior.up_at(x) for x in model.active_latents])
+        ups = np.stack([prior.up_at(x) for x in model.active_latents])
+        turns = rotations.quaternion_between(ups, np.array([0.0, 1.0, 0.0]))
+        self._tilts = rotations.matrix_from_quaternion(turns)
+        self._upright = np.einsum("sab,spb->spa", self._tilts, self.positions)
         self._fine = prior.stages()[-1]
+        from_middle = np.linalg.norm(model.active_latents - model.active_latents.mean(axis=0), axis=1)
+        self._apart = 0.5 * float(np.median(from_middle))
 
     def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
         """Active poses whose handles come closest to targets in the root's frame, apart from each other."""
-        distances = np.linalg.norm((self.positions - targets).reshape(len(self.positions), -1), axis=1)
+        gaps = (self.positions - targets).reshape(len(self.positions), -1)
+        distances = np.einsum("ij,ij->i", gaps, gaps)
+        chosen = [int(distances.argmin())]
+        if count == 1:
+            return chosen
         latents = self.prior.model.active_latents
-        chosen: list[int] = []
-        apart = 0.5 * float(np.median(np.linalg.norm(latents - latents.mean(axis=0), axis=1)))
         for number in np.argsort(distances):
-            if all(np.linalg.norm(latents[number] - latents[other]) > apart for other in chosen):
+            if all(math.dist(latents[number], latents[other]) > self._apart for other in chosen):
                 chosen.append(int(number))
             if len(chosen) == count:
                 break
@@ -186,13 +194,9 @@ class StylePrediction:
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
-        tilts = rotations.matrix_from_quaternion(
-            rotations.quaternion_between(self._ups, np.array([0.0, 1.0, 0.0]))
-        )
-        upright = np.einsum("sab,spb->spa", tilts, self.positions)
-        turns, shifts, distances = rigid_fits(upright, targets, upright=True)
+        turns, shifts, distances = rigid_fits(self._upright, targets, upright=True)
         best = np.argmin(distances)
-        return shifts[best], rotations.quaternion_from_matrix(turns[best] @ tilts[best])
+        return shifts[best], rotations.quaternion_from_matrix(turns[best] @ self._tilts[best])
 
 
 def pose_arrays(model: StyleModel, kernel: Kernel, noise: Float[Array, "maps maps"]) -> shape.StyleArrays:

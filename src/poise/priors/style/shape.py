@@ -23,11 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.compiled import compiled
-from poise.priors.style.compiled_covariance import kernel_self, kernel_vector
+from poise.priors.style.compiled_covariance import kernel_self, kernel_vector, self_bend, weighed_bends
 
 Array = np.ndarray
 
-_PROBE = 1e-4  # of a unit latent length: how far apart slopes are taken for the curvature of ln sigma^2
 _FLOOR = 1e-6  # of k(x, x), below which rounding must not bring a predicted variance
 
 
@@ -117,25 +116,26 @@ def objective(style: StyleArrays, base: Array, aims: Array, maps: Array, x: Arra
 def local_shape(style: StyleArrays, base: Array, aims: Array, maps: Array, x: Array, shape: Shape) -> float:
     """Fill the local shape at x for a pose with these maps; the value is sigma^2(x)."""
     count, latent = style.actives.shape
-    k, dk, slope, left = np.empty(count), np.empty((count, latent)), np.empty(latent), np.empty(len(aims))
-    variance = spread_at(style, x, k, dk, slope)
-    misfit = misfit_at(style, base, aims, maps, k, shape.mean, left)
-    shape.slopes[:] = 0.0
-    check_slopes = np.zeros((latent, len(aims)))
-    for i in range(count):
-        for a in range(latent):
-            weight = dk[i, a]
-            for j in range(len(base)):
-                shape.slopes[a, j] += weight * style.weights[i, j]
-            for c in range(len(aims)):
-                check_slopes[a, c] -= weight * style.checks[i, c]
-    gradient = np.empty(latent)
-    curvature = _curvature(style, x, variance, slope)
-    excess = 0.5 * (style.features - misfit / variance) / variance
+    k, dk, slope = np.empty(count), np.empty((count, latent)), np.empty(latent)
+    whole = kernel_self(style.kind, style.parameters, x, slope)
+    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
+    stacked = _stacked(k, dk)
+    solved, predicted = np.dot(stacked, style.inverse), np.dot(stacked, style.weights)
+    checked = np.dot(stacked, style.checks) if len(aims) > 0 else np.zeros((1 + latent, 0))
+    variance = max(whole - np.dot(k, solved[0]), _FLOOR * whole)
+    slope -= 2.0 * np.dot(stacked[1:], solved[0])
+    shape.slopes[:], misfit = predicted[1:], 0.0
+    for j in range(len(base)):
+        shape.mean[j] = base[j] + predicted[0, j]
+        misfit += style.precisions[j] * (maps[j] - shape.mean[j]) ** 2
+    left = aims - checked[0]
+    misfit += np.dot(left, left)
+    curvature = _curvature(style, x, variance, slope, stacked, solved)
+    gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
     for a in range(latent):
-        gradient[a] = x[a] + excess * slope[a] + np.dot(check_slopes[a], left) / variance
+        gradient[a] -= np.dot(checked[1 + a], left) / variance
         for b in range(latent):
-            curvature[a, b] += np.dot(check_slopes[a], check_slopes[b]) / variance
+            curvature[a, b] += np.dot(checked[1 + a], checked[1 + b]) / variance
     shape.inverse_curvature[:] = np.linalg.inv(curvature)
     shape.step[:] = -np.dot(shape.inverse_curvature, gradient)
     _gaussian(style, variance, shape)
@@ -143,21 +143,33 @@ def local_shape(style: StyleArrays, base: Array, aims: Array, maps: Array, x: Ar
 
 
 @compiled
-def _curvature(style: StyleArrays, x: Array, variance: float, slope: Array) -> Array:
-    """The Hessian of D/2 ln sigma^2 + |x|^2 / 2 by differences of slopes, its eigenvalues made positive."""
-    count, latent = style.actives.shape
-    k, dk, ahead, probe = np.empty(count), np.empty((count, latent)), np.empty(latent), x.copy()
-    hessian = np.empty((latent, latent))
+def _stacked(k: Array, dk: Array) -> Array:
+    """k(x) and, below it, its slope along each latent direction."""
+    stacked = np.empty((1 + dk.shape[1], len(k)))
+    for i in range(len(k)):
+        stacked[0, i] = k[i]
+        for a in range(dk.shape[1]):
+            stacked[1 + a, i] = dk[i, a]
+    return stacked
+
+
+@compiled
+def _curvature(
+    style: StyleArrays, x: Array, variance: float, slope: Array, stacked: Array, solved: Array
+) -> Array:
+    """The Hessian of D/2 ln sigma^2 + |x|^2 / 2, its eigenvalues made positive.
+
+    `solved` is `stacked` times the inverse kernel matrix.
+    """
+    latent, half = len(x), 0.5 * style.features / variance
+    hessian = np.dot(stacked[1:], solved[1:].T)
+    weighed_bends(style.kind, style.parameters, x, style.actives, solved[0], hessian)
+    own = self_bend(style.kind, style.parameters)
     for a in range(latent):
-        probe[a] = x[a] + _PROBE
-        beyond = spread_at(style, probe, k, dk, ahead)
-        probe[a] = x[a]
         for b in range(latent):
-            hessian[a, b] = 0.5 * style.features * (ahead[b] / beyond - slope[b] / variance) / _PROBE
-    hessian = 0.5 * (hessian + hessian.T)
-    for a in range(latent):
-        hessian[a, a] += 1.0
-    values, vectors = np.linalg.eigh(hessian)
+            hessian[a, b] = -half * (2.0 * hessian[a, b] + slope[a] * slope[b] / variance)
+        hessian[a, a] += 1.0 + half * own
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
     for a in range(latent):
         values[a] = max(abs(values[a]), 1.0)
     return np.dot(vectors * values, vectors.T)
@@ -165,13 +177,20 @@ def _curvature(style: StyleArrays, x: Array, variance: float, slope: Array) -> A
 
 @compiled
 def _gaussian(style: StyleArrays, variance: float, shape: Shape) -> None:
-    """The pose's mean m + F a and covariance s / w^2 + F A^-1 F'."""
-    spread = np.dot(shape.inverse_curvature, shape.slopes)
-    np.dot(shape.slopes.T, spread, shape.covariance)
-    shape.covariance[:] += variance * style.noise
-    for a in range(len(shape.step)):
-        for j in range(len(shape.mean)):
-            shape.mean[j] += shape.step[a] * shape.slopes[a, j]
+    """The pose's mean m + F a and covariance s N + F A^-1 F'."""
+    slopes, covariance, noise = shape.slopes, shape.covariance, style.noise
+    latent, maps = slopes.shape
+    spread = np.dot(shape.inverse_curvature, slopes)
+    for i in range(maps):
+        for j in range(maps):
+            covariance[i, j] = variance * noise[i, j]
+        for a in range(latent):
+            weight = slopes[a, i]
+            for j in range(maps):
+                covariance[i, j] += weight * spread[a, j]
+    for a in range(latent):
+        for j in range(maps):
+            shape.mean[j] += shape.step[a] * slopes[a, j]
 
 
 @compiled
@@ -189,17 +208,17 @@ def project(style: StyleArrays, base: Array, aims: Array, maps: Array, x: Array,
     for _ in range(steps):
         variance = spread_at(style, x, k, dk, slope)
         misfit = misfit_at(style, base, aims, maps, k, mean, left)
-        curvature = _curvature(style, x, variance, slope)
+        stacked = _stacked(k, dk)
+        curvature = _curvature(style, x, variance, slope, stacked, np.dot(stacked, style.inverse))
         gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
+        slopes, checked = np.dot(stacked[1:], style.weights), np.zeros((latent, len(aims)))
+        if len(aims) > 0:
+            checked = np.dot(stacked[1:], style.checks)
         for a in range(latent):
-            own, checked = np.dot(dk[:, a].copy(), style.weights), np.dot(dk[:, a].copy(), style.checks)
-            gradient[a] -= (np.dot(own, style.precisions * (maps - mean)) + np.dot(checked, left)) / variance
-            for b in range(a + 1):
-                other, also = np.dot(dk[:, b].copy(), style.weights), np.dot(dk[:, b].copy(), style.checks)
-                shared = (np.dot(own * style.precisions, other) + np.dot(checked, also)) / variance
-                curvature[a, b] += shared
-                if a != b:
-                    curvature[b, a] += shared
+            weighed = slopes[a] * style.precisions
+            gradient[a] -= (np.dot(weighed, maps - mean) + np.dot(checked[a], left)) / variance
+            for b in range(latent):
+                curvature[a, b] += (np.dot(weighed, slopes[b]) + np.dot(checked[a], checked[b])) / variance
         better = False
         for _ in range(8):
             damped = curvature.copy()
