@@ -17,7 +17,7 @@ from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
@@ -210,7 +210,8 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], t
         raise InvalidValueError(
             "the classic methods take position constraints only; use 'dls' or a prior for others"
         )
-    joints, offsets = problem.integers[:, 1].copy(), problem.floats[:, :3].copy()
+    joints = read_only(problem.integers[:, 1], dtype=np.int64)  # as `PoseSpace.handles` are: compiled but once
+    offsets = read_only(problem.floats[:, :3])
     lower, upper = problem.limits[0].copy(), problem.limits[1].copy()
     tolerance, free_root = problem.settings.tolerance, problem.root == "solved"
 
