@@ -84,3 +84,31 @@ def test_a_gaussian_has_no_latent_space(walk: Path, tmp_path: Path, poise: Progr
         run = poise(command, model, "-o", tmp_path / "x.png")
         assert run.code == 2
         assert "no style, so it has no latent space" in run.err
+
+
+def test_models_blend_into_one_file(style: Path, walk: Path, tmp_path: Path, poise: Program) -> None:
+    gaussian, between = tmp_path / "g.poise", tmp_path / "between.poise"
+    assert poise("learn", gaussian, walk, "--clusters", 4).code == 0
+    run = poise("blend", style, gaussian, "--weight", 0.3, "-o", between)
+    assert run.code == 0, run.err
+    assert "70% style, 30% g" in run.out
+    run = poise("pose", between, "--handle", "left_hand=0.35,1.0,0.3")
+    assert run.code == 0, run.err
+    assert "all hard constraints are met" in run.out
+
+
+@pytest.mark.parametrize(
+    ("count", "weights", "message"),
+    [
+        (1, (), "two models or more"),
+        (3, (0.2,), "3 models need 2 --weight"),
+        (2, (1.4,), "weights are 0 to 1 and sum to 1; got -0.4, 1.4"),
+    ],
+)
+def test_blends_that_are_none_say_why(
+    style: Path, tmp_path: Path, poise: Program, count: int, weights: tuple[float, ...], message: str
+) -> None:
+    words = [word for weight in weights for word in ("--weight", weight)]
+    run = poise("blend", *[style] * count, *words, "-o", tmp_path / "x.poise")
+    assert run.code == 2
+    assert message in run.err

@@ -6,6 +6,7 @@ COMMANDS = {
     "learn": "learn a model of poses from motion files",
     "pose": "pose a whole body by a few handles",
     "edit": "drag a handle's path through a clip; the body follows",
+    "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
     "sample": "draw poses at random from a style",
     "info": "show what is in motion files: joints, frames, height, units",

@@ -26,6 +26,7 @@ VERSION = 1
 _KINDS = {
     "gaussian": ("poise.priors.gaussian", "GaussianPrior"),
     "style": ("poise.priors.style.prior", "StylePrior"),
+    "blend": ("poise.priors.blend", "BlendPrior"),
 }
 
 
@@ -62,14 +63,8 @@ def save(prior: Storable, path: str | Path) -> None:
     """Write a prior to a file, whole or not at all."""
     from safetensors.numpy import save as to_bytes
 
-    header = {
-        "kind": prior.kind,
-        "version": VERSION,
-        "units": "m, rad",
-        "skeleton": _skeleton_header(prior.space),
-        **prior.header(),
-    }
-    arrays = {**_body_arrays(prior), **prior.arrays()}
+    arrays, header = packed(prior)
+    header |= {"version": VERSION, "units": "m, rad"}
     data = to_bytes(
         {name: np.ascontiguousarray(value) for name, value in arrays.items()}, {"poise": json.dumps(header)}
     )
@@ -81,20 +76,31 @@ def load(path: str | Path) -> Prior:
     """Read a prior from a file; a file that is no model, is cut short or is newer than this Poise says so."""
     path = Path(path)
     arrays, header = _read(path)
-    kind = header.get("kind")
-    if kind not in _KINDS:
-        raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(_KINDS)}", path=path)
     if header.get("version", 0) > VERSION:
         raise ParseError(
             f"written by a newer Poise (model version {header['version']} > {VERSION}); upgrade", path=path
         )
-    module, name = _KINDS[kind]
-    prior_class = cast(type[Storable], getattr(import_module(module), name))
+    kind = header.get("kind")
+    if kind not in _KINDS:
+        raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(_KINDS)}", path=path)
     try:
-        space, limits = _body(arrays, header["skeleton"])
-        return prior_class.restored(space, limits, arrays=arrays, header=header)
+        return unpacked(arrays, header)
     except (KeyError, TypeError, ValueError, IndexError, PoiseError) as error:
         raise ParseError(f"not a complete {kind} model: {error}", path=path) from error
+
+
+def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
+    """A prior as arrays and a header."""
+    header = {"kind": prior.kind, "skeleton": _skeleton_header(prior.space), **prior.header()}
+    return {**_body_arrays(prior), **prior.arrays()}, header
+
+
+def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Prior:
+    """The prior again, from what `packed` gave."""
+    module, name = _KINDS[header["kind"]]
+    prior_class = cast(type[Storable], getattr(import_module(module), name))
+    space, limits = _body(arrays, header["skeleton"])
+    return prior_class.restored(space, limits, arrays=arrays, header=header)
 
 
 def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -14,17 +14,15 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
+from poise.solvers.blend_run import runner_of
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
-from poise.solvers.map_run import MapRun
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
-from poise.solvers.style_run import StyleRun
 
 Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
@@ -136,9 +134,7 @@ class Solver:
                 raise InvalidValueError(
                     "the method 'map' needs a learned prior; for a plain skeleton use 'dls'"
                 )
-            if isinstance(self.prior, StylePrior):
-                return StyleRun(self.prior, self.problem)
-            return MapRun(self.prior, self.problem)
+            return runner_of(self.prior, self.problem)
         if self.method == DLS:
             return DlsRun(self.problem)
         if self.method not in METHODS:

@@ -132,10 +132,12 @@ def local_shape(style: StyleArrays, base: Array, aims: Array, maps: Array, x: Ar
     misfit += np.dot(left, left)
     curvature = _curvature(style, x, variance, slope, stacked, solved)
     gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
+    wanting = 0.5 * misfit / variance**3  # misfit / (2 s) grows as the square of a change of ln s
     for a in range(latent):
         gradient[a] -= np.dot(checked[1 + a], left) / variance
         for b in range(latent):
-            curvature[a, b] += np.dot(checked[1 + a], checked[1 + b]) / variance
+            shared = np.dot(checked[1 + a], checked[1 + b]) / variance
+            curvature[a, b] += shared + wanting * slope[a] * slope[b]
     shape.inverse_curvature[:] = np.linalg.inv(curvature)
     shape.step[:] = -np.dot(shape.inverse_curvature, gradient)
     _gaussian(style, variance, shape)

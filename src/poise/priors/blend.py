@@ -1,0 +1,255 @@
+"""Blends of priors in the log domain: styles in between, of any number and any kind (Grochow et al. 2004, 6.3, app. C).
+
+A blend's density is the product of its components' densities, each to the power of its weight (Eq. 10), so where each
+component is a Gaussian (m_i, S_i) around the pose at hand, the blend is one too: its precision is the weighted sum of
+theirs, its mean the average of theirs by weighted precision. Components may have other reference rotations and other
+still joints; their Gaussians are re-expressed in the blend's own pose space, to first order at the pose at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, SkeletonError
+from poise.geometry import rotations
+from poise.priors.model_file import Storable, packed, unpacked
+from poise.priors.prior import Prediction, Prior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton
+
+Array = np.ndarray
+Gaussian = tuple[Float[Array, "maps"], Float[Array, "maps maps"]]
+
+STILL_VARIANCE = 1e-4  # rad^2 that a joint may move, by the lights of a component in which it is still
+
+
+class Chart:
+    """How the exponential maps of a component follow from those of the blend."""
+
+    def __init__(self, own: PoseSpace, common: PoseSpace) -> None:
+        moving = common.moving
+        self._between = rotations.multiply(
+            rotations.conjugate(own.references[moving]), common.references[moving]
+        )
+        known = np.isin(moving, own.moving)
+        self._known = np.flatnonzero(np.repeat(known, 3))
+        self._still = np.flatnonzero(~np.repeat(known, 3))
+        self._is_same = bool(np.allclose(self._between[:, 1:], 0.0, atol=1e-12))
+
+    def own_maps(self, maps: Float[Array, "common"]) -> Float[Array, "own"]:
+        """A pose of the blend as the component writes it."""
+        return self._turned(maps)[self._known]
+
+    def common_maps(self, own: Float[Array, "own"]) -> Float[Array, "common"]:
+        """A pose of the component as the blend writes it; joints still there stand at their references."""
+        full = np.zeros(len(self._known) + len(self._still))
+        full[self._known] = own
+        back = rotations.conjugate(self._between)
+        turned = rotations.multiply(back, rotations.quaternion_from_expmap(full.reshape(-1, 3)))
+        return rotations.expmap_from_quaternion(turned).ravel()
+
+    def information(
+        self, maps: Float[Array, "common"], mean: Float[Array, "own"], precision: Float[Array, "own own"]
+    ) -> tuple[Float[Array, "common"], Float[Array, "common common"]]:
+        """A component's Gaussian seen from a pose of the blend: the pull towards its mean, and its precision."""
+        turned = self._turned(maps)
+        gap, whole = -turned, np.zeros((len(maps), len(maps)))
+        gap[self._known] += mean
+        whole[np.ix_(self._known, self._known)] = precision
+        whole[self._still, self._still] = 1.0 / STILL_VARIANCE
+        if self._is_same:
+            return whole @ gap, whole
+        jacobian = self._jacobian(maps, turned)
+        spread = jacobian.T @ whole
+        return spread @ gap, spread @ jacobian
+
+    def _turned(self, maps: Float[Array, "common"]) -> Float[Array, "common"]:
+        if self._is_same:
+            return maps
+        turned = rotations.multiply(self._between, rotations.quaternion_from_expmap(maps.reshape(-1, 3)))
+        return rotations.expmap_from_quaternion(turned).ravel()
+
+    def _jacobian(
+        self, maps: Float[Array, "common"], turned: Float[Array, "common"]
+    ) -> Float[Array, "common common"]:
+        """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint."""
+        blocks = np.linalg.solve(
+            rotations.right_jacobian(turned.reshape(-1, 3)), rotations.right_jacobian(maps.reshape(-1, 3))
+        )
+        count = len(blocks)
+        whole = np.zeros((count, 3, count, 3))
+        whole[np.arange(count), :, np.arange(count), :] = blocks
+        return whole.reshape(3 * count, 3 * count)
+
+
+class BlendPrior:
+    """Priors of one skeleton, each with its weight; the weights sum to one."""
+
+    kind = "blend"
+
+    def __init__(self, components: Sequence[Prior], weights: Sequence[float]) -> None:
+        self.components, self.weights = tuple(components), _checked(components, weights)
+        self.taking_part = tuple(int(number) for number in np.flatnonzero(self.weights > 0.0))
+        parts = [self.components[number] for number in self.taking_part]
+        self.space = parts[0].space if len(parts) == 1 else _common_space(parts, self._shares)
+        self.charts = tuple(Chart(part.space, self.space) for part in parts)
+        self.limits = parts[0].limits if len(parts) == 1 else _common_limits(parts, self.charts, self.space)
+
+    @property
+    def parts(self) -> list[tuple[Prior, float, Chart]]:
+        """The components that have a weight, with it and their chart."""
+        numbered = zip(self.taking_part, self.charts, strict=True)
+        return [(self.components[number], float(self.weights[number]), chart) for number, chart in numbered]
+
+    @classmethod
+    def restored(
+        cls,
+        space: PoseSpace,
+        limits: JointLimits | None,
+        *,
+        arrays: Mapping[str, Array],
+        header: Mapping[str, Any],
+    ) -> BlendPrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        del space, limits  # both follow from the components
+        components = []
+        for number, own in enumerate(header["components"]):
+            prefix = f"{number}."
+            kept = {
+                name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)
+            }
+            components.append(unpacked(kept, own))
+        return cls(components, header["weights"])
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays of all components, each name after its component's number."""
+        kept = {}
+        for number, component in enumerate(self.components):
+            arrays, _ = packed(cast(Storable, component))
+            kept.update({f"{number}.{name}": value for name, value in arrays.items()})
+        return kept
+
+    def header(self) -> dict[str, Any]:
+        """The headers of all components, and their weights."""
+        headers = [packed(cast(Storable, component))[1] for component in self.components]
+        return {"components": headers, "weights": self.weights.tolist()}
+
+    @property
+    def mean(self) -> Float[Array, "maps"]:
+        """Between the components' means."""
+        means = [weight * chart.common_maps(part.mean) for part, weight, chart in self.parts]
+        return np.asarray(np.sum(means, axis=0))
+
+    def on_body(self, skeleton: Skeleton) -> BlendPrior:
+        """The same blend on a skeleton of the same topology and other limb lengths."""
+        return BlendPrior(
+            [component.on_body(skeleton) for component in self.components], self.weights.tolist()
+        )
+
+    def prepare(self, handles: Handles) -> BlendPrediction:
+        """Ready to predict poses from the positions of these handles."""
+        return BlendPrediction(self, handles)
+
+    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+        """The components' log densities by weight (Eq. 10, but for its constant)."""
+        return float(sum(weight * part.log_likelihood(own) for part, weight, own in self._seen(q)))
+
+    def percentile(self, q: Float[Array, "size"]) -> float:
+        """The components' percentiles by weight: no pose was recorded of a blend, so there is none of its own."""
+        return float(sum(weight * part.percentile(own) for part, weight, own in self._seen(q)))
+
+    @property
+    def _shares(self) -> Float[Array, "parts"]:
+        return np.asarray(self.weights[list(self.taking_part)])
+
+    def _seen(self, q: Float[Array, "size"]) -> list[tuple[Prior, float, Float[Array, "own"]]]:
+        q = self.space.checked(q)
+        return [
+            (part, weight, np.concatenate([q[:ROOT_SIZE], chart.own_maps(q[ROOT_SIZE:])]))
+            for part, weight, chart in self.parts
+        ]
+
+
+class BlendPrediction:
+    """The components' predictions for one set of handles, blended."""
+
+    def __init__(self, prior: BlendPrior, handles: Handles) -> None:
+        self.prior = prior
+        self._predictions: list[Prediction] = [part.prepare(handles) for part, _, _ in prior.parts]
+        self._start = prior.mean
+
+    def __call__(self, targets: Float[Array, "handles 3"]) -> Gaussian:
+        """Mean and covariance of the pose for these targets in the root's frame."""
+        found = [prediction(targets) for prediction in self._predictions]
+        gaussians = [(mean, np.linalg.inv(covariance)) for mean, covariance in found]
+        maps = self._start
+        for _ in range(2):  # once more from its own mean, where the re-expression is exact
+            maps, covariance = blended(self.prior, maps, gaussians)
+        return maps, covariance
+
+    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+        """Where the component of most weight puts it."""
+        most = int(np.argmax([weight for _, weight, _ in self.prior.parts]))
+        return self._predictions[most].place_root(targets)
+
+
+def blended(
+    prior: BlendPrior,
+    maps: Float[Array, "maps"],
+    gaussians: Sequence[tuple[Array, Array]],
+) -> Gaussian:
+    """The blend's Gaussian around a pose, from the means and precisions of its parts in their own spaces."""
+    pull, precision = np.zeros(len(maps)), np.zeros((len(maps), len(maps)))
+    for (_, weight, chart), (mean, own) in zip(prior.parts, gaussians, strict=True):
+        towards, stiffness = chart.information(maps, mean, own)
+        pull += weight * towards
+        precision += weight * stiffness
+    covariance = np.linalg.inv(precision)
+    covariance = 0.5 * (covariance + covariance.T)
+    return maps + covariance @ pull, covariance
+
+
+def _checked(components: Sequence[Prior], weights: Sequence[float]) -> Float[Array, "components"]:
+    numbers = np.array(weights, dtype=np.float64)
+    if len(components) < 2 or numbers.shape != (len(components),):
+        raise InvalidValueError(
+            f"a blend has two models or more, each with a weight; got {len(components)} and {numbers.size} weights"
+        )
+    if not np.all(np.isfinite(numbers)) or numbers.min() < 0.0 or abs(numbers.sum() - 1.0) > 1e-6:
+        raise InvalidValueError(
+            f"weights are 0 to 1 and sum to 1; got {', '.join(f'{w:g}' for w in numbers)}"
+        )
+    for component in components[1:]:
+        if not component.space.skeleton.same_topology(components[0].space.skeleton):
+            raise SkeletonError(
+                "models blend only if they were learned on the same joints below the same parents"
+            )
+    return numbers / numbers.sum()
+
+
+def _common_space(parts: Sequence[Prior], shares: Float[Array, "parts"]) -> PoseSpace:
+    """Joints that move anywhere, about the mean of the parts' references; the first part's limb lengths."""
+    references = rotations.mean(np.stack([part.space.references for part in parts]), shares)
+    moving = np.any([part.space.is_moving for part in parts], axis=0)
+    return PoseSpace(parts[0].space.skeleton, references=references, moving=moving)
+
+
+def _common_limits(parts: Sequence[Prior], charts: Sequence[Chart], space: PoseSpace) -> JointLimits | None:
+    """All that any part allows: the corners of its limits, re-expressed, and what lies between them."""
+    corners = []
+    for part, chart in zip(parts, charts, strict=True):
+        if part.limits is None:
+            return None
+        lower, upper = (side[part.space.moving] for side in (part.limits.lower, part.limits.upper))
+        for number in range(8):
+            high = np.array([number >> axis & 1 for axis in range(3)], dtype=np.bool_)
+            corners.append(chart.common_maps(np.where(high, upper, lower).ravel()))
+    least, most = np.zeros((2, len(space.skeleton), 3))
+    least[space.moving] = np.min(corners, axis=0).reshape(-1, 3)
+    most[space.moving] = np.max(corners, axis=0).reshape(-1, 3)
+    return JointLimits(space.references, least, most)

@@ -1,0 +1,268 @@
+"""Solves one problem with a blend of priors: one latent point per style, one pose for all (Grochow et al. 2004, Eq. 9).
+
+In rounds: every component gives its Gaussian around the pose at hand (a style at its own latent point), the blend of
+them goes through the shared solve, and each style moves its latent point by what the new pose implies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.priors.blend import BlendPrior, Chart, blended
+from poise.priors.poses import handle_positions
+from poise.priors.prior import Prior
+from poise.priors.style import shape
+from poise.priors.style.prior import StylePrior, up_aims
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles
+from poise.solvers import core
+from poise.solvers.map_run import MapRun, in_root_frame
+from poise.solvers.problem import Problem
+from poise.solvers.style_run import StyleRun
+
+Array = np.ndarray
+Runner = Callable[[Array], tuple[int, int, Array]]
+
+STARTS = 2
+COLD_STAGES = (0, 0, 1, 2, 2)  # of the rounds: 0 the smooth, 1 the middle, 2 the fine model of every style
+TRACKED_STAGES = (2, 2)
+LATENT_REACH = 1.0  # of a kernel's width that a latent point may go in one round
+FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
+
+
+def runner_of(prior: Prior, problem: Problem) -> Runner:
+    """The run that suits a prior; a blend with one component that has weight is that component."""
+    if isinstance(prior, BlendPrior):
+        parts = prior.parts
+        return runner_of(parts[0][0], problem) if len(parts) == 1 else BlendRun(prior, problem)
+    return StyleRun(prior, problem) if isinstance(prior, StylePrior) else MapRun(prior, problem)
+
+
+class BlendRun:
+    """The runner of a blend; it remembers the last frame's latent points, so that the next can be tracked from them."""
+
+    def __init__(self, prior: BlendPrior, problem: Problem) -> None:
+        self.prior, self.problem = prior, problem
+        self._blocks = problem.position_blocks
+        handles = Handles(problem.integers[self._blocks, 1].copy(), problem.floats[self._blocks, :3].copy())
+        self._parts: list[_StylePart | _OtherPart] = [
+            _StylePart(part, weight, chart, handles)
+            if isinstance(part, StylePrior)
+            else _OtherPart(part, weight, chart, handles)
+            for part, weight, chart in prior.parts
+        ]
+        self._styles = [part for part in self._parts if isinstance(part, _StylePart)]
+        self._prediction = prior.prepare(handles)
+        self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
+        self._last: _Found | None = None
+
+    def __call__(self, q: Array) -> tuple[int, int, Array]:
+        last = self._last
+        if last is not None and bool((last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all()):
+            for part, x in zip(self._styles, last.latents, strict=True):
+                part.x = x
+            found = self._rounds(q, TRACKED_STAGES)
+        else:
+            found = min(self._cold(q), key=lambda one: one.rank)
+        self._last = found
+        q[:] = found.q
+        return found.status, found.steps, found.errors
+
+    def _cold(self, q: Array) -> list[_Found]:
+        """From the active poses of the first style that suit the handles best, and their likes in the other styles."""
+        targets = self.problem.floats[self._blocks, 3:6]
+        q = q.copy()
+        if self.problem.root == "solved" and len(targets):
+            q[:3], q[3:ROOT_SIZE] = self._prediction.place_root(targets)
+        seen = in_root_frame(q, targets)
+        if not self._styles:
+            q[ROOT_SIZE:] = self._prediction(seen)[0]
+            return [self._rounds(self.problem.start(q), TRACKED_STAGES)]
+        leader, found = self._styles[0], []
+        for number in leader.nearest(seen, STARTS):
+            for part in self._styles:
+                part.x = leader.latent(number) if part is leader else part.like(leader.body(number), seen)
+            start = q.copy()
+            start[ROOT_SIZE:] = leader.posed(number)
+            found.append(self._rounds(self.problem.start(start), COLD_STAGES))
+        return found
+
+    def _rounds(self, q: Array, stages: tuple[int, ...]) -> _Found:
+        q, steps = q.copy(), 0
+        targets = self.problem.floats[self._blocks, 3:6]
+        for stage in stages:
+            gaussians = [part.gaussian(q, in_root_frame(q, targets), stage) for part in self._parts]
+            mean, covariance = blended(self.prior, q[ROOT_SIZE:], gaussians)
+            across = self._lean(q)
+            status, more, errors = self.problem.run(
+                q, self._held(q, mean), self._metric(q, covariance, across)
+            )
+            steps += more
+            for part in self._styles:
+                part.follow(q)
+        loss = sum(part.weight * part.loss(q) for part in self._parts)
+        return _Found(q, [part.x for part in self._styles], status, steps, errors, loss)
+
+    def _held(self, q: Array, mean: Float[Array, "maps"]) -> Float[Array, "maps"]:
+        mean[self._pinned] = q[ROOT_SIZE + self._pinned]
+        return mean
+
+    def _lean(self, q: Array) -> float:
+        """Lean a root that is solved as the styles expect; how far it may lean otherwise, as a variance."""
+        if self.problem.root == "given" or not self._styles:
+            return FREE_ROOT
+        certainty = np.array([part.weight / part.across for part in self._styles])
+        expected = certainty @ np.stack([part.up for part in self._styles])
+        expected /= max(float(np.linalg.norm(expected)), 1e-9)
+        q[3:ROOT_SIZE] = rotations.multiply(q[3:ROOT_SIZE], rotations.quaternion_between(expected, _up(q)))
+        return min(1.0 / float(certainty.sum()), FREE_ROOT)
+
+    def _metric(
+        self, q: Array, covariance: Float[Array, "maps maps"], across: float
+    ) -> Float[Array, "freedoms freedoms"]:
+        """The maps' covariance, a root free to move and to turn about the vertical, and nothing for what is held."""
+        metric = np.zeros((self.problem.space.freedoms,) * 2)
+        metric[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
+        if self.problem.root == "solved":
+            metric[range(3), range(3)] = FREE_ROOT
+            metric[3:6, 3:6] = across * np.eye(3) + (FREE_ROOT - across) * np.outer(_up(q), _up(q))
+        metric[ROOT_FREEDOMS + self._pinned, :] = 0.0
+        metric[:, ROOT_FREEDOMS + self._pinned] = 0.0
+        return metric
+
+
+def _up(q: Array) -> Float[Array, "3"]:
+    """The world's up in the root's frame."""
+    w, x, y, z = q[3:ROOT_SIZE]
+    return np.array([2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A pose that meets the constraints, with the latent points of all styles."""
+
+    q: Float[Array, "size"]
+    latents: list[Float[Array, "latent"]]
+    status: int
+    steps: int
+    errors: Float[Array, "rows"]
+    loss: float
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Lower is better: constraints first, then the blend's loss."""
+        return (0.0 if self.status == core.REACHED else float(np.linalg.norm(self.errors)), self.loss)
+
+
+class _OtherPart:
+    """A component that predicts its Gaussian from the handles alone."""
+
+    def __init__(self, prior: Prior, weight: float, chart: Chart, handles: Handles) -> None:
+        self.weight, self.chart = weight, chart
+        self._predict = prior.prepare(handles)
+
+    def gaussian(self, q: Array, targets: Float[Array, "handles 3"], stage: int) -> tuple[Array, Array]:
+        """Mean and precision in the component's own maps."""
+        del q, stage
+        self._mean, covariance = self._predict(targets)
+        self._precision = np.linalg.inv(covariance)
+        return self._mean, self._precision
+
+    def loss(self, q: Array) -> float:
+        """Half the squared distance from its mean, in its own metric."""
+        gap = self.chart.own_maps(q[ROOT_SIZE:]) - self._mean
+        return float(0.5 * gap @ self._precision @ gap)
+
+
+class _StylePart:
+    """A style with its own latent point."""
+
+    def __init__(self, prior: StylePrior, weight: float, chart: Chart, handles: Handles) -> None:
+        self.prior, self.weight, self.chart = prior, weight, chart
+        self._prediction = prior.prepare(handles)
+        self._stages = prior.stages()
+        self._base = np.ascontiguousarray(prior.mean)
+        model = prior.model
+        self._poses = model.mean[: self._base.size] + model.outputs[:, : self._base.size]
+        joints = np.arange(len(prior.space.skeleton))
+        self._bodies = handle_positions(prior.space, self._poses, Handles(joints, np.zeros((len(joints), 3))))
+        self._local = shape.room(self._base.size, model.dimensions)
+        self.x = model.active_latents[0]
+
+    def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
+        """Active poses whose handles come closest to targets in the root's frame."""
+        return self._prediction.nearest(targets, count)
+
+    def latent(self, number: int) -> Float[Array, "latent"]:
+        """Where an active pose lies."""
+        return self.prior.model.active_latents[number]
+
+    def body(self, number: int) -> Float[Array, "joints 3"]:
+        """Where the joints of an active pose are, from its root."""
+        return np.asarray(self._bodies[number])
+
+    def posed(self, number: int) -> Float[Array, "common"]:
+        """An active pose in the blend's maps."""
+        return self.chart.common_maps(self._poses[number])
+
+    def like(
+        self, body: Float[Array, "joints 3"], targets: Float[Array, "handles 3"]
+    ) -> Float[Array, "latent"]:
+        """The latent point of the active pose most like a body, and with its handles near targets."""
+        unlike = np.square(self._bodies - body).mean(axis=(1, 2))
+        if len(targets):
+            unlike += np.square(self._prediction.positions - targets).mean(axis=(1, 2))
+        return self.latent(int(np.argmin(unlike)))
+
+    def gaussian(self, q: Array, targets: Float[Array, "handles 3"], stage: int) -> tuple[Array, Array]:
+        """Mean and precision in the style's own maps, at its latent point."""
+        del targets
+        self._style = self._stages[stage]
+        maps = self.chart.own_maps(q[ROOT_SIZE:])
+        variance = self._shape(maps, up_aims(self.prior.model, q))
+        self.up, self.across = self.prior.up_at(self.x), FREE_ROOT
+        if self.prior.model.features.up:
+            scales = self.prior.model.scales[self._base.size : self._base.size + 3]
+            self.across = min(3.0 * variance / float(scales @ scales), FREE_ROOT)
+        self._precision = np.linalg.inv(self._local.covariance)
+        return self._local.mean.copy(), self._precision
+
+    def _shape(self, maps: Float[Array, "own"], aims: Float[Array, "checks"]) -> float:
+        """The local shape for a pose brought as near as the style's own poses are; the value is sigma^2.
+
+        A pose between styles is unlike each of them. Counted in full, that would drive the latent points to where a
+        style knows nothing, and so take it out of the blend.
+        """
+        style, count, latent = self._style, *self._style.actives.shape
+        k, mean, left = np.empty(count), np.empty(len(maps)), np.empty(len(aims))
+        variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
+        misfit = shape.misfit_at(style, self._base, aims, maps, k, mean, left)
+        near = math.sqrt(min(1.0, style.features * variance / max(misfit, 1e-300)))
+        brought = mean + near * (maps - mean), aims - (1.0 - near) * left
+        return float(shape.local_shape(style, self._base, brought[1], brought[0], self.x, self._local))
+
+    def follow(self, q: Array) -> None:
+        """Move the latent point by what a new pose, brought near, implies."""
+        gap = self.chart.own_maps(q[ROOT_SIZE:]) - self._local.mean
+        pull = self._precision @ gap
+        near = math.sqrt(min(1.0, len(gap) / max(float(gap @ pull), 1e-300)))
+        step = shape.latent_step(self._local, near * pull)
+        reach = LATENT_REACH / math.sqrt(self._style.parameters[2])
+        self.x = self.x + step * min(1.0, reach / max(float(np.linalg.norm(step)), 1e-300))
+
+    def loss(self, q: Array) -> float:
+        """L_IK under the fine model, but with misfits in units of its noise, wherever the latent point is."""
+        style, aims = self._stages[-1], up_aims(self.prior.model, q)
+        count, latent = style.actives.shape
+        k, mean, left = np.empty(count), np.empty(len(self._base)), np.empty(len(aims))
+        variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
+        maps = self.chart.own_maps(q[ROOT_SIZE:])
+        misfit = shape.misfit_at(style, self._base, aims, maps, k, mean, left)
+        uncertainty = style.features * math.log(variance) + float(self.x @ self.x)
+        return float(0.5 * (misfit * style.parameters[1] + uncertainty))
