@@ -8,17 +8,19 @@ still joints; their Gaussians are re-expressed in the blend's own pose space, to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.priors.model_file import Storable, packed, unpacked
 from poise.priors.prior import Prediction, Prior
-from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.kernels import ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
@@ -39,52 +41,88 @@ class Chart:
         known = np.isin(moving, own.moving)
         self._known = np.flatnonzero(np.repeat(known, 3))
         self._still = np.flatnonzero(~np.repeat(known, 3))
-        self._is_same = bool(np.allclose(self._between[:, 1:], 0.0, atol=1e-12))
 
     def own_maps(self, maps: Float[Array, "common"]) -> Float[Array, "own"]:
         """A pose of the blend as the component writes it."""
-        return self._turned(maps)[self._known]
+        return np.asarray(_turned(self._between, maps)[self._known])
 
     def common_maps(self, own: Float[Array, "own"]) -> Float[Array, "common"]:
         """A pose of the component as the blend writes it; joints still there stand at their references."""
         full = np.zeros(len(self._known) + len(self._still))
         full[self._known] = own
-        back = rotations.conjugate(self._between)
-        turned = rotations.multiply(back, rotations.quaternion_from_expmap(full.reshape(-1, 3)))
-        return rotations.expmap_from_quaternion(turned).ravel()
+        return np.asarray(_turned(rotations.conjugate(self._between), full))
 
     def information(
         self, maps: Float[Array, "common"], mean: Float[Array, "own"], precision: Float[Array, "own own"]
     ) -> tuple[Float[Array, "common"], Float[Array, "common common"]]:
         """A component's Gaussian seen from a pose of the blend: the pull towards its mean, and its precision."""
-        turned = self._turned(maps)
-        gap, whole = -turned, np.zeros((len(maps), len(maps)))
+        turned = _turned(self._between, maps)
+        gap, whole = -turned, precision
         gap[self._known] += mean
-        whole[np.ix_(self._known, self._known)] = precision
-        whole[self._still, self._still] = 1.0 / STILL_VARIANCE
-        if self._is_same:
-            return whole @ gap, whole
-        jacobian = self._jacobian(maps, turned)
-        spread = jacobian.T @ whole
-        return spread @ gap, spread @ jacobian
+        if len(self._still):
+            whole = np.zeros((len(maps), len(maps)))
+            whole[np.ix_(self._known, self._known)] = precision
+            whole[self._still, self._still] = 1.0 / STILL_VARIANCE
+        towards, stiffness = np.empty_like(maps), np.empty_like(whole)
+        _re_expressed(_jacobians(maps, turned), whole, whole @ gap, towards, stiffness)
+        return towards, stiffness
 
-    def _turned(self, maps: Float[Array, "common"]) -> Float[Array, "common"]:
-        if self._is_same:
-            return maps
-        turned = rotations.multiply(self._between, rotations.quaternion_from_expmap(maps.reshape(-1, 3)))
-        return rotations.expmap_from_quaternion(turned).ravel()
 
-    def _jacobian(
-        self, maps: Float[Array, "common"], turned: Float[Array, "common"]
-    ) -> Float[Array, "common common"]:
-        """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint."""
-        blocks = np.linalg.solve(
-            rotations.right_jacobian(turned.reshape(-1, 3)), rotations.right_jacobian(maps.reshape(-1, 3))
+@compiled
+def _turned(between: Array, maps: Array) -> Array:
+    """log(between exp(e)) of every joint."""
+    out = np.empty(len(maps))
+    for j in range(len(between)):
+        e, p = maps[3 * j : 3 * j + 3], between[j]
+        angle = math.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
+        share = math.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
+        w, x, y, z = math.cos(0.5 * angle), share * e[0], share * e[1], share * e[2]
+        turned = (
+            p[0] * x + p[1] * w + p[2] * z - p[3] * y,
+            p[0] * y - p[1] * z + p[2] * w + p[3] * x,
+            p[0] * z + p[1] * y - p[2] * x + p[3] * w,
         )
-        count = len(blocks)
-        whole = np.zeros((count, 3, count, 3))
-        whole[np.arange(count), :, np.arange(count), :] = blocks
-        return whole.reshape(3 * count, 3 * count)
+        real = p[0] * w - p[1] * x - p[2] * y - p[3] * z
+        sine = math.sqrt(turned[0] ** 2 + turned[1] ** 2 + turned[2] ** 2)
+        sign = 1.0 if real >= 0.0 else -1.0
+        scale = 2.0 * sign * math.atan2(sine, sign * real) / sine if sine > 1e-12 else 2.0 * sign
+        for a in range(3):
+            out[3 * j + a] = scale * turned[a]
+    return out
+
+
+@compiled
+def _jacobians(maps: Array, turned: Array) -> Array:
+    """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint."""
+    count = len(maps) // 3
+    blocks, before, after = np.empty((count, 3, 3)), np.empty(9), np.empty(9)
+    for j in range(count):
+        _, jacobian = exponential(maps[3 * j], maps[3 * j + 1], maps[3 * j + 2])
+        _, own = exponential(turned[3 * j], turned[3 * j + 1], turned[3 * j + 2])
+        before[:], after[:] = jacobian, own
+        blocks[j] = np.linalg.solve(after.reshape(3, 3), before.reshape(3, 3))
+    return blocks
+
+
+@compiled
+def _re_expressed(blocks: Array, whole: Array, pull: Array, towards: Array, stiffness: Array) -> None:
+    """J' pull and J' whole J for a Jacobian of one block per joint."""
+    count = len(blocks)
+    right = np.empty((len(pull), 3))
+    for j in range(count):
+        own = blocks[j]
+        for a in range(3):
+            towards[3 * j + a] = 0.0
+            for b in range(3):
+                towards[3 * j + a] += own[b, a] * pull[3 * j + b]
+        np.dot(np.ascontiguousarray(whole[:, 3 * j : 3 * j + 3]), own, right)
+        for i in range(count):
+            for a in range(3):
+                for c in range(3):
+                    total = 0.0
+                    for b in range(3):
+                        total += blocks[i, b, a] * right[3 * i + b, c]
+                    stiffness[3 * i + a, 3 * j + c] = total
 
 
 class BlendPrior:

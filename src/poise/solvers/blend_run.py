@@ -30,7 +30,7 @@ Array = np.ndarray
 Runner = Callable[[Array], tuple[int, int, Array]]
 
 STARTS = 2
-COLD_STAGES = (0, 0, 1, 2, 2)  # of the rounds: 0 the smooth, 1 the middle, 2 the fine model of every style
+SMOOTH_STAGES, FINER_STAGES = (0, 0), (1, 2, 2)  # of the rounds: the smooth, the middle and the fine models
 TRACKED_STAGES = (2, 2)
 LATENT_REACH = 1.0  # of a kernel's width that a latent point may go in one round
 FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
@@ -65,16 +65,21 @@ class BlendRun:
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
         if last is not None and bool((last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all()):
-            for part, x in zip(self._styles, last.latents, strict=True):
-                part.x = x
-            found = self._rounds(q, TRACKED_STAGES)
+            found = self._on(q, last, TRACKED_STAGES)
         else:
-            found = min(self._cold(q), key=lambda one: one.rank)
+            smooth = min(self._starts(q), key=lambda one: one.rank)
+            found = self._on(smooth.q, smooth, FINER_STAGES)
         self._last = found
         q[:] = found.q
         return found.status, found.steps, found.errors
 
-    def _cold(self, q: Array) -> list[_Found]:
+    def _on(self, q: Array, last: _Found, stages: tuple[int, ...]) -> _Found:
+        """More rounds from the latent points of a pose found before."""
+        for part, x in zip(self._styles, last.latents, strict=True):
+            part.x = x
+        return self._rounds(q, stages)
+
+    def _starts(self, q: Array) -> list[_Found]:
         """From the active poses of the first style that suit the handles best, and their likes in the other styles."""
         targets = self.problem.floats[self._blocks, 3:6]
         q = q.copy()
@@ -90,7 +95,7 @@ class BlendRun:
                 part.x = leader.latent(number) if part is leader else part.like(leader.body(number), seen)
             start = q.copy()
             start[ROOT_SIZE:] = leader.posed(number)
-            found.append(self._rounds(self.problem.start(start), COLD_STAGES))
+            found.append(self._rounds(self.problem.start(start), SMOOTH_STAGES))
         return found
 
     def _rounds(self, q: Array, stages: tuple[int, ...]) -> _Found:
@@ -192,8 +197,10 @@ class _StylePart:
         self._poses = model.mean[: self._base.size] + model.outputs[:, : self._base.size]
         joints = np.arange(len(prior.space.skeleton))
         self._bodies = handle_positions(prior.space, self._poses, Handles(joints, np.zeros((len(joints), 3))))
+        self._stiffness = np.linalg.inv(prior.noise)
         self._local = shape.room(self._base.size, model.dimensions)
         self.x = model.active_latents[0]
+        self.up, self.across = np.array([0.0, 1.0, 0.0]), FREE_ROOT
 
     def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
         """Active poses whose handles come closest to targets in the root's frame."""
@@ -226,12 +233,14 @@ class _StylePart:
         self._style = self._stages[stage]
         maps = self.chart.own_maps(q[ROOT_SIZE:])
         variance = self._shape(maps, up_aims(self.prior.model, q))
-        self.up, self.across = self.prior.up_at(self.x), FREE_ROOT
-        if self.prior.model.features.up:
-            scales = self.prior.model.scales[self._base.size : self._base.size + 3]
-            self.across = min(3.0 * variance / float(scales @ scales), FREE_ROOT)
-        self._precision = np.linalg.inv(self._local.covariance)
+        self._precision = self._inverse_covariance(variance)
         return self._local.mean.copy(), self._precision
+
+    def _inverse_covariance(self, variance: float) -> Float[Array, "own own"]:
+        """(s N + F A^-1 F')^-1 from the inverse of N, which stays (Woodbury)."""
+        spread = self._stiffness @ self._local.slopes.T
+        inner = variance * np.linalg.inv(self._local.inverse_curvature) + self._local.slopes @ spread
+        return np.asarray((self._stiffness - spread @ np.linalg.solve(inner, spread.T)) / variance)
 
     def _shape(self, maps: Float[Array, "own"], aims: Float[Array, "checks"]) -> float:
         """The local shape for a pose brought as near as the style's own poses are; the value is sigma^2.
@@ -243,6 +252,11 @@ class _StylePart:
         k, mean, left = np.empty(count), np.empty(len(maps)), np.empty(len(aims))
         variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
         misfit = shape.misfit_at(style, self._base, aims, maps, k, mean, left)
+        if len(aims):
+            ups = slice(len(maps), len(maps) + 3)
+            scales = self.prior.model.scales[ups]
+            self.up = self.prior.model.mean[ups] + (k @ style.checks) / scales
+            self.across = min(3.0 * variance / float(scales @ scales), FREE_ROOT)
         near = math.sqrt(min(1.0, style.features * variance / max(misfit, 1e-300)))
         brought = mean + near * (maps - mean), aims - (1.0 - near) * left
         return float(shape.local_shape(style, self._base, brought[1], brought[0], self.x, self._local))
