@@ -24,7 +24,10 @@ Array = np.ndarray
 VARIANCE, COMPLIANCE, INEQUALITY = range(3)
 
 _RANK = 1e-11  # a pivot this small against its diagonal: the row repeats others and adds nothing
-_TOGETHER = 8  # rounds in which all violated limits are taken up together; after them one at a time
+_TOGETHER = 8  # rounds in which all violated limits are taken up together
+_ALONE = (
+    12  # rounds after them in which they are one at a time; what is violated even then stays at its limit
+)
 _SLACK = 1e-10  # radians by which a limit may be passed before it is made active
 
 
@@ -93,13 +96,13 @@ def constrained_step(
         work.active_rows,
         work.active_limits,
     )
-    count, freedoms = jacobian.shape
+    count = len(jacobian)
     for r in range(count):
         if not included[r]:
             active_rows[r] = 0
         elif rows[r, INEQUALITY] == 0.0:
             active_rows[r] = 1
-    for attempt in range(4 + 2 * freedoms):
+    for attempt in range(_TOGETHER + _ALONE):
         members, multipliers = _dual_solve(q, errors, variances, covariance, limits, work)
         _primal(members, multipliers, covariance, work)
         changed = _release(members, multipliers, rows, active_rows, active_limits, count)
