@@ -10,6 +10,7 @@ from poise.apps.dragging import EASE, Path3, displacements, drag, read_path
 from poise.errors import InvalidValueError, ParseError
 from poise.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 
 
@@ -100,3 +101,17 @@ def test_a_path_is_read_with_and_without_a_heading(tmp_path: Path) -> None:
         path = read_path(tmp_path / name)
         np.testing.assert_array_equal(path.times, [0.0, 1.5])
         np.testing.assert_array_equal(path.points, [[1, 2, 3], [2, 3, 4]])
+
+
+def test_a_style_drags_too(walk: Motion) -> None:
+    style = StylePrior.learn([walk], dimensions=2, active=40)
+    path = Path3(
+        np.array([1.0, 1.5, 2.0]), np.array([[0.0, 0, 0], [0, 0.15, 0.05], [0, 0, 0]]), relative=True
+    )
+    edit = drag(style, walk, "left_hand", path)
+    assert edit.unmet == ()
+    before, after = positions(walk), positions(edit.motion)
+    hand, head = walk.skeleton.index("left_hand"), walk.skeleton.index("head")
+    np.testing.assert_allclose(after[45, hand] - before[45, hand], (0.0, 0.15, 0.05), atol=1e-3)
+    assert np.linalg.norm(after[:, head] - before[:, head], axis=-1).max() < 0.2
+    assert np.abs(np.diff(after - before, axis=0)).max() < 0.1  # what is added changes without a jump

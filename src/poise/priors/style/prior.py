@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,10 @@ class StylePrior:
         middle = fine.towards(smooth, INTERMEDIATE)
         return tuple(pose_arrays(self.model, kernel, self.noise) for kernel in (smooth, middle, fine))
 
+    @cached_property
+    def _fine(self) -> shape.StyleArrays:
+        return self.stages()[-1]
+
     def pose_at(self, x: Float[Array, "latent"]) -> Float[Array, "maps"]:
         """The exponential maps that the style expects at a latent point."""
         return np.asarray(self.model.predict(np.asarray(x, dtype=np.float64))[: self.space.size - ROOT_SIZE])
@@ -120,9 +125,18 @@ class StylePrior:
         up = self.model.predict(np.asarray(x, dtype=np.float64))[maps : maps + 3]
         return np.asarray(up / max(np.linalg.norm(up), 1e-9))
 
+    def gaussian_at(
+        self, x: Float[Array, "latent"]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the poses at and around a latent point."""
+        style, local = self._fine, shape.room(self.mean.size, self.model.dimensions)
+        none = np.zeros(style.checks.shape[1])
+        shape.local_shape(style, self.mean, none, self.pose_at(x), np.ascontiguousarray(x), local)
+        return local.mean, local.covariance
+
     def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
         """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
-        style = self.stages()[-1]
+        style = self._fine
         maps = self.space.checked(q)[ROOT_SIZE:].copy()
         aims = up_aims(self.model, q)
         expected = self.model.mean[: len(maps)] + self.model.outputs[:, : len(maps)]
@@ -159,7 +173,6 @@ class StylePrediction:
         turns = rotations.quaternion_between(ups, np.array([0.0, 1.0, 0.0]))
         self._tilts = rotations.matrix_from_quaternion(turns)
         self._upright = np.einsum("sab,spb->spa", self._tilts, self.positions)
-        self._fine = prior.stages()[-1]
         from_middle = np.linalg.norm(model.active_latents - model.active_latents.mean(axis=0), axis=1)
         self._apart = 0.5 * float(np.median(from_middle))
 
@@ -187,10 +200,7 @@ class StylePrediction:
         closest = np.argsort(distances)[:NEIGHBOURS]
         shares = np.exp((distances[closest[0]] - distances[closest]) / REACH)
         x = shares @ latents[closest] / shares.sum()
-        local = shape.room(self.prior.mean.size, x.size)
-        none = np.zeros(self._fine.checks.shape[1])
-        shape.local_shape(self._fine, self.prior.mean, none, self.prior.pose_at(x), x, local)
-        return local.mean, local.covariance
+        return self.prior.gaussian_at(x)
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
