@@ -86,6 +86,8 @@ def test_few_handles_give_a_likely_pose_and_ranked_alternatives(style: StylePrio
     run = solver._run
     assert isinstance(run, StyleRun)
     ranks = [optimum.rank for optimum in run.alternatives]
+    assert np.array_equal(solver.alternatives[0], solution.q)
+    assert len(solver.alternatives) == len(ranks)
     assert ranks == sorted(ranks)
     for one, other in zip(run.alternatives, run.alternatives[1:], strict=False):
         assert np.abs(one.q[7:] - other.q[7:]).max() > 0.1

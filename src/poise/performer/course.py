@@ -12,9 +12,8 @@ Array = np.ndarray
 Rate = Callable[[Array], Array]  # times to values
 
 _STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate
-_MARGIN = (
-    5.0  # metres (and 3 to 30 seconds) known before and after the clip, for the footfalls that reach into it
-)
+# Metres (and 3 to 30 seconds) known before and after the clip, for the footfalls that reach into it.
+_MARGIN = 5.0
 
 
 @dataclass(frozen=True)

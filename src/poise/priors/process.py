@@ -28,7 +28,7 @@ NOISES = (
     1e-2,
     1e-1,
     3e-1,
-)  # candidates for the variance of poses that have the same targets, over the signal's
+)  # candidates for the variance of poses of the same targets, over the signal's
 ENOUGH = 120  # samples on which delta and noise are chosen, at most
 
 

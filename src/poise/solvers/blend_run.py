@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -21,10 +20,9 @@ from poise.priors.style import shape
 from poise.priors.style.prior import StylePrior, up_aims
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
-from poise.solvers import core
 from poise.solvers.map_run import MapRun, in_root_frame
 from poise.solvers.problem import Problem
-from poise.solvers.style_run import StyleRun
+from poise.solvers.style_run import Optimum, StyleRun
 
 Array = np.ndarray
 Runner = Callable[[Array], tuple[int, int, Array]]
@@ -60,7 +58,7 @@ class BlendRun:
         self._styles = [part for part in self._parts if isinstance(part, _StylePart)]
         self._prediction = prior.prepare(handles)
         self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
-        self._last: _Found | None = None
+        self._last: Optimum | None = None
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
@@ -73,13 +71,13 @@ class BlendRun:
         q[:] = found.q
         return found.status, found.steps, found.errors
 
-    def _on(self, q: Array, last: _Found, stages: tuple[int, ...]) -> _Found:
+    def _on(self, q: Array, last: Optimum, stages: tuple[int, ...]) -> Optimum:
         """More rounds from the latent points of a pose found before."""
         for part, x in zip(self._styles, last.latents, strict=True):
             part.x = x
         return self._rounds(q, stages)
 
-    def _starts(self, q: Array) -> list[_Found]:
+    def _starts(self, q: Array) -> list[Optimum]:
         """From the active poses of the first style that suit the handles best, and their likes in the other styles."""
         targets = self.problem.floats[self._blocks, 3:6]
         q = q.copy()
@@ -98,7 +96,7 @@ class BlendRun:
             found.append(self._rounds(self.problem.start(start), SMOOTH_STAGES))
         return found
 
-    def _rounds(self, q: Array, stages: tuple[int, ...]) -> _Found:
+    def _rounds(self, q: Array, stages: tuple[int, ...]) -> Optimum:
         q, steps = q.copy(), 0
         targets = self.problem.floats[self._blocks, 3:6]
         for stage in stages:
@@ -112,7 +110,7 @@ class BlendRun:
             for part in self._styles:
                 part.follow(q)
         loss = sum(part.weight * part.loss(q) for part in self._parts)
-        return _Found(q, [part.x for part in self._styles], status, steps, errors, loss)
+        return Optimum(q, tuple(part.x for part in self._styles), status, steps, errors, loss)
 
     def _held(self, q: Array, mean: Float[Array, "maps"]) -> Float[Array, "maps"]:
         mean[self._pinned] = q[ROOT_SIZE + self._pinned]
@@ -146,23 +144,6 @@ def _up(q: Array) -> Float[Array, "3"]:
     """The world's up in the root's frame."""
     w, x, y, z = q[3:ROOT_SIZE]
     return np.array([2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """A pose that meets the constraints, with the latent points of all styles."""
-
-    q: Float[Array, "size"]
-    latents: list[Float[Array, "latent"]]
-    status: int
-    steps: int
-    errors: Float[Array, "rows"]
-    loss: float
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Lower is better: constraints first, then the blend's loss."""
-        return (0.0 if self.status == core.REACHED else float(np.linalg.norm(self.errors)), self.loss)
 
 
 class _OtherPart:

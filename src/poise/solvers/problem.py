@@ -15,7 +15,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
-from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned, Position
+from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
 from poise.solvers.rows import evaluate
 
 Array = np.ndarray
@@ -189,11 +189,6 @@ class Problem:
             for slot in pin.slots(self.space):
                 free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
         return free
-
-
-def position_targets(constraints: Sequence[Constraint]) -> list[Position]:
-    """The position constraints among these."""
-    return [constraint for constraint in constraints if isinstance(constraint, Position)]
 
 
 def _weigh_soft_rows(table: Array) -> None:

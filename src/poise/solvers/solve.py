@@ -23,6 +23,7 @@ from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
+from poise.solvers.style_run import StyleRun
 
 Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
@@ -125,6 +126,12 @@ class Solver:
             solution = self.solve(start, targets=frame)
             start = solution.q
             yield solution
+
+    @property
+    def alternatives(self) -> tuple[Float[Array, "size"], ...]:
+        """The distinct poses that a style found in the last solve, best first; empty for other models."""
+        run = self._run
+        return tuple(found.q for found in run.alternatives) if isinstance(run, StyleRun) else ()
 
     # --- private ---------------------------------------------------------------------------------------------------
 

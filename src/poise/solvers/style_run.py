@@ -19,10 +19,9 @@ from poise.solvers.style_core import solve_style
 Array = np.ndarray
 
 STARTS = 3
-SMOOTH_STEPS, FINER_STEPS = (
-    np.array([4, 0, 0]),
-    np.array([0, 3, 5]),
-)  # of the smooth, the middle and the fine model from a cold start
+# Steps of the smooth, the middle and the fine model: from a cold start in two turns, tracking, and while dragging.
+SMOOTH_STEPS = np.array([4, 0, 0])
+FINER_STEPS = np.array([0, 3, 5])
 TRACKED_STEPS = np.array([0, 0, 4])
 DRAGGED_STEPS = np.array([5, 0, 0])
 SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
@@ -31,10 +30,10 @@ SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come toge
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """One of the poses that a problem has, with its place in the latent space."""
+    """One of the poses that a problem has, with its place in the latent space of every style that took part."""
 
     q: Float[Array, "size"]
-    x: Float[Array, "latent"]
+    latents: tuple[Float[Array, "latent"], ...]
     status: int
     steps: int
     errors: Float[Array, "rows"]
@@ -42,8 +41,13 @@ class Optimum:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Lower is better: constraints first, then L_IK."""
+        """Lower is better: constraints first, then the loss."""
         return (0.0 if self.status == core.REACHED else float(np.linalg.norm(self.errors)), self.loss)
+
+    @property
+    def x(self) -> Float[Array, "latent"]:
+        """The place in the first style's latent space: all there is without a blend."""
+        return self.latents[0]
 
 
 class StyleRun:
@@ -133,7 +137,7 @@ class StyleRun:
             self._settings if finish else self._unfinished,
             errors,
         )
-        return Optimum(q, x, status, taken + more, errors, loss)
+        return Optimum(q, (x,), status, taken + more, errors, loss)
 
 
 def _distinct(found: list[Optimum]) -> list[Optimum]:

@@ -24,15 +24,9 @@ Array = np.ndarray
 Progress = Callable[[float], None]
 
 ALGORITHMS = ("heuristic", "full")
-WORKING_POSES = {
-    "heuristic": 2500,
-    "full": 1000,
-}  # evenly spaced poses that are learned from; the rest is placed
+WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
 LARGE = 1000  # poses from which on a data set is large
-NOISE_VARIANCES = (
-    0.05,
-    0.1,
-)  # of the noise that smooths the model of a small and of a large data set (section 6.2)
+NOISE_VARIANCES = (0.05, 0.1)  # that smooth the model of a small and of a large data set (section 6.2)
 ADDING_ROUNDS = 2  # of the heuristic when poses are added to a learned style
 ADDING_STEPS = 10  # of the search for where each of them lies
 
