@@ -11,12 +11,12 @@ resolve() {
   local name=$1
   shift
   uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-    --custom-compile-command "make lock" --extra c3d --extra data --extra video --group build \
+    --custom-compile-command "make lock" --extra c3d --extra data --extra video --extra library --extra studio --group build \
     --output-file "requirements/$name.lock" "${upgrade[@]}" "$@"
 }
 
 upgrade=()
 if [ "${1:-}" = --upgrade ]; then upgrade=(--upgrade); fi
 resolve run
-resolve dev --constraint requirements/run.lock --group test --group lint --group docs
+resolve dev --constraint requirements/run.lock --extra cluster --group test --group lint --group docs
 resolve bench --extra bench
