@@ -1,0 +1,632 @@
+"""What the page and the server say to each other: MessagePack maps over one binary websocket at `/ws`.
+
+Every message is a map with a `type`; names are in camelCase on the wire. `web/src/messages.ts` is generated from these
+definitions (`python -m poise.studio.typescript`), so the two cannot drift. World: metres, Y up, right-handed, the person
+faces +Z, left is +X; quaternions are w, x, y, z. Bytes are little-endian arrays; of poses ("world") float32, per joint
+its position and its rotation in the world: 3 + 4 numbers.
+
+The flow:
+ 1. The page opens the socket and sends `hello`, with the token of an earlier session to resume it. The server answers
+    `welcome`, `models`, `body` (skeleton and mesh; again whenever the skeleton changes), `scene` and `pose`.
+ 2. What a person does is one message each. The server changes the scene and answers `scene` when something other than
+    the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it is told.
+ 3. Messages that stream (`drag`, `dragLatent`, `hoverLatent`, `movePoint`, `dragKey`) carry `seq`, a number that grows
+    over the session. The newest wins: those that the solver had no time for are dropped. `pose.seq` says which one a pose answers.
+    Everything between the first `drag` and the one with `last` is one step of undo; the smooth model answers (`fine`
+    false) until the last one, which the fine model answers.
+ 4. What takes long (learning, exporting, loading) answers with `progress` until its `share` is 1, then with its result.
+ 5. A mistake answers `error`, in words to show to a person; the connection lives on.
+
+Files go in by `POST /upload?name=walk.bvh` with the session token in the header `X-Poise-Session`, answered with
+`{"upload": id}` that messages then name; files come out by GET of the address in `file`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+PROTOCOL = 1
+LOOK_AT = "look-at"
+"""The handle to name in `drag` when what the head looks at is dragged."""
+
+Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
+Vec2 = tuple[Coordinate, Coordinate]
+Pixel = tuple[Annotated[float, Meta(ge=-1e5, le=1e5)], Annotated[float, Meta(ge=-1e5, le=1e5)]]
+Vec3 = tuple[Coordinate, Coordinate, Coordinate]
+Component = Annotated[float, Meta(ge=-1.5, le=1.5)]
+Quaternion = tuple[Component, Component, Component, Component]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+Frame = Annotated[int, Meta(ge=0, le=36_000)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
+
+Feet = Literal["free", "above", "planted"]
+Kind = Literal["style", "gaussian", "local", "dynamics", "blend", "plain"]
+Status = Literal["reached", "relaxed", "out_of_time", "broken"]
+ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
+
+
+class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What all parts of messages share."""
+
+
+# --- the scene -------------------------------------------------------------------------------------------------------
+
+
+class Handle(Wire):
+    """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
+
+    A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body.
+    Tolerances (metres, radians) count only where it is soft.
+    """
+
+    id: Name
+    joint: Name
+    offset: Vec3 = (0.0, 0.0, 0.0)
+    position: Vec3 | None = None
+    rotation: Quaternion | None = None
+    pinned: bool = True
+    hard: bool = True
+    tolerance: Tolerance = 0.02
+    turn_tolerance: Tolerance = 0.1
+
+
+class Weight(Wire):
+    """A model's share in a blend; shares need not sum to one."""
+
+    model: Name
+    weight: Share
+
+
+class Key(Wire):
+    """Where a handle is at a frame."""
+
+    handle: Name
+    frame: Frame
+    position: Vec3 | None = None
+    rotation: Quaternion | None = None
+
+
+class Pin(Wire):
+    """A handle held where it is from a first to a last frame."""
+
+    handle: Name
+    first: Frame
+    last: Frame
+
+
+class StyleKey(Wire):
+    """The styles from a frame on; between two of them the weights go over smoothly."""
+
+    frame: Frame
+    weights: list[Weight]
+
+
+class Timeline(Wire):
+    """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown."""
+
+    fps: Annotated[float, Meta(gt=0.0, le=1000.0)]
+    frames: Annotated[int, Meta(ge=1, le=36_000)]
+    frame: Frame
+    keys: list[Key]
+    pins: list[Pin]
+    styles: list[StyleKey]
+    clip: str | None
+
+
+class PhotoPoint(Wire):
+    """A joint seen at a pixel of the photo, x to the right and y down."""
+
+    joint: Name
+    pixel: Pixel
+
+
+class Photo(Wire):
+    """An image in which points of the body are marked."""
+
+    upload: Name
+    width: int
+    height: int
+    points: list[PhotoPoint]
+
+
+class Scene(Wire):
+    """All that a session holds but for the pose itself."""
+
+    model: Name
+    weights: list[Weight]
+    handles: list[Handle]
+    feet: Feet
+    look_at: Vec3 | None
+    undo: int
+    redo: int
+    timeline: Timeline
+    photo: Photo | None
+    streaming: str | None
+
+
+# --- from the page ---------------------------------------------------------------------------------------------------
+
+
+class Hello(Wire, tag="hello"):
+    """The first message of every connection."""
+
+    protocol: int
+    token: Annotated[str, Meta(max_length=200)] | None = None
+
+
+class PutHandle(Wire, tag="putHandle"):
+    """Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now."""
+
+    handle: Handle
+
+
+class RemoveHandle(Wire, tag="removeHandle"):
+    """Take a handle away."""
+
+    id: Name
+
+
+class Drag(Wire, tag="drag"):
+    """A handle (or `look-at`) is being moved, turned or both."""
+
+    seq: Seq
+    handle: Name
+    position: Vec3 | None = None
+    rotation: Quaternion | None = None
+    last: bool = False
+
+
+class SetFeet(Wire, tag="setFeet"):
+    """Whether feet stay planted where they are, stay above the floor, or go where they will."""
+
+    feet: Feet
+
+
+class SetLookAt(Wire, tag="setLookAt"):
+    """What the head looks at, or nothing."""
+
+    target: Vec3 | None
+
+
+class Mirror(Wire, tag="mirror"):
+    """Left becomes right: the pose, its handles and what it looks at."""
+
+
+class Undo(Wire, tag="undo"):
+    """Back by one step."""
+
+
+class Redo(Wire, tag="redo"):
+    """Forward by one step that was undone."""
+
+
+class Reset(Wire, tag="reset"):
+    """The model's own pose, without handles; it can be undone."""
+
+
+class ChooseModel(Wire, tag="chooseModel"):
+    """Another prior on the same handles; the pose before is sent as `ghost`."""
+
+    model: Name
+
+
+class Blend(Wire, tag="blend"):
+    """A blend of models of one skeleton, by weight."""
+
+    weights: Annotated[list[Weight], Meta(min_length=1, max_length=16)]
+
+
+class AskLatentMap(Wire, tag="askLatentMap"):
+    """The likelihood map of a style's latent space."""
+
+    model: Name
+
+
+class DragLatent(Wire, tag="dragLatent"):
+    """The pose of a place in the style's latent space; with `hold`, as near to it as the pinned handles allow."""
+
+    seq: Seq
+    point: Vec2
+    hold: bool = False
+    last: bool = False
+
+
+class HoverLatent(Wire, tag="hoverLatent"):
+    """Show the pose of a place, without taking it."""
+
+    seq: Seq
+    point: Vec2
+
+
+class SetTimeline(Wire, tag="setTimeline"):
+    """Length and rate of the timeline, in frames and frames a second."""
+
+    fps: Annotated[float, Meta(ge=1.0, le=240.0)]
+    frames: Annotated[int, Meta(ge=1, le=36_000)]
+
+
+class SetFrame(Wire, tag="setFrame"):
+    """Show a frame: scrub."""
+
+    frame: Frame
+
+
+class PutKey(Wire, tag="putKey"):
+    """Key a handle at a frame; targets left out are where the body is at that frame."""
+
+    key: Key
+
+
+class DragKey(Wire, tag="dragKey"):
+    """A key is moved in space; the touched range is solved again."""
+
+    seq: Seq
+    key: Key
+    last: bool = False
+
+
+class RemoveKey(Wire, tag="removeKey"):
+    """Take a key away."""
+
+    handle: Name
+    frame: Frame
+
+
+class PutPin(Wire, tag="putPin"):
+    """Hold a handle over a range of frames."""
+
+    pin: Pin
+
+
+class RemovePin(Wire, tag="removePin"):
+    """Let a held handle go."""
+
+    handle: Name
+    first: Frame
+
+
+class PutStyleKey(Wire, tag="putStyleKey"):
+    """Change the lane of styles at a frame."""
+
+    key: StyleKey
+
+
+class RemoveStyleKey(Wire, tag="removeStyleKey"):
+    """Take a change of style away."""
+
+    frame: Frame
+
+
+class SolveTimeline(Wire, tag="solveTimeline"):
+    """Solve the whole timeline, with every style of the lane and the fine model."""
+
+
+class OpenPhoto(Wire, tag="openPhoto"):
+    """Use an uploaded image; its size in pixels."""
+
+    upload: Name
+    width: Annotated[int, Meta(ge=1, le=20_000)]
+    height: Annotated[int, Meta(ge=1, le=20_000)]
+
+
+class MovePoint(Wire, tag="movePoint"):
+    """Place or move the point of a joint in the photo."""
+
+    seq: Seq
+    point: PhotoPoint
+    last: bool = False
+
+
+class RemovePoint(Wire, tag="removePoint"):
+    """Take a point of the photo away."""
+
+    joint: Name
+
+
+class ClosePhoto(Wire, tag="closePhoto"):
+    """Put the photo away; the pose stays."""
+
+
+class OpenTake(Wire, tag="openTake"):
+    """Load an uploaded recording of markers (C3D, TRC)."""
+
+    upload: Name
+
+
+class HideMarker(Wire, tag="hideMarker"):
+    """Hide a marker of the take over a range of frames, or show it again."""
+
+    marker: Name
+    first: Frame
+    last: Frame
+    hidden: bool = True
+
+
+class FillTake(Wire, tag="fillTake"):
+    """Fill what is missing or hidden in the take with the current model."""
+
+
+class Learn(Wire, tag="learn"):
+    """Learn a model from uploaded motions, and use it."""
+
+    name: Name
+    kind: Literal["style", "gaussian"]
+    uploads: Annotated[list[Name], Meta(min_length=1, max_length=50)]
+
+
+class OpenClip(Wire, tag="openClip"):
+    """Put an uploaded motion on the timeline."""
+
+    upload: Name
+
+
+class OpenScene(Wire, tag="openScene"):
+    """Open an uploaded scene."""
+
+    upload: Name
+
+
+class Export(Wire, tag="export"):
+    """Write the pose, or the whole timeline, as a file; `file` answers."""
+
+    format: ExportFormat
+    whole: bool = False
+
+
+class StreamOut(Wire, tag="streamOut"):
+    """Send every pose as VMC over OSC to HOST:PORT, or stop."""
+
+    to: Annotated[str, Meta(max_length=200)] | None
+
+
+ClientMessage = (
+    Hello
+    | PutHandle
+    | RemoveHandle
+    | Drag
+    | SetFeet
+    | SetLookAt
+    | Mirror
+    | Undo
+    | Redo
+    | Reset
+    | ChooseModel
+    | Blend
+    | AskLatentMap
+    | DragLatent
+    | HoverLatent
+    | SetTimeline
+    | SetFrame
+    | PutKey
+    | DragKey
+    | RemoveKey
+    | PutPin
+    | RemovePin
+    | PutStyleKey
+    | RemoveStyleKey
+    | SolveTimeline
+    | OpenPhoto
+    | MovePoint
+    | RemovePoint
+    | ClosePhoto
+    | OpenTake
+    | HideMarker
+    | FillTake
+    | Learn
+    | OpenClip
+    | OpenScene
+    | Export
+    | StreamOut
+)
+
+
+# --- from the server -------------------------------------------------------------------------------------------------
+
+
+class Joint(Wire):
+    """A joint of the skeleton: parent -1 at the root; role such as left_hand where it has one."""
+
+    name: str
+    parent: int
+    role: str | None
+    end: bool
+
+
+class Model(Wire):
+    """Something to solve with."""
+
+    id: str
+    name: str
+    kind: Kind
+    summary: str
+    latent: bool
+    clips: list[str]
+
+
+class Residual(Wire):
+    """What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null."""
+
+    handle: str | None
+    label: str
+    value: float
+    unit: str
+    hard: bool
+    met: bool
+
+
+class Welcome(Wire, tag="welcome"):
+    """The answer to `hello`; keep the token to resume."""
+
+    protocol: int
+    version: str
+    token: str
+    resumed: bool
+    largest_upload: int
+
+
+class Models(Wire, tag="models"):
+    """All models there are to choose from."""
+
+    models: list[Model]
+
+
+class Body(Wire, tag="body"):
+    """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
+
+    Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
+    uint32 (m, 3).
+    """
+
+    joints: list[Joint]
+    height: float
+    vertices: bytes
+    normals: bytes
+    vertex_joints: bytes
+    vertex_tones: bytes
+    palette: list[tuple[float, float, float]]
+    triangles: bytes
+
+
+class SceneChanged(Wire, tag="scene"):
+    """The scene as it is now."""
+
+    scene: Scene
+
+
+class Pose(Wire, tag="pose"):
+    """The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is.
+
+    Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
+    pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown.
+    """
+
+    seq: int
+    fine: bool
+    world: bytes
+    handles: bytes
+    status: Status
+    words: str
+    residuals: list[Residual]
+    log_likelihood: float | None
+    percentile: float | None
+    latent: tuple[float, float] | None
+    microseconds: float
+
+
+class Ghost(Wire, tag="ghost"):
+    """The previous result, under which model; `world` is empty to take it away."""
+
+    world: bytes
+    model: str
+
+
+class HoverPose(Wire, tag="hoverPose"):
+    """The pose of a place in the latent space that is hovered over."""
+
+    seq: int
+    world: bytes
+
+
+class LatentMap(Wire, tag="latentMap"):
+    """How likely the places of a latent space are: float32 (height, width), from the bottom row up.
+
+    `extent` is left, right, bottom, top. Training points are float32 (n, 2), in order of time, `active` uint8 (n). The
+    map of a dynamics model on a cylinder wraps around at left and right.
+    """
+
+    model: str
+    width: int
+    height: int
+    extent: tuple[float, float, float, float]
+    values: bytes
+    points: bytes
+    active: bytes
+    cylinder: bool
+
+
+class MotionRange(Wire, tag="motion"):
+    """World transforms of frames `first` and on, float32 (frames, joints, 7), and how the solve went per frame.
+
+    `unmet` are frames whose hard targets are missed; `paths` hold each keyed handle's way, float32 (frames, 3), in the
+    order of `path_handles`.
+    """
+
+    seq: int
+    fine: bool
+    first: int
+    frames: int
+    world: bytes
+    path_handles: list[str]
+    paths: bytes
+    unmet: list[int]
+
+
+class PhotoSolved(Wire, tag="photo"):
+    """Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and other poses that fit as well."""
+
+    pixels: bytes
+    alternatives: list[bytes]
+
+
+class Take(Wire, tag="take"):
+    """A recording of markers: names, and positions float32 (frames, markers, 3), NaN where one is missing.
+
+    `filled` is as long, with what was missing filled in where the take has been filled, and `deviations` float32
+    (frames, markers) says how uncertain each is, in metres (0 where it was seen).
+    """
+
+    name: str
+    fps: float
+    frames: int
+    markers: list[str]
+    positions: bytes
+    filled: bytes
+    deviations: bytes
+
+
+class Progress(Wire, tag="progress"):
+    """How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over."""
+
+    task: str
+    words: str
+    share: float
+    curve: list[float]
+
+
+class FileReady(Wire, tag="file"):
+    """A file to fetch, once, from this address."""
+
+    name: str
+    address: str
+    size: int
+
+
+class Refusal(Wire, tag="error"):
+    """What went wrong, in words to show; `about` is the type of the message refused."""
+
+    words: str
+    about: str | None
+    seq: int | None
+
+
+ServerMessage = (
+    Welcome
+    | Models
+    | Body
+    | SceneChanged
+    | Pose
+    | Ghost
+    | HoverPose
+    | LatentMap
+    | MotionRange
+    | PhotoSolved
+    | Take
+    | Progress
+    | FileReady
+    | Refusal
+)

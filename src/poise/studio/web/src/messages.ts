@@ -1,0 +1,542 @@
+// Generated from src/poise/studio/messages.py by `python -m poise.studio.typescript`; do not edit.
+// World: metres, Y up, right-handed; quaternions are w, x, y, z; bytes are little-endian arrays.
+
+export const PROTOCOL = 1;
+
+export const LOOK_AT = "look-at";
+
+/** The first message of every connection. */
+export interface Hello {
+  type: "hello";
+  protocol: number;
+  token?: string | null;
+}
+
+/** A point fixed to a joint, and where it should be. The page chooses the id when it makes one. */
+export interface Handle {
+  id: string;
+  joint: string;
+  offset: [number, number, number];
+  position: [number, number, number] | null;
+  rotation: [number, number, number, number] | null;
+  pinned: boolean;
+  hard: boolean;
+  tolerance: number;
+  turnTolerance: number;
+}
+
+/** Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now. */
+export interface PutHandle {
+  type: "putHandle";
+  handle: Handle;
+}
+
+/** Take a handle away. */
+export interface RemoveHandle {
+  type: "removeHandle";
+  id: string;
+}
+
+/** A handle (or `look-at`) is being moved, turned or both. */
+export interface Drag {
+  type: "drag";
+  seq: number;
+  handle: string;
+  position?: [number, number, number] | null;
+  rotation?: [number, number, number, number] | null;
+  last?: boolean;
+}
+
+/** Whether feet stay planted where they are, stay above the floor, or go where they will. */
+export interface SetFeet {
+  type: "setFeet";
+  feet: "free" | "above" | "planted";
+}
+
+/** What the head looks at, or nothing. */
+export interface SetLookAt {
+  type: "setLookAt";
+  target: [number, number, number] | null;
+}
+
+/** Left becomes right: the pose, its handles and what it looks at. */
+export interface Mirror {
+  type: "mirror";
+}
+
+/** Back by one step. */
+export interface Undo {
+  type: "undo";
+}
+
+/** Forward by one step that was undone. */
+export interface Redo {
+  type: "redo";
+}
+
+/** The model's own pose, without handles; it can be undone. */
+export interface Reset {
+  type: "reset";
+}
+
+/** Another prior on the same handles; the pose before is sent as `ghost`. */
+export interface ChooseModel {
+  type: "chooseModel";
+  model: string;
+}
+
+/** A model's share in a blend; shares need not sum to one. */
+export interface Weight {
+  model: string;
+  weight: number;
+}
+
+/** A blend of models of one skeleton, by weight. */
+export interface Blend {
+  type: "blend";
+  weights: Weight[];
+}
+
+/** The likelihood map of a style's latent space. */
+export interface AskLatentMap {
+  type: "askLatentMap";
+  model: string;
+}
+
+/** The pose of a place in the style's latent space; with `hold`, as near to it as the pinned handles allow. */
+export interface DragLatent {
+  type: "dragLatent";
+  seq: number;
+  point: [number, number];
+  hold?: boolean;
+  last?: boolean;
+}
+
+/** Show the pose of a place, without taking it. */
+export interface HoverLatent {
+  type: "hoverLatent";
+  seq: number;
+  point: [number, number];
+}
+
+/** Length and rate of the timeline, in frames and frames a second. */
+export interface SetTimeline {
+  type: "setTimeline";
+  fps: number;
+  frames: number;
+}
+
+/** Show a frame: scrub. */
+export interface SetFrame {
+  type: "setFrame";
+  frame: number;
+}
+
+/** Where a handle is at a frame. */
+export interface Key {
+  handle: string;
+  frame: number;
+  position: [number, number, number] | null;
+  rotation: [number, number, number, number] | null;
+}
+
+/** Key a handle at a frame; targets left out are where the body is at that frame. */
+export interface PutKey {
+  type: "putKey";
+  key: Key;
+}
+
+/** A key is moved in space; the touched range is solved again. */
+export interface DragKey {
+  type: "dragKey";
+  seq: number;
+  key: Key;
+  last?: boolean;
+}
+
+/** Take a key away. */
+export interface RemoveKey {
+  type: "removeKey";
+  handle: string;
+  frame: number;
+}
+
+/** A handle held where it is from a first to a last frame. */
+export interface Pin {
+  handle: string;
+  first: number;
+  last: number;
+}
+
+/** Hold a handle over a range of frames. */
+export interface PutPin {
+  type: "putPin";
+  pin: Pin;
+}
+
+/** Let a held handle go. */
+export interface RemovePin {
+  type: "removePin";
+  handle: string;
+  first: number;
+}
+
+/** The styles from a frame on; between two of them the weights go over smoothly. */
+export interface StyleKey {
+  frame: number;
+  weights: Weight[];
+}
+
+/** Change the lane of styles at a frame. */
+export interface PutStyleKey {
+  type: "putStyleKey";
+  key: StyleKey;
+}
+
+/** Take a change of style away. */
+export interface RemoveStyleKey {
+  type: "removeStyleKey";
+  frame: number;
+}
+
+/** Solve the whole timeline, with every style of the lane and the fine model. */
+export interface SolveTimeline {
+  type: "solveTimeline";
+}
+
+/** Use an uploaded image; its size in pixels. */
+export interface OpenPhoto {
+  type: "openPhoto";
+  upload: string;
+  width: number;
+  height: number;
+}
+
+/** A joint seen at a pixel of the photo, x to the right and y down. */
+export interface PhotoPoint {
+  joint: string;
+  pixel: [number, number];
+}
+
+/** Place or move the point of a joint in the photo. */
+export interface MovePoint {
+  type: "movePoint";
+  seq: number;
+  point: PhotoPoint;
+  last?: boolean;
+}
+
+/** Take a point of the photo away. */
+export interface RemovePoint {
+  type: "removePoint";
+  joint: string;
+}
+
+/** Put the photo away; the pose stays. */
+export interface ClosePhoto {
+  type: "closePhoto";
+}
+
+/** Load an uploaded recording of markers (C3D, TRC). */
+export interface OpenTake {
+  type: "openTake";
+  upload: string;
+}
+
+/** Hide a marker of the take over a range of frames, or show it again. */
+export interface HideMarker {
+  type: "hideMarker";
+  marker: string;
+  first: number;
+  last: number;
+  hidden?: boolean;
+}
+
+/** Fill what is missing or hidden in the take with the current model. */
+export interface FillTake {
+  type: "fillTake";
+}
+
+/** Learn a model from uploaded motions, and use it. */
+export interface Learn {
+  type: "learn";
+  name: string;
+  kind: "style" | "gaussian";
+  uploads: string[];
+}
+
+/** Put an uploaded motion on the timeline. */
+export interface OpenClip {
+  type: "openClip";
+  upload: string;
+}
+
+/** Open an uploaded scene. */
+export interface OpenScene {
+  type: "openScene";
+  upload: string;
+}
+
+/** Write the pose, or the whole timeline, as a file; `file` answers. */
+export interface Export {
+  type: "export";
+  format: "bvh" | "glb" | "png" | "gif" | "mp4" | "scene";
+  whole?: boolean;
+}
+
+/** Send every pose as VMC over OSC to HOST:PORT, or stop. */
+export interface StreamOut {
+  type: "streamOut";
+  to: string | null;
+}
+
+/** The answer to `hello`; keep the token to resume. */
+export interface Welcome {
+  type: "welcome";
+  protocol: number;
+  version: string;
+  token: string;
+  resumed: boolean;
+  largestUpload: number;
+}
+
+/** Something to solve with. */
+export interface Model {
+  id: string;
+  name: string;
+  kind: "style" | "gaussian" | "local" | "dynamics" | "blend" | "plain";
+  summary: string;
+  latent: boolean;
+  clips: string[];
+}
+
+/** All models there are to choose from. */
+export interface Models {
+  type: "models";
+  models: Model[];
+}
+
+/** A joint of the skeleton: parent -1 at the root; role such as left_hand where it has one. */
+export interface Joint {
+  name: string;
+  parent: number;
+  role: string | null;
+  end: boolean;
+}
+
+/** The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint. */
+export interface Body {
+  type: "body";
+  joints: Joint[];
+  height: number;
+  vertices: Uint8Array;
+  normals: Uint8Array;
+  vertexJoints: Uint8Array;
+  vertexTones: Uint8Array;
+  palette: [number, number, number][];
+  triangles: Uint8Array;
+}
+
+/** What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown. */
+export interface Timeline {
+  fps: number;
+  frames: number;
+  frame: number;
+  keys: Key[];
+  pins: Pin[];
+  styles: StyleKey[];
+  clip: string | null;
+}
+
+/** An image in which points of the body are marked. */
+export interface Photo {
+  upload: string;
+  width: number;
+  height: number;
+  points: PhotoPoint[];
+}
+
+/** All that a session holds but for the pose itself. */
+export interface Scene {
+  model: string;
+  weights: Weight[];
+  handles: Handle[];
+  feet: "free" | "above" | "planted";
+  lookAt: [number, number, number] | null;
+  undo: number;
+  redo: number;
+  timeline: Timeline;
+  photo: Photo | null;
+  streaming: string | null;
+}
+
+/** The scene as it is now. */
+export interface SceneChanged {
+  type: "scene";
+  scene: Scene;
+}
+
+/** What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null. */
+export interface Residual {
+  handle: string | null;
+  label: string;
+  value: number;
+  unit: string;
+  hard: boolean;
+  met: boolean;
+}
+
+/** The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is. */
+export interface Pose {
+  type: "pose";
+  seq: number;
+  fine: boolean;
+  world: Uint8Array;
+  handles: Uint8Array;
+  status: "reached" | "relaxed" | "out_of_time" | "broken";
+  words: string;
+  residuals: Residual[];
+  logLikelihood: number | null;
+  percentile: number | null;
+  latent: [number, number] | null;
+  microseconds: number;
+}
+
+/** The previous result, under which model; `world` is empty to take it away. */
+export interface Ghost {
+  type: "ghost";
+  world: Uint8Array;
+  model: string;
+}
+
+/** The pose of a place in the latent space that is hovered over. */
+export interface HoverPose {
+  type: "hoverPose";
+  seq: number;
+  world: Uint8Array;
+}
+
+/** How likely the places of a latent space are: float32 (height, width), from the bottom row up. */
+export interface LatentMap {
+  type: "latentMap";
+  model: string;
+  width: number;
+  height: number;
+  extent: [number, number, number, number];
+  values: Uint8Array;
+  points: Uint8Array;
+  active: Uint8Array;
+  cylinder: boolean;
+}
+
+/** World transforms of frames `first` and on, float32 (frames, joints, 7), and how the solve went per frame. */
+export interface MotionRange {
+  type: "motion";
+  seq: number;
+  fine: boolean;
+  first: number;
+  frames: number;
+  world: Uint8Array;
+  pathHandles: string[];
+  paths: Uint8Array;
+  unmet: number[];
+}
+
+/** Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and other poses that fit as well. */
+export interface PhotoSolved {
+  type: "photo";
+  pixels: Uint8Array;
+  alternatives: Uint8Array[];
+}
+
+/** A recording of markers: names, and positions float32 (frames, markers, 3), NaN where one is missing. */
+export interface Take {
+  type: "take";
+  name: string;
+  fps: number;
+  frames: number;
+  markers: string[];
+  positions: Uint8Array;
+  filled: Uint8Array;
+  deviations: Uint8Array;
+}
+
+/** How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over. */
+export interface Progress {
+  type: "progress";
+  task: string;
+  words: string;
+  share: number;
+  curve: number[];
+}
+
+/** A file to fetch, once, from this address. */
+export interface FileReady {
+  type: "file";
+  name: string;
+  address: string;
+  size: number;
+}
+
+/** What went wrong, in words to show; `about` is the type of the message refused. */
+export interface Refusal {
+  type: "error";
+  words: string;
+  about: string | null;
+  seq: number | null;
+}
+
+export type ClientMessage =
+  | Hello
+  | PutHandle
+  | RemoveHandle
+  | Drag
+  | SetFeet
+  | SetLookAt
+  | Mirror
+  | Undo
+  | Redo
+  | Reset
+  | ChooseModel
+  | Blend
+  | AskLatentMap
+  | DragLatent
+  | HoverLatent
+  | SetTimeline
+  | SetFrame
+  | PutKey
+  | DragKey
+  | RemoveKey
+  | PutPin
+  | RemovePin
+  | PutStyleKey
+  | RemoveStyleKey
+  | SolveTimeline
+  | OpenPhoto
+  | MovePoint
+  | RemovePoint
+  | ClosePhoto
+  | OpenTake
+  | HideMarker
+  | FillTake
+  | Learn
+  | OpenClip
+  | OpenScene
+  | Export
+  | StreamOut;
+
+export type ServerMessage =
+  | Welcome
+  | Models
+  | Body
+  | SceneChanged
+  | Pose
+  | Ghost
+  | HoverPose
+  | LatentMap
+  | MotionRange
+  | PhotoSolved
+  | Take
+  | Progress
+  | FileReady
+  | Refusal;
