@@ -1,9 +1,9 @@
 """What the page and the server say to each other: MessagePack maps over one binary websocket at `/ws`.
 
 Every message is a map with a `type`; names are in camelCase on the wire. `web/src/messages.ts` is generated from these
-definitions (`python -m poise.studio.typescript`), so the two cannot drift. World: metres, Y up, right-handed, the person
-faces +Z, left is +X; quaternions are w, x, y, z. Bytes are little-endian arrays; of poses ("world") float32, per joint
-its position and its rotation in the world: 3 + 4 numbers.
+definitions (`python -m poise.studio.typescript`), so the two cannot drift. World: metres, Y up, right-handed, the
+person faces +Z, left is +X; quaternions are w, x, y, z. Bytes are little-endian arrays; those of poses ("world") are
+float32, per joint its position and its rotation in the world: 3 + 4 numbers.
 
 The flow:
  1. The page opens the socket and sends `hello`, with the token of an earlier session to resume it. The server answers
@@ -11,9 +11,9 @@ The flow:
  2. What a person does is one message each. The server changes the scene and answers `scene` when something other than
     the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it is told.
  3. Messages that stream (`drag`, `dragLatent`, `hoverLatent`, `movePoint`, `dragKey`) carry `seq`, a number that grows
-    over the session. The newest wins: those that the solver had no time for are dropped. `pose.seq` says which one a pose answers.
-    Everything between the first `drag` and the one with `last` is one step of undo; the smooth model answers (`fine`
-    false) until the last one, which the fine model answers.
+    over the session. The newest wins: those that the solver had no time for are dropped. `pose.seq` says which one a
+    pose answers. Everything from the first `drag` to the one with `last` is one step of undo; the smooth model answers
+    (`fine` false) until the last one, which the fine model answers.
  4. What takes long (learning, exporting, loading) answers with `progress` until its `share` is 1, then with its result.
  5. A mistake answers `error`, in words to show to a person; the connection lives on.
 
@@ -50,7 +50,7 @@ Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
 
 
-class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True, frozen=True):
+class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """What all parts of messages share."""
 
 

@@ -56,11 +56,11 @@ def _structs(union: Any) -> dict[str, type[msgspec.Struct]]:
     found: dict[str, type[msgspec.Struct]] = {}
 
     def visit(annotation: Any) -> None:
-        if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-            if annotation.__name__ not in found:
-                for hint in get_type_hints(annotation).values():
-                    visit(hint)
-                found[annotation.__name__] = annotation
+        is_struct = isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+        if is_struct and annotation.__name__ not in found:
+            for hint in get_type_hints(annotation).values():
+                visit(hint)
+            found[annotation.__name__] = annotation
         for part in get_args(annotation):
             visit(part)
 
