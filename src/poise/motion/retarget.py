@@ -18,7 +18,10 @@ def retarget(motion: Motion, target: Skeleton, *, keep_floor: bool = True) -> Mo
     check_same_topology(motion.skeleton, target)
     places = scaled_places(motion.root_positions, motion.skeleton, target)
     moved = Motion(target, motion.fps, places, motion.rotations, name=motion.name, origin=motion.origin)
-    if not keep_floor:
-        return moved
+    return on_the_same_floor(motion, moved) if keep_floor else moved
+
+
+def on_the_same_floor(motion: Motion, moved: Motion) -> Motion:
+    """The moved motion raised or lowered as a whole, so that its feet stand where the motion's own stand."""
     rise = floor_height(motion) - floor_height(moved)
     return moved.with_frames(moved.root_positions + np.array([0.0, rise, 0.0]), moved.rotations)

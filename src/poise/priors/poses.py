@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
-from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
@@ -53,9 +52,4 @@ def handle_positions(
     space: PoseSpace, maps: Float[Array, "poses maps"], handles: Handles
 ) -> Float[Array, "poses handles 3"]:
     """Where poses put handles, in the root's frame."""
-    q = np.zeros((len(maps), space.size))
-    q[:, 3] = 1.0
-    q[:, ROOT_SIZE:] = maps
-    positions, matrices = space.forward(q)
-    turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
-    return np.asarray(positions[:, handles.joints] + turned)
+    return space.points_in_root_frame(maps, handles)

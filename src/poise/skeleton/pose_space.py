@@ -178,6 +178,17 @@ class PoseSpace:
         )
         return positions, matrices
 
+    def points_in_root_frame(
+        self, maps: Float[Array, "poses maps"], handles: Handles
+    ) -> Float[Array, "poses handles 3"]:
+        """Where poses, given by their exponential maps alone, put handles in the root's frame."""
+        q = np.zeros((len(maps), self.size))
+        q[:, 3] = 1.0
+        q[:, kernels.ROOT_SIZE :] = maps
+        positions, matrices = self.forward(q)
+        turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
+        return np.asarray(positions[:, handles.joints] + turned)
+
     def handle_positions(
         self, q: Float[Array, "size"], handles: Handles
     ) -> tuple[Float[Array, "handles 3"], Float[Array, "3*handles freedoms"]]:

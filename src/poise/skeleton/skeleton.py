@@ -72,6 +72,12 @@ class Skeleton:
     def __repr__(self) -> str:
         return f"Skeleton({len(self)} joints, root {self.names[0]!r})"
 
+    def __reduce__(self) -> tuple[type[Skeleton], tuple[Any, ...]]:
+        """What another process makes the same skeleton from."""
+        return Skeleton, (
+            self.names, self.parents, self.offsets, self.orders, self.limits, dict(self.role_overrides),
+        )  # fmt: skip
+
     def index(self, name: str) -> int:
         """The number of the joint (or of the role) of this name; an unknown one lists close matches."""
         found = self._index_of.get(name)

@@ -1,0 +1,146 @@
+"""One function over many clips: on this machine's processors (joblib), or on a cluster (dask.distributed).
+
+What is mapped must be a function of a module and its items picklable; on a cluster, every machine must see the files
+under the same paths. A worker that dies loses nothing: its items are given to others, and an item that keeps killing
+workers is reported as lost while the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Generic, TypeVar, cast
+
+from poise.errors import InvalidValueError, MissingExtraError, PoiseError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CONNECT_S = 10.0  # how long a scheduler may take to answer
+
+
+@dataclass(frozen=True)
+class Done(Generic[Result]):
+    """What came of one item, by its number; `lost` says why there is no value."""
+
+    number: int
+    value: Result | None
+    lost: str = ""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where work is done: `jobs` processes of this machine, or the cluster behind a scheduler's address."""
+
+    jobs: int = 1
+    scheduler: str = ""
+    retries: int = 2
+    """How often the items of workers that died are tried again."""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise InvalidValueError(f"work needs at least one job; got {self.jobs}")
+        if self.retries < 0:
+            raise InvalidValueError(f"retries are zero or more; got {self.retries}")
+
+    def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Done[Result]]:
+        """Every item's outcome as soon as it is there, in any order. What the function raises is raised here."""
+        if self.scheduler:
+            return _on_cluster(self, function, items)
+        if self.jobs == 1 or len(items) < 2:
+            return (Done(number, function(item)) for number, item in enumerate(items))
+        return _on_processors(self, function, items)
+
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> list[Result]:
+        """Every item's value, in the items' order; a lost item is an error."""
+        values: dict[int, Any] = {}
+        for done in self.each(function, items):
+            if done.lost:
+                raise PoiseError(f"item {done.number + 1} of {len(items)} was lost: {done.lost}")
+            values[done.number] = done.value
+            progress(len(values), len(items))
+        return [values[number] for number in range(len(items))]
+
+
+def _on_processors(
+    engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
+) -> Iterator[Done[Result]]:
+    """Processes of this machine. After a worker's death the rest starts anew; at last, each item by itself."""
+    joblib = _joblib()
+    left = dict(enumerate(items))
+    for _attempt in range(engine.retries + 1):
+        try:
+            for done in _in_parallel(joblib, engine.jobs, function, left):
+                del left[done.number]
+                yield done
+            return
+        except joblib.externals.loky.process_executor.BrokenProcessPool:
+            continue
+    for number, item in list(left.items()):
+        try:
+            yield from _in_parallel(joblib, 2, function, {number: item})
+        except joblib.externals.loky.process_executor.BrokenProcessPool as death:
+            yield Done(number, None, lost=f"it killed the process that worked on it ({type(death).__name__})")
+
+
+def _in_parallel(
+    joblib: ModuleType, jobs: int, function: Callable[[Item], Result], items: dict[int, Item]
+) -> Iterator[Done[Result]]:
+    parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
+    yield from parallel(
+        joblib.delayed(_numbered)(function, number, item) for number, item in list(items.items())
+    )
+
+
+def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Done[Result]:
+    return Done(number, function(item))
+
+
+def _on_cluster(
+    engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
+) -> Iterator[Done[Result]]:
+    distributed = _distributed()
+    with _connected(distributed, engine.scheduler) as client:
+        futures = client.map(function, list(items), pure=False, retries=engine.retries)
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        for future in distributed.as_completed(futures):
+            if future.status == "finished":
+                yield Done(numbers[future.key], future.result())
+            elif isinstance(failure := future.exception(), distributed.KilledWorker):
+                yield Done(numbers[future.key], None, lost="every worker that took it died")
+            else:
+                raise failure
+
+
+def _connected(distributed: ModuleType, address: str) -> Any:
+    try:
+        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise PoiseError(
+            f"no scheduler answers at {address!r}: {error}; start one with `dask scheduler` and give "
+            "its address, such as tcp://127.0.0.1:8786"
+        ) from error
+
+
+def _joblib() -> ModuleType:
+    try:
+        import joblib
+        import joblib.externals.loky.process_executor
+    except ImportError as error:
+        raise MissingExtraError("joblib", extra="library", purpose="work on several processors") from error
+    return cast(ModuleType, joblib)
+
+
+def _distributed() -> ModuleType:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("distributed", extra="cluster", purpose="work on a cluster") from error
+    return distributed

@@ -1,0 +1,288 @@
+"""Building a library: files are read, carried over to the canonical skeleton and kept, in parallel and step by step.
+
+Everything is written under another name first and put in its place when it is complete; a clip's row is committed after
+its shard. So a build that is killed, or runs out of disk, leaves a library that opens, and the next build goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from poise.engine import Engine
+from poise.errors import InvalidValueError, PoiseError
+from poise.formats import FORMATS, read
+from poise.library.canonical import Canonical, on_canonical
+from poise.library.catalogue import Catalogue, Clip, skeleton_text
+from poise.library.shards import FOLDER, frames_hash, write_shard
+from poise.library.store import Library
+from poise.library.tags import performer_of, tags_of
+from poise.library.tensor_file import sha256_of
+from poise.motion.edit import resample
+from poise.motion.mirror import mirror
+from poise.motion.motion import Motion
+from poise.skeleton.skeleton import Skeleton
+
+MOTION_FILES = tuple(extension for known in FORMATS for extension in known.extensions if extension != ".asf")
+SLOWEST, FASTEST = 0.1, 10.0
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How files become clips: copies to make of each, what to call their performer, and options of the readers."""
+
+    mirrored: bool = False
+    speeds: tuple[float, ...] = ()
+    """Copies at other speeds: 0.5 takes twice as long."""
+    performer: str = ""
+    tags: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for speed in self.speeds:
+            if not SLOWEST <= speed <= FASTEST or speed == 1.0:
+                raise InvalidValueError(
+                    f"a copy's speed is from {SLOWEST:g} to {FASTEST:g} and not 1; got {speed:g}"
+                )
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The recording itself, then its copies."""
+        return ("", *(["mirrored"] if self.mirrored else []), *(f"x{speed:g}" for speed in self.speeds))
+
+
+@dataclass
+class Built:
+    """What a build came to."""
+
+    added: list[str] = field(default_factory=list)
+    kept: int = 0
+    """Clips that were there already."""
+    duplicates: dict[str, str] = field(default_factory=dict)
+    """Files that hold what another clip holds, and which."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Files that could not be taken in, and why."""
+
+
+def build(
+    folder: Path,
+    sources: Sequence[Path],
+    *,
+    recipe: Recipe | None = None,
+    skeleton: Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> Built:
+    """Take files, and all motion files below folders, into the library in `folder`, which is made if it is not there.
+
+    The canonical skeleton is that of `skeleton`, else of the first clip that shows a person; once chosen it stays.
+    Files that were taken in before, whatever their names then, are not read again.
+    """
+    recipe, engine, files = recipe or Recipe(), engine or Engine(), motion_files(sources)
+    library = Library.create(folder)
+    built = Built()
+    for clip in library.forget_damaged():
+        built.refused[clip.source] = f"the shard of {clip.name} was damaged; it is read again"
+    tasks = _tasks(library, files, recipe, built)
+    if tasks:
+        _choose_canonical(library.catalogue, skeleton, tasks, recipe, built)
+        _take_in(library, tasks, engine, built, progress)
+    library.refresh()
+    return built
+
+
+def motion_files(sources: Sequence[Path]) -> list[Path]:
+    """The files given and those below the folders given, each once, in order."""
+    if not sources:
+        raise InvalidValueError("name the clips or folders to take in")
+    found: dict[Path, None] = {}
+    for source in sources:
+        if source.is_dir():
+            inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in MOTION_FILES)
+            found.update(dict.fromkeys(inside))
+        else:
+            found[source] = None
+    return list(found)
+
+
+# --- what is to be done --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One file and the copies of it that are still wanted."""
+
+    file: Path
+    sha256: str
+    name: str
+    variants: tuple[str, ...]
+    folder: Path
+    recipe: Recipe
+    canonical: Canonical | None = None
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The clips of one file with their skeleton, or why there are none."""
+
+    clips: tuple[Clip, ...] = ()
+    skeleton: Skeleton | None = None
+    refused: str = ""
+
+
+def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built) -> list[_Task]:
+    """What is not there yet; a file with the bytes of another is a duplicate of it."""
+    present = {(clip.source_sha256, clip.variant): clip for clip in library.clips}
+    names = {clip.name for clip in library.clips}
+    tasks: dict[str, _Task] = {}
+    for file in files:
+        try:
+            digest = sha256_of(file)
+        except (PoiseError, OSError) as error:
+            _refuse(library.catalogue, built, str(file), str(error))
+            continue
+        original = present.get((digest, ""))
+        if digest in tasks or (original is not None and Path(original.source) != file.absolute()):
+            built.duplicates[str(file)] = original.name if original else tasks[digest].name
+            continue
+        wanted = tuple(variant for variant in recipe.variants if (digest, variant) not in present)
+        built.kept += len(recipe.variants) - len(wanted)
+        if wanted:
+            name = original.name if original else _free_name(file.stem, names)
+            names.add(name)
+            tasks[digest] = _Task(file.absolute(), digest, name, wanted, library.folder, recipe)
+    return list(tasks.values())
+
+
+def _free_name(stem: str, taken: set[str]) -> str:
+    """The file's own name, with a number where another file had it first."""
+    numbered = (f"{stem}.{number}" for number in range(2, len(taken) + 3))
+    return stem if stem not in taken else next(name for name in numbered if name not in taken)
+
+
+def _choose_canonical(
+    catalogue: Catalogue, skeleton: Path | None, tasks: Sequence[_Task], recipe: Recipe, built: Built
+) -> None:
+    """The skeleton asked for, or that of the first file that shows a person; one chosen before stays."""
+    if catalogue.canonical is not None:
+        return
+    if skeleton is not None:
+        catalogue.canonical = Canonical.of(_read(skeleton, recipe))
+        return
+    for task in tasks:
+        try:
+            catalogue.canonical = Canonical.of(_read(task.file, recipe))
+            return
+        except (PoiseError, OSError) as error:
+            built.refused[str(task.file)] = str(error)
+    raise InvalidValueError(
+        f"none of the {len(tasks)} files shows a person whose skeleton the library could take: "
+        + "; ".join(f"{Path(file).name}: {reason}" for file, reason in list(built.refused.items())[:3])
+    )
+
+
+# --- doing it ------------------------------------------------------------------------------------------------------
+
+
+def _take_in(
+    library: Library, tasks: Sequence[_Task], engine: Engine, built: Built, progress: Progress
+) -> None:
+    catalogue = library.catalogue
+    ready = [replace(task, canonical=catalogue.canonical) for task in tasks]
+    frames = {clip.frames_sha256: clip.name for clip in catalogue.clips()}
+    for count, done in enumerate(engine.each(_converted, ready), start=1):
+        task, outcome = ready[done.number], done.value or _Outcome(refused=done.lost)
+        if outcome.refused or outcome.skeleton is None:
+            _refuse(catalogue, built, str(task.file), outcome.refused)
+        for clip in outcome.clips:
+            _keep(library, clip, outcome.skeleton, frames, built)
+        progress(count, len(ready))
+
+
+def _keep(
+    library: Library, clip: Clip, skeleton: Skeleton | None, frames: dict[str, str], built: Built
+) -> None:
+    """Commit a clip whose shard is written, unless another file holds the same frames."""
+    if (same := frames.get(clip.frames_sha256)) is not None:
+        built.duplicates[clip.source] = same
+        (library.folder / clip.shard).unlink(missing_ok=True)
+        return
+    assert skeleton is not None
+    try:
+        library.catalogue.add(clip, skeleton)
+    except PoiseError as error:
+        built.refused[clip.source] = str(error)
+        return
+    frames[clip.frames_sha256] = clip.name
+    built.added.append(clip.name)
+    built.refused.pop(clip.source, None)
+
+
+def _refuse(catalogue: Catalogue, built: Built, source: str, reason: str) -> None:
+    built.refused[source] = reason
+    try:
+        catalogue.refuse(source, reason)
+    except PoiseError:
+        return  # the disk is full: the reason is shown, and found again by the next build
+
+
+def _converted(task: _Task) -> _Outcome:
+    """Read a file and write its shards; in a process of its own, so whatever goes wrong becomes a reason."""
+    try:
+        motion = _read(task.file, task.recipe)
+        clips = tuple(_written(task, motion, variant) for variant in task.variants)
+    except (PoiseError, OSError) as error:
+        return _Outcome(refused=" ".join(str(error).split()))
+    except Exception as error:  # a reader that stumbles over one file must not end the build of ten thousand
+        return _Outcome(refused=f"unexpected {type(error).__name__}: {error}")
+    return _Outcome(clips, motion.skeleton)
+
+
+def _written(task: _Task, motion: Motion, variant: str) -> Clip:
+    assert task.canonical is not None
+    copy = _variant(motion, variant)
+    name = f"{task.name}~{variant}" if variant else task.name
+    shard = Path(FOLDER) / f"{task.sha256[:24]}{'-' if variant else ''}{variant}.safetensors"
+    header = {"name": name, "skeleton": skeleton_text(motion.skeleton)}
+    digest = write_shard(task.folder / shard, copy, on_canonical(copy, task.canonical), header=header)
+    words = (*task.recipe.tags, *tags_of(task.file.stem), *([variant] if variant else []))
+    return Clip(
+        name=name,
+        variant=variant,
+        performer=task.recipe.performer or performer_of(task.file.stem),
+        tags=tuple(dict.fromkeys(words)),
+        skeleton=_skeleton_key(motion.skeleton),
+        fps=copy.fps,
+        frames=len(copy),
+        source=str(task.file),
+        source_sha256=task.sha256,
+        frames_sha256=frames_hash(copy),
+        shard=str(shard),
+        shard_sha256=digest,
+        provenance=asdict(motion.origin),
+    )
+
+
+def _variant(motion: Motion, variant: str) -> Motion:
+    if variant == "mirrored":
+        return mirror(motion)
+    if variant:
+        slowed = resample(motion, motion.fps / float(variant.removeprefix("x")))
+        return replace(slowed, fps=motion.fps)
+    return motion
+
+
+def _skeleton_key(skeleton: Skeleton) -> str:
+    return hashlib.sha256(skeleton_text(skeleton).encode()).hexdigest()[:16]
+
+
+def _read(file: Path, recipe: Recipe) -> Motion:
+    motion = read(file, **recipe.reading)
+    if not isinstance(motion, Motion):
+        raise InvalidValueError(f"{file.name} holds markers; a library needs the motion of a skeleton")
+    return motion

@@ -1,0 +1,178 @@
+"""All poses of a library as one array of pose vectors, in single precision and memory-mapped: what is searched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
+from poise.geometry import rotations
+from poise.library.tensor_file import Stream, map_tensors, write_tensors
+from poise.motion.motion import Motion
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import STILL_ANGLE, Handle, Handles, PoseSpace
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+_BLOCK = 4096  # frames worked on at once
+_SAMPLES = 20_000  # frames from which the mean rotations are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Poses:
+    """Frames of many clips, one after the other, on one skeleton.
+
+    `maps` are exponential maps of the moving joints about the mean rotations of all frames; `roots` are positions and
+    quaternions. Clip `i` has the frames `starts[i]` up to `starts[i + 1]`.
+    """
+
+    space: PoseSpace
+    maps: Float[Array, "frames maps"]
+    roots: Float[Array, "frames 7"]
+    starts: Int[Array, "clips_and_end"]
+    names: tuple[str, ...]
+    rates: Float[Array, "clips"]
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The skeleton that all frames share."""
+        return self.space.skeleton
+
+    @cached_property
+    def clip_of(self) -> Int[Array, "frames"]:
+        """Per frame, the number of its clip."""
+        return np.repeat(np.arange(len(self.names), dtype=np.int32), np.diff(self.starts))
+
+    def frames_of(self, name: str) -> slice:
+        """The frames of the clip of this name."""
+        if name not in self.names:
+            raise UnknownNameError("clip", name, self.names)
+        number = self.names.index(name)
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def q(self, frames: Int[Array, "n"]) -> Float[Array, "n size"]:
+        """Pose vectors of some frames, in double precision."""
+        return np.concatenate([self.roots[frames], self.maps[frames]], axis=1, dtype=np.float64)
+
+    def motion(self, frames: slice) -> Motion:
+        """Some frames of one clip as a motion."""
+        number = int(self.clip_of[frames.start])
+        places, turns = self.space.frames_from_q(self.q(np.arange(frames.start, frames.stop)))
+        return Motion(self.skeleton, float(self.rates[number]), places, turns, name=self.names[number])
+
+    def marker_positions(
+        self, handles: Sequence[Handle | str] | Handles, *, skeleton: Skeleton | None = None
+    ) -> Float[Array, "frames handles 3"]:
+        """Where every frame has these markers in the root's frame (Chai and Hodgins 2005, Eq. 1).
+
+        On the body of `skeleton` where one is given: the same joints with the limb lengths of whoever performs.
+        """
+        space = self.space if skeleton is None else self.space.on_body(skeleton)
+        looked_up = handles if isinstance(handles, Handles) else space.handles(handles)
+        points = np.empty((len(self), len(looked_up), 3), dtype=np.float32)
+        for first in range(0, len(self), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            points[block] = space.points_in_root_frame(self.maps[block], looked_up)
+        return points
+
+    @classmethod
+    def of_motions(cls, motions: Sequence[Motion]) -> Poses:
+        """The frames of clips of one topology, in memory."""
+        if not motions:
+            raise InvalidValueError("poses need at least one clip; got none")
+        for motion in motions:
+            if not motion.skeleton.same_topology(motions[0].skeleton):
+                raise SkeletonError(
+                    f"{motion.name or 'a clip'} has another skeleton than {motions[0].name or 'the first'}"
+                )
+        space = common_space(lambda: iter(motions))
+        blocks = list(_vectors(space, iter(motions)))
+        q = np.concatenate(blocks)
+        return cls(
+            space,
+            np.ascontiguousarray(q[:, ROOT_SIZE:]),
+            np.ascontiguousarray(q[:, :ROOT_SIZE]),
+            np.cumsum([0, *(len(block) for block in blocks)]),
+            _distinct([motion.name or "clip" for motion in motions]),
+            np.array([motion.fps for motion in motions]),
+        )
+
+
+def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
+    """Mean rotations of many clips, and which joints move in any: two passes, one clip in memory at a time."""
+    total = sum(len(motion) for motion in motions())
+    stride = max(1, total // _SAMPLES)
+    samples, first, turned, skeleton = [], None, None, None
+    for motion in motions():
+        skeleton = skeleton or motion.skeleton
+        first = motion.rotations[0] if first is None else first
+        angles = rotations.geodesic_distance(motion.rotations, first).max(axis=0)
+        turned = angles if turned is None else np.maximum(turned, angles)
+        samples.append(motion.rotations[::stride])
+    if skeleton is None or turned is None:
+        raise InvalidValueError("a library without clips has no poses")
+    references = rotations.mean(np.concatenate(samples))
+    references[0] = rotations.IDENTITY
+    return PoseSpace(skeleton, references=references, moving=turned > STILL_ANGLE)
+
+
+def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> None:
+    """Write the frames of many clips as one file, one clip in memory at a time."""
+    space = common_space(motions)
+    clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
+    lengths = [length for _, _, length in clips]
+    frames, kind = sum(lengths), np.dtype(np.float32)
+    arrays: dict[str, Array | Stream] = {
+        "maps": (
+            (frames, 3 * len(space.moving)),
+            kind,
+            (q[:, ROOT_SIZE:] for q in _vectors(space, motions())),
+        ),
+        "roots": ((frames, ROOT_SIZE), kind, (q[:, :ROOT_SIZE] for q in _vectors(space, motions()))),
+        "starts": np.cumsum([0, *lengths], dtype=np.int64),
+        "rates": np.array([rate for _, rate, _ in clips], dtype=np.float64),
+        "references": np.asarray(space.references),
+        "moving": np.asarray(space.is_moving),
+    }
+    write_tensors(path, arrays, {"kind": "poses", "names": [name for name, _, _ in clips], **header})
+
+
+def map_poses(path: Path, skeleton: Skeleton) -> tuple[Poses, dict[str, Any]]:
+    """The poses of such a file, memory-mapped, and its header."""
+    arrays, header = map_tensors(path)
+    space = PoseSpace(skeleton, references=np.array(arrays["references"]), moving=np.array(arrays["moving"]))
+    poses = Poses(
+        space,
+        arrays["maps"],
+        arrays["roots"],
+        np.array(arrays["starts"]),
+        tuple(header["names"]),
+        np.array(arrays["rates"]),
+    )
+    return poses, header
+
+
+def _vectors(space: PoseSpace, motions: Iterable[Motion]) -> Iterator[Float[Array, "frames size"]]:
+    for motion in motions:
+        yield space.q_from_frames(motion.root_positions, motion.rotations).astype(np.float32)
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The same names, with numbers where several clips have one."""
+    counts = Counter[str]()
+    found = []
+    for name in names:
+        counts[name] += 1
+        found.append(name if counts[name] == 1 else f"{name}.{counts[name]}")
+    return tuple(found)

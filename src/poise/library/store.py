@@ -1,0 +1,195 @@
+"""A motion library on disk: a folder with a catalogue, one shard per clip, and all poses in one memory-mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.formats.files import FileAccessError
+from poise.library.catalogue import FILE, Catalogue, Clip
+from poise.library.poses import Poses, map_poses, write_poses
+from poise.library.shards import FOLDER, read_canonical, read_own
+from poise.library.tensor_file import sha256_of
+from poise.motion.motion import Motion
+from poise.skeleton.skeleton import Skeleton
+
+POSES_FILE = "poses.safetensors"
+CACHE = "cache"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it should be, and whether clips are lost by it."""
+
+    what: str
+    clip: str = ""
+
+
+class Library:
+    """An open library. Nothing is read before it is asked for, and no more of it than is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.catalogue = Catalogue(folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Library:
+        """The library in a folder that holds one."""
+        place = Path(folder)
+        if not (place / FILE).is_file():
+            raise FileAccessError(
+                f"{place} is not a motion library (it has no {FILE}); make one with: poise library build {place} CLIPS"
+            )
+        return cls(place)
+
+    @classmethod
+    def create(cls, folder: str | Path) -> Library:
+        """The library in a folder, which is made if it is not there; a folder with other things in it is refused."""
+        place = Path(folder)
+        if place.exists() and not place.is_dir():
+            raise FileAccessError(f"{place} is a file; expected a folder for the library")
+        if place.is_dir() and any(place.iterdir()) and not (place / FILE).is_file():
+            raise FileAccessError(
+                f"{place} is not empty and not a motion library; expected a new or empty folder"
+            )
+        try:
+            (place / FOLDER).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileAccessError(f"cannot make the folder {place}: {error.strerror or error}") from error
+        return cls(place)
+
+    @property
+    def clips(self) -> list[Clip]:
+        """The catalogue's rows, by name."""
+        return self.catalogue.clips()
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The canonical skeleton, on which all clips can be compared."""
+        canonical = self.catalogue.canonical
+        if canonical is None:
+            raise InvalidValueError(f"the library in {self.folder} is empty")
+        return canonical.skeleton
+
+    def motion(self, name: str) -> Motion:
+        """A clip as it was recorded, on its own skeleton."""
+        clip = self.catalogue.clip(name)
+        motion = read_own(self.folder / clip.shard, self.catalogue.skeleton(clip.skeleton))
+        return replace(motion, name=clip.name)
+
+    def canonical_motion(self, name: str) -> Motion:
+        """A clip on the canonical skeleton."""
+        return self._canonical(self.catalogue.clip(name))
+
+    def search(self, words: Iterable[str] = (), *, performer: str = "") -> list[Clip]:
+        """Clips whose name, tags, performer or source contain all the words."""
+        wanted = [word.casefold() for word in words]
+        return [
+            clip
+            for clip in self.clips
+            if performer.casefold() in clip.performer.casefold()
+            and all(word in _text(clip) for word in wanted)
+        ]
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Take clips out: first their rows, then their shards."""
+        shards = [self.folder / self.catalogue.clip(name).shard for name in names]
+        self.catalogue.remove(names)
+        for shard in shards:
+            shard.unlink(missing_ok=True)
+        self.refresh()
+
+    # --- all poses -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def poses(self) -> Poses:
+        """All poses on the canonical skeleton, memory-mapped; put together anew where clips came or went."""
+        self.refresh()
+        if not self.clips:
+            raise InvalidValueError(f"the library in {self.folder} has no clips")
+        return map_poses(self._poses_file, self.skeleton)[0]
+
+    def refresh(self) -> None:
+        """Put all poses together anew if they are not those of the catalogue's clips."""
+        self.__dict__.pop("poses", None)
+        clips = self.clips
+        if clips and not self._is_current(clips):
+            sound = [clip for clip in clips if not self._damage(clip)]
+            if not sound:
+                raise ParseError("all of its clips are damaged; build it again", path=self.folder)
+            header = {"clips": _fingerprint(clips)}
+            write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
+
+    @property
+    def cache(self) -> Path:
+        """Where what can be computed again is kept, such as neighbour graphs."""
+        return self.folder / CACHE
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells libraries with different clips apart."""
+        return _fingerprint(self.clips)
+
+    # --- damage ----------------------------------------------------------------------------------------------------
+
+    def check(self) -> Iterator[Finding]:
+        """Hold every shard to its checksum, and look for files that nothing refers to."""
+        for clip in self.clips:
+            if reason := self._damage(clip):
+                yield Finding(f"{clip.shard}: {reason}", clip=clip.name)
+        known = {clip.shard for clip in self.clips}
+        for file in sorted((self.folder / FOLDER).iterdir()):
+            if str(file.relative_to(self.folder)) not in known:
+                yield Finding(f"{file.relative_to(self.folder)}: left by a build that was interrupted")
+        if self.clips and not self._is_current(self.clips):
+            yield Finding(
+                f"{POSES_FILE}: not of these clips; it is put together anew when the library is used"
+            )
+
+    def forget_damaged(self) -> list[Clip]:
+        """Take out clips whose shards are missing or damaged, and files left by interrupted builds."""
+        damaged = [clip for clip in self.clips if self._damage(clip)]
+        self.catalogue.remove([clip.name for clip in damaged])
+        known = {clip.shard for clip in self.clips}
+        for file in (self.folder / FOLDER).iterdir():
+            if str(file.relative_to(self.folder)) not in known:
+                file.unlink()
+        return damaged
+
+    def _damage(self, clip: Clip) -> str:
+        """What is wrong with a clip's shard; nothing if it is as it was written."""
+        path = self.folder / clip.shard
+        try:
+            if sha256_of(path) != clip.shard_sha256:
+                return "its checksum is not the recorded one"
+        except (PoiseError, OSError) as error:
+            return str(error)
+        return ""
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _poses_file(self) -> Path:
+        return self.folder / POSES_FILE
+
+    def _canonical(self, clip: Clip) -> Motion:
+        return replace(read_canonical(self.folder / clip.shard, self.skeleton), name=clip.name)
+
+    def _is_current(self, clips: Sequence[Clip]) -> bool:
+        try:
+            _, header = map_poses(self._poses_file, self.skeleton)
+        except (ParseError, FileAccessError, KeyError):
+            return False
+        return bool(header.get("clips") == _fingerprint(clips))
+
+
+def _fingerprint(clips: Sequence[Clip]) -> str:
+    return sha256("\n".join(f"{clip.name} {clip.shard_sha256}" for clip in clips).encode()).hexdigest()[:24]
+
+
+def _text(clip: Clip) -> str:
+    return " ".join((clip.name, clip.performer, clip.variant, *clip.tags, Path(clip.source).name)).casefold()

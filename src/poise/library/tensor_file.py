@@ -1,0 +1,105 @@
+"""Safetensors files that are larger than memory: mapped for reading, streamed for writing, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.errors import ParseError
+from poise.formats.files import existing_file, replacing
+
+Array = np.ndarray
+
+_TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
+_NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
+_LARGEST_HEADER = 100_000_000
+Stream = tuple[tuple[int, ...], np.dtype[Any], Iterable[Array]]
+"""The shape and kind of an array, and its rows in blocks."""
+
+
+def write_tensors(path: Path, arrays: Mapping[str, Array | Stream], header: Mapping[str, Any]) -> str:
+    """Write arrays, whole or in blocks, and a JSON header; the SHA-256 of the file. It is on disk when this returns."""
+    streams = {name: given if isinstance(given, tuple) else _whole(given) for name, given in arrays.items()}
+    digest = hashlib.sha256()
+    with replacing(path, "wb") as file:
+        for data in _bytes_of(streams, header):
+            digest.update(data)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of a file, memory-mapped and read-only, and its header; nothing is read before it is looked at."""
+    fields, start, size = _fields(path)
+    try:
+        header = json.loads(fields.pop("__metadata__", {}).get("poise", "null"))
+        arrays = {name: _mapped(path, field, start, size) for name, field in fields.items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ParseError(f"not one of a library's files, or damaged: {error}", path=path) from error
+    if not isinstance(header, dict):
+        raise ParseError("a safetensors file, but not one of a library's", path=path)
+    return arrays, header
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with existing_file(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _whole(array: Array) -> Stream:
+    contiguous = np.ascontiguousarray(array)
+    return contiguous.shape, contiguous.dtype, (contiguous,)
+
+
+def _bytes_of(streams: Mapping[str, Stream], header: Mapping[str, Any]) -> Iterable[bytes]:
+    # Wide numbers first, so that every array starts at a multiple of its own width.
+    order = sorted(streams, key=lambda name: -streams[name][1].itemsize)
+    fields: dict[str, Any] = {"__metadata__": {"poise": json.dumps(header)}}
+    at = 0
+    for name in order:
+        shape, kind, _ = streams[name]
+        end = at + int(np.prod(shape)) * kind.itemsize
+        fields[name] = {"dtype": _NAMES[kind], "shape": list(shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(fields).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        shape, kind, blocks = streams[name]
+        for block in blocks:
+            yield np.ascontiguousarray(block, dtype=kind).tobytes()
+
+
+def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
+    """The description of the arrays, where they start, and the size of the file."""
+    size = existing_file(path).stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 0 < length <= min(size - 8, _LARGEST_HEADER):
+            raise ParseError("not a safetensors file, or cut short", path=path)
+        try:
+            fields = json.loads(file.read(length))
+        except ValueError as error:
+            raise ParseError(f"a safetensors file with a damaged header: {error}", path=path) from error
+    if not isinstance(fields, dict):
+        raise ParseError("a safetensors file with a damaged header", path=path)
+    return fields, 8 + length, size
+
+
+def _mapped(path: Path, field: Mapping[str, Any], start: int, size: int) -> Array:
+    first, end = (start + int(place) for place in field["data_offsets"])
+    shape, kind = tuple(int(n) for n in field["shape"]), np.dtype(_TYPES[field["dtype"]])
+    if not 0 <= first <= end <= size or end - first != int(np.prod(shape)) * kind.itemsize:
+        raise ValueError(f"{size} bytes, where {end} were expected")
+    if end == first:
+        return np.empty(shape, kind)
+    return np.asarray(np.memmap(path, kind, "r", first, shape))

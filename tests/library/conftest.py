@@ -1,0 +1,34 @@
+"""Clips of the performer as files, and a library built from them."""
+
+from pathlib import Path
+
+import pytest
+
+from poise import performer, write
+from poise.library import Library, build
+from poise.motion import Motion
+
+
+@pytest.fixture(scope="session")
+def motions() -> dict[str, Motion]:
+    """Three short clips of one performer."""
+    return {
+        "walk_slow": performer.act("walk", speed=1.0, seconds=1.0, fps=30, seed=1),
+        "walk_fast": performer.act("walk", speed=1.6, seconds=1.0, fps=30, seed=2),
+        "reach": performer.act("reach", fps=30, seed=3),
+    }
+
+
+@pytest.fixture(scope="session")
+def clips(motions: dict[str, Motion], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as BVH files in one folder."""
+    folder = tmp_path_factory.mktemp("clips")
+    for name, motion in motions.items():
+        write(motion, folder / f"{name}.bvh")
+    return folder
+
+
+@pytest.fixture
+def library(clips: Path, tmp_path: Path) -> Library:
+    build(tmp_path / "library", [clips])
+    return Library.open(tmp_path / "library")
