@@ -2,6 +2,7 @@
 
 COMMANDS = {
     "demo": "act, write, draw and read back: the whole way in a few seconds",
+    "studio": "pose, keyframe and explore styles in the browser",
     "act": "have the procedural performer act, and write the motion",
     "learn": "learn a model of poses from motion files",
     "pose": "pose a whole body by a few handles",

@@ -152,6 +152,13 @@ def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.
     return _image(plot)
 
 
+def mapped(model: StyleModel, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
+    """The likelihood map around all training points, its rows from the bottom up, and what it covers."""
+    extent = _extent(plane.split(model.latents)[0])
+    places, shape = _places(extent)
+    return likelihood_grid(model, plane, places).reshape(shape), extent
+
+
 def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
     """The likelihood map over places of the plane: the best at the depths of the training points near each."""
     seen, depths = plane.split(model.latents)
@@ -168,9 +175,8 @@ def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, 
 
 
 def _map(axes: Axes, model: StyleModel, plane: LatentPlane) -> Extent:
-    extent = _extent(plane.split(model.latents)[0])
-    places, shape = _places(extent)
-    _grey(axes, likelihood_grid(model, plane, places).reshape(shape), extent)
+    values, extent = mapped(model, plane)
+    _grey(axes, values, extent)
     return extent
 
 
@@ -229,9 +235,8 @@ def _places(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
 
 def _surface(plot: Plot, model: StyleModel, plane: LatentPlane, column: int) -> None:
     """The map as a surface over its plane."""
-    extent = _extent(plane.split(model.latents)[0])
+    values, extent = mapped(model, plane)
     places, shape = _places(extent)
-    values = likelihood_grid(model, plane, places).reshape(shape)
     values = np.maximum(values, np.percentile(values, DARKEST))
     axes: Any = plot.add_axes(
         (0.02 + 0.325 * column, 0.0, 0.31, 0.44), projection="3d", facecolor="none", zorder=-1

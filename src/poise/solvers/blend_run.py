@@ -22,7 +22,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.solvers.map_run import MapRun, in_root_frame
 from poise.solvers.problem import Problem
-from poise.solvers.style_run import Optimum, StyleRun
+from poise.solvers.style_run import Optimum, StyleRun, resumed
 
 Array = np.ndarray
 Runner = Callable[[Array], tuple[int, int, Array]]
@@ -62,7 +62,7 @@ class BlendRun:
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
-        if last is not None and bool((last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all()):
+        if last is not None and self.remembers(q):
             found = self._on(q, last, TRACKED_STAGES)
         else:
             smooth = min(self._starts(q), key=lambda one: one.rank)
@@ -70,6 +70,19 @@ class BlendRun:
         self._last = found
         q[:] = found.q
         return found.status, found.steps, found.errors
+
+    def remembers(self, q: Float[Array, "size"]) -> bool:
+        """Whether this is the last frame's pose, wherever its root is."""
+        return self._last is not None and bool((self._last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all())
+
+    def resume(self, q: Float[Array, "size"]) -> None:
+        """Take a pose, wherever it came from, as the last frame."""
+        self._last = resumed(q, tuple(part.place(q) for part in self._styles))
+
+    @property
+    def latents(self) -> tuple[Float[Array, "latent"], ...]:
+        """Where the last frame lies in the latent spaces of the styles; empty before the first."""
+        return self._last.latents if self._last is not None else ()
 
     def _on(self, q: Array, last: Optimum, stages: tuple[int, ...]) -> Optimum:
         """More rounds from the latent points of a pose found before."""
@@ -190,6 +203,11 @@ class _StylePart:
     def latent(self, number: int) -> Float[Array, "latent"]:
         """Where an active pose lies."""
         return self.prior.model.active_latents[number]
+
+    def place(self, q: Float[Array, "size"]) -> Float[Array, "latent"]:
+        """Where a pose of the blend lies in this style."""
+        own = np.concatenate([q[:ROOT_SIZE], self.chart.own_maps(q[ROOT_SIZE:])])
+        return self.prior.place(own)[0]
 
     def body(self, number: int) -> Float[Array, "joints 3"]:
         """Where the joints of an active pose are, from its root."""

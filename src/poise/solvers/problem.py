@@ -89,6 +89,17 @@ class Problem:
         self.floats[self._position_rows, 3:6] = targets
         return self
 
+    def retarget(self, constraints: Sequence[Constraint]) -> Problem:
+        """Set new targets for all constraints: the same kinds on the same handles, in the same order, none pinned."""
+        blocks = [block for constraint in constraints for block in constraint.blocks(self.space)]
+        if [(block.kind, block.joint) for block in blocks] != [
+            (row[0], row[1]) for row in self.integers.tolist()
+        ]:
+            raise InvalidValueError("new targets must be for the constraints that the problem was made of")
+        for row, block in zip(self.floats, blocks, strict=True):
+            row[: len(block.parameters)] = block.parameters
+        return self
+
     @cached_property
     def _position_rows(self) -> Array | slice:
         """The position blocks; as a slice, which is quicker to write to, where they stand together."""

@@ -18,7 +18,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
-from poise.solvers.blend_run import runner_of
+from poise.solvers.blend_run import BlendRun, runner_of
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
@@ -126,6 +126,26 @@ class Solver:
             solution = self.solve(start, targets=frame)
             start = solution.q
             yield solution
+
+    def resume(self, q: Float[Array, "size"]) -> None:
+        """Take a pose as the frame before, so that the next solve goes on from it rather than from a cold start."""
+        if isinstance(self._run, StyleRun | BlendRun) and not self._run.remembers(q):
+            self._run.resume(self.space.checked(q))
+
+    @property
+    def dragging(self) -> bool:
+        """Whether a style answers with its smooth model alone: steady under a hand that moves; others do not change."""
+        return isinstance(self._run, StyleRun) and self._run.dragging
+
+    @dragging.setter
+    def dragging(self, dragging: bool) -> None:
+        if isinstance(self._run, StyleRun):
+            self._run.dragging = dragging
+
+    @property
+    def latents(self) -> tuple[Float[Array, "latent"], ...]:
+        """Where the last solve ended in the latent space of every style that took part; empty for other models."""
+        return self._run.latents if isinstance(self._run, StyleRun | BlendRun) else ()
 
     @property
     def alternatives(self) -> tuple[Float[Array, "size"], ...]:

@@ -73,14 +73,24 @@ class StyleRun:
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
-        if last is not None and bool((last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all()):
-            found = self._tracked(q, last)
-        else:
-            found = self._cold(q)
+        found = self._tracked(q, last) if last is not None and self.remembers(q) else self._cold(q)
         best = found[0]
         self._last, self.alternatives = best, tuple(found)
         q[:] = best.q
         return best.status, sum(optimum.steps for optimum in found), best.errors
+
+    def remembers(self, q: Float[Array, "size"]) -> bool:
+        """Whether this is the last frame's pose, wherever its root is."""
+        return self._last is not None and bool((self._last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all())
+
+    def resume(self, q: Float[Array, "size"]) -> None:
+        """Take a pose, wherever it came from, as the last frame."""
+        self._last = resumed(q, (self.prior.place(q)[0],))
+
+    @property
+    def latents(self) -> tuple[Float[Array, "latent"], ...]:
+        """Where the last frame lies in the latent space; empty before the first."""
+        return self._last.latents if self._last is not None else ()
 
     def _tracked(self, q: Array, last: Optimum) -> list[Optimum]:
         """From the last frame's place, and from the active pose that suits the handles best if it lies elsewhere."""
@@ -138,6 +148,11 @@ class StyleRun:
             errors,
         )
         return Optimum(q, (x,), status, taken + more, errors, loss)
+
+
+def resumed(q: Float[Array, "size"], latents: tuple[Float[Array, "latent"], ...]) -> Optimum:
+    """A pose that was not solved for here, to go on from."""
+    return Optimum(q.copy(), latents, core.REACHED, 0, np.empty(0), 0.0)
 
 
 def _distinct(found: list[Optimum]) -> list[Optimum]:

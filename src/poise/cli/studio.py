@@ -1,0 +1,50 @@
+"""`poise studio [MODEL|CLIP...]`: the studio in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError, MissingExtraError
+
+app = App(
+    name="studio",
+    help_epilogue="""\
+Without a model or a clip it offers styles learned from the procedural performer:
+that takes some seconds the first time. A clip is learned as a style when it opens.
+It listens on this machine alone; on another address it asks for a token.
+
+Examples:
+  poise studio
+  poise studio pitch.poise walk.bvh
+  poise studio --port 9000 --no-open
+  poise studio --host 0.0.0.0
+""",
+)
+
+
+@app.default
+def studio(
+    *files: Annotated[Path, Parameter(help="Models written by poise learn, or clips to learn from.")],
+    host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, Parameter(help="The port; the first free one from 8420 if not given.")
+    ] = None,
+    token: Annotated[str | None, Parameter(help="Asked for off this machine; made up if not given.")] = None,
+    no_open: Annotated[bool, Parameter(help="Do not open the browser.")] = False,
+) -> None:
+    """Open the studio: pose, keyframe and explore styles in the browser."""
+    try:
+        from poise.studio import launch
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "starlette", extra="studio", purpose="the studio") from error
+    if port is not None and not 0 <= port < 65536:
+        raise InvalidValueError(f"a port is a number from 0 to 65535; got {port}")
+    with terminal.counting("preparing") as report:
+        shelf = launch.shelf_of(files, step=lambda _what, share: report(int(100 * share), 100))
+    with launch.prepared(shelf, host=host, port=port, token=token) as ready:
+        print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
+        ready.serve(open_browser=not no_open)

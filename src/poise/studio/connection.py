@@ -1,0 +1,159 @@
+"""One websocket: decodes what the page says, lets a worker thread answer, and sends what comes of it.
+
+Three tasks: one reads, one answers, one sends. The socket is never kept waiting by the solver, nor the solver by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from poise.errors import PoiseError
+from poise.studio import messages
+from poise.studio.inbox import CrowdedError, Inbox
+from poise.studio.session import Answer, Session
+from poise.studio.sessions import Sessions
+
+MOST_UNSENT = 500
+HELLO_WITHIN = 10.0  # seconds
+NORMAL, TOO_SLOW = 1000, 1013  # of websockets
+_DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
+_ENCODER = msgspec.msgpack.Encoder()
+_LOG = logging.getLogger("poise.studio")
+
+
+class Connection:
+    """A page that talks to its session."""
+
+    def __init__(self, socket: WebSocket, sessions: Sessions, workers: Executor) -> None:
+        self._socket, self._sessions, self._workers = socket, sessions, workers
+        self._inbox = Inbox()
+        self._unsent: deque[messages.ServerMessage] = deque()
+        self._something = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.closing = asyncio.Event()
+
+    async def run(self) -> None:
+        """From hello to the end."""
+        await self._socket.accept()
+        try:
+            async with asyncio.timeout(HELLO_WITHIN):
+                hello = await self._hello()
+        except (TimeoutError, WebSocketDisconnect):
+            return
+        session, resumed = self._sessions.open(hello.token, self)
+        session.outlet = self.say_from_thread
+        self.say(*await self._in_worker(partial(session.greet, resumed=resumed)))
+        jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
+        tasks = [asyncio.ensure_future(job) for job in jobs]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._sessions.leave(session, self)
+            await self._close(NORMAL, "")
+
+    def say(self, *said: messages.ServerMessage) -> None:
+        """Queue messages to be sent; of poses that wait while a hand moves, the newest is enough."""
+        for message in said:
+            newest = self._unsent[-1] if self._unsent else None
+            if isinstance(message, messages.Pose) and isinstance(newest, messages.Pose) and not newest.fine:
+                self._unsent[-1] = message
+            else:
+                self._unsent.append(message)
+        self._something.set()
+
+    def say_from_thread(self, message: messages.ServerMessage) -> None:
+        """The same, from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.say, message)
+
+    async def _hello(self) -> messages.Hello:
+        while True:
+            message = await self._next()
+            if isinstance(message, messages.Hello) and message.protocol == messages.PROTOCOL:
+                return message
+            if isinstance(message, messages.Hello):
+                words = f"the page speaks protocol {message.protocol}, the server {messages.PROTOCOL}; reload the page"
+            else:
+                words = "a connection begins with hello"
+            await self._socket.send_bytes(
+                _ENCODER.encode(messages.Refusal(words=words, about=_tag(message), seq=None))
+            )
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                message = await self._next()
+            except WebSocketDisconnect:
+                return
+            try:
+                self._inbox.put(message)
+            except CrowdedError as error:
+                self.say(_refusal(error, message))
+
+    async def _next(self) -> messages.ClientMessage:
+        """The next message that can be understood; others are answered with what is wrong about them."""
+        while True:
+            event = await self._socket.receive()
+            if event["type"] == "websocket.disconnect":
+                raise WebSocketDisconnect(event.get("code", 1000))
+            data = event.get("bytes")
+            try:
+                if data is None:
+                    raise msgspec.DecodeError("expected a binary message")
+                return _DECODER.decode(data)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                refusal = messages.Refusal(
+                    words=f"a message was not understood: {error}", about=None, seq=None
+                )
+                await self._socket.send_bytes(_ENCODER.encode(refusal))
+
+    async def _answer(self, session: Session) -> None:
+        while True:
+            message = await self._inbox.take()
+            try:
+                self.say(*await self._in_worker(partial(session.answer, message)))
+            except PoiseError as error:
+                self.say(_refusal(error, message))
+            except Exception:
+                _LOG.exception("while answering %s", _tag(message))
+                words = "something went wrong in the studio; the terminal it runs in says what"
+                self.say(
+                    messages.Refusal(words=words, about=_tag(message), seq=getattr(message, "seq", None))
+                )
+
+    async def _send(self) -> None:
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            if len(self._unsent) > MOST_UNSENT:
+                await self._close(TOO_SLOW, "the page does not read what it is sent")
+                return
+            while self._unsent:
+                await self._socket.send_bytes(_ENCODER.encode(self._unsent.popleft()))
+
+    async def _in_worker(self, function: Callable[[], Answer]) -> Answer:
+        return await self._loop.run_in_executor(self._workers, function)
+
+    async def _close(self, code: int, reason: str) -> None:
+        with suppress(RuntimeError, WebSocketDisconnect):  # where the other side was first
+            await self._socket.close(code, reason)
+
+
+def _refusal(error: PoiseError, message: messages.ClientMessage) -> messages.Refusal:
+    return messages.Refusal(words=str(error), about=_tag(message), seq=getattr(message, "seq", None))
+
+
+def _tag(message: messages.ClientMessage) -> str:
+    return str(type(message).__struct_config__.tag)

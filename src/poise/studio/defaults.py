@@ -1,0 +1,120 @@
+"""The models of a studio: those named on the command line, or the embedded ones, learned from the performer once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from poise.apps.learning import GAUSSIAN, STYLE, learn, read_motion, summary
+from poise.apps.outputs import make_folder
+from poise.errors import PoiseError
+from poise.motion.cache import cache_folder
+from poise.motion.motion import Motion
+from poise.performer import act
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.model_file import Storable, load, save
+from poise.priors.prior import Prior
+from poise.priors.style.prior import StylePrior
+from poise.studio.shelf import Shelf
+
+FPS = 30.0
+ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
+MODEL = ".poise"
+RECIPE = 1  # counted up when what is learned changes, so that no cache holds the old
+
+Step = Callable[[str, float], None]
+"""Called with what is being done and the share of it all that is done."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A style of the embedded set: what the performer does, and how."""
+
+    name: str
+    action: str
+    manner: str = "neutral"
+
+    def motion(self) -> Motion:
+        """The performance."""
+        return act(self.action, style=self.manner, fps=FPS)
+
+
+LESSONS = (
+    Lesson("reach", "reach"),
+    Lesson("walk", "walk"),
+    Lesson("sneaky walk", "walk", "sneaky"),
+    Lesson("tired walk", "walk", "tired"),
+    Lesson("run", "run"),
+    Lesson("pitch", "throw"),
+    Lesson("boxing", "box"),
+    Lesson("kick", "kick"),
+    Lesson("jump", "jump"),
+)
+EVERYTHING = "everything"
+
+
+def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> Shelf:
+    """Styles, and a gaussian of all their motions; learned the first time, afterwards read from the cache."""
+    shelf, folder = Shelf(), _folder(lessons)
+    makers: dict[str, Callable[[], Prior]] = {lesson.name: partial(_style_of, lesson) for lesson in lessons}
+    makers[EVERYTHING] = partial(_gaussian_of, lessons)
+    for number, (name, make) in enumerate(makers.items()):
+        step(f"learning {name}", number / len(makers))
+        _put(shelf, _cached(folder / f"{name}{MODEL}", make), name)
+    step("ready", 1.0)
+    return shelf
+
+
+def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None) -> Shelf:
+    """Models as they are; clips as styles learned from them, and a gaussian of each."""
+    shelf = Shelf()
+    for number, path in enumerate(paths):
+        step(f"reading {path.name}", number / len(paths))
+        if path.suffix.lower() == MODEL:
+            _put(shelf, load(path), path.stem)
+            continue
+        motion = read_motion(path)
+
+        def report(share: float, number: int = number, path: Path = path) -> None:
+            step(f"learning {path.name}", (number + share) / len(paths))
+
+        _put(shelf, learn([motion], kind=STYLE, progress=report), path.stem)
+        _put(shelf, learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
+    step("ready", 1.0)
+    return shelf
+
+
+def _style_of(lesson: Lesson) -> Prior:
+    return learn([lesson.motion()], kind=STYLE, active=ACTIVE)
+
+
+def _gaussian_of(lessons: Sequence[Lesson]) -> Prior:
+    return learn([lesson.motion() for lesson in lessons], kind=GAUSSIAN)
+
+
+def _put(shelf: Shelf, prior: Prior, name: str) -> None:
+    described = summary(prior) if isinstance(prior, GaussianPrior | StylePrior) else ""
+    shelf.add(prior, name, described)
+
+
+def _cached(path: Path, make: Callable[[], Prior]) -> Prior:
+    """What a file holds, else what is made now and kept there; a damaged file is made anew."""
+    if path.exists():
+        try:
+            return load(path)
+        except PoiseError:
+            path.unlink()
+    prior = make()
+    make_folder(path.parent)
+    save(cast(Storable, prior), path)
+    return prior
+
+
+def _folder(lessons: Sequence[Lesson]) -> Path:
+    """A folder of the cache that is another when what is learned is another."""
+    recipe = hashlib.sha256(repr((RECIPE, FPS, ACTIVE, tuple(lessons))).encode()).hexdigest()[:12]
+    return cache_folder() / "studio" / recipe

@@ -1,0 +1,72 @@
+"""A session's mailbox: messages in order, but of those that stream only the newest waits, so that none is stale."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from poise.errors import PoiseError
+from poise.studio import messages
+
+MOST_WAITING = 500
+STREAMS = (
+    messages.Drag,
+    messages.DragLatent,
+    messages.HoverLatent,
+    messages.MovePoint,
+    messages.DragKey,
+    messages.SetFrame,
+)
+
+
+class CrowdedError(PoiseError):
+    """More messages wait than any person could have sent."""
+
+
+class Inbox:
+    """What a session has been told and has not yet answered; filled and emptied by one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[messages.ClientMessage] = deque()
+        self._arrived = asyncio.Event()
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, message: messages.ClientMessage) -> None:
+        """One more message; it takes the place of the one before if that is an earlier moment of the same gesture."""
+        if self._waiting and _supersedes(message, self._waiting[-1]):
+            self._waiting[-1] = message
+            self.dropped += 1
+        elif len(self._waiting) >= MOST_WAITING:
+            raise CrowdedError(f"{MOST_WAITING} messages wait already; this one was not taken")
+        else:
+            self._waiting.append(message)
+        self._arrived.set()
+
+    async def take(self) -> messages.ClientMessage:
+        """The next message, once there is one."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._waiting.popleft()
+
+
+def _supersedes(new: messages.ClientMessage, old: messages.ClientMessage) -> bool:
+    if type(new) is not type(old) or not isinstance(new, STREAMS) or getattr(old, "last", False):
+        return False
+    return _gesture(new) == _gesture(old)
+
+
+def _gesture(message: messages.ClientMessage) -> object:
+    """What a streaming message moves: two of one gesture differ only in where to. A turn never replaces a move."""
+    match message:
+        case messages.Drag():
+            return message.handle, message.position is None, message.rotation is None
+        case messages.DragKey():
+            return message.key.handle, message.key.frame
+        case messages.MovePoint():
+            return message.point.joint
+        case _:
+            return None

@@ -1,0 +1,58 @@
+"""Starts a studio: models, access, a socket to listen on, and the browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+
+from poise.apps.warm_up import warm_up
+from poise.studio.defaults import Step, embedded, from_files
+from poise.studio.security import Access, is_loopback
+from poise.studio.server import Studio, listen, serve
+from poise.studio.shelf import Shelf
+
+OPEN_AFTER = 0.3  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A studio that listens and waits to be served."""
+
+    studio: Studio
+    listener: socket.socket
+    address: str
+
+    def serve(self, *, open_browser: bool = False) -> None:
+        """Until interrupted."""
+        if open_browser:
+            opening = Timer(OPEN_AFTER, webbrowser.open, [self.address])
+            opening.daemon = True
+            opening.start()
+        serve(self.studio, self.listener)
+
+
+def shelf_of(files: Sequence[Path], *, step: Step) -> Shelf:
+    """The models that were named, else the embedded ones; everything compiled that a drag will need."""
+    shelf = from_files(files, step=step) if files else embedded(step=step)
+    warm_up()
+    return shelf
+
+
+@contextmanager
+def prepared(shelf: Shelf, *, host: str, port: int | None, token: str | None) -> Iterator[Ready]:
+    """A studio on an address; off loopback it asks for a token, which is part of the address shown."""
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(16)
+    listener = listen(host, port)
+    with listener:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listener.getsockname()[1]}/"
+        if token is not None:
+            address += f"?token={token}"
+        yield Ready(Studio(shelf, access=Access(host, token)), listener, address)

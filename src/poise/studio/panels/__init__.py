@@ -1,0 +1,6 @@
+"""The parts of the studio, each answering its own messages."""
+
+from poise.studio.panels.posing import PosingPanel
+from poise.studio.panels.styles import StylesPanel
+
+PANELS = (PosingPanel, StylesPanel)

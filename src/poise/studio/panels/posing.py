@@ -1,0 +1,205 @@
+"""Posing by handles: make, drag, pin and soften them, feet on the floor, look-at, mirror, undo, redo, reset."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.motion.mirror import mirror
+from poise.motion.motion import Motion
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Pose
+from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
+from poise.studio import messages
+from poise.studio.messages import LOOK_AT, Handle, Vec3
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.shelf import stand
+from poise.studio.solving import planted, point_of, points_of, replanted
+from poise.studio.state import Placed, State
+
+
+class PosingPanel:
+    """Handles and what they do."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {
+            messages.PutHandle: self.put_handle,
+            messages.RemoveHandle: self.remove_handle,
+            messages.Drag: self.drag,
+            messages.SetFeet: self.set_feet,
+            messages.SetLookAt: self.set_look_at,
+            messages.Mirror: self.mirror,
+            messages.Undo: self.undo,
+            messages.Redo: self.redo,
+            messages.Reset: self.reset,
+        }
+
+    def put_handle(self, message: messages.PutHandle) -> Answer:
+        """A new handle stands where the body is; a changed one pulls at once if it is pinned."""
+        state = self._session.state
+        handle = self._checked(message.handle)
+        known = any(old.id == handle.id for old in state.handles)
+        if handle.position is None and handle.rotation is None:
+            handle = msgspec.structs.replace(handle, position=_where(state.pose, handle))
+        state = state.with_handle(handle)
+        return (
+            self._solved(state)
+            if known or message.handle.position is not None
+            else self._session.commit(state)
+        )
+
+    def remove_handle(self, message: messages.RemoveHandle) -> Answer:
+        """The pose stays: what a handle held is let go only when something else is moved."""
+        return self._session.commit(self._session.state.without_handle(message.id))
+
+    def drag(self, message: messages.Drag) -> Answer:
+        """A moment of a drag; the last one is solved finely and is a step of undo."""
+        state = self._moved(message)
+        solved = self._session.poser.solve(state, dragged=message.handle, fine=message.last)
+        if not message.last:
+            return [self._session.show(state, solved, fine=False)]
+        state = state.with_(placed=solved.placed)
+        return self._session.commit(_settled(state, message.handle), solved)
+
+    def set_feet(self, message: messages.SetFeet) -> Answer:
+        """Planted feet stand where they are now."""
+        state = self._session.state
+        return self._solved(state.with_(feet=message.feet, anchors=planted(state.pose)))
+
+    def set_look_at(self, message: messages.SetLookAt) -> Answer:
+        """The head turns at once."""
+        self._head()
+        return self._solved(self._session.state.with_(look_at=message.target))
+
+    def mirror(self, message: messages.Mirror) -> Answer:
+        """In the plane through the root that the person's left and right would swap in."""
+        del message
+        return self._session.commit(mirrored(self._session.state))
+
+    def undo(self, message: messages.Undo) -> Answer:
+        """A drag under way is taken back; else one step."""
+        del message
+        history = self._session.history
+        under_way = self._session.state is not history.now
+        return self._session.put_back(history.now if under_way else history.back())
+
+    def redo(self, message: messages.Redo) -> Answer:
+        """One step forward."""
+        del message
+        return self._session.put_back(self._session.history.forward())
+
+    def reset(self, message: messages.Reset) -> Answer:
+        """The model's own pose and nothing else."""
+        del message
+        session = self._session
+        session.solved = None
+        pose = stand(session.poser.prior_of(session.state))
+        state = session.state.with_(placed=Placed(pose), handles=(), look_at=None, anchors=planted(pose))
+        return session.commit(state)
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _solved(self, state: State) -> Answer:
+        solved = self._session.poser.solve(state)
+        state = state.with_(placed=solved.placed)
+        return self._session.commit(state.with_(anchors=replanted(state)), solved)
+
+    def _moved(self, message: messages.Drag) -> State:
+        state = self._session.state
+        if message.position is None and message.rotation is None:
+            raise InvalidValueError("a drag needs a position, a rotation or both")
+        if message.handle == LOOK_AT:
+            self._head()
+            if message.position is None:
+                raise InvalidValueError("what the head looks at is a point; it cannot be turned")
+            return state.with_(look_at=message.position)
+        handle = state.handle(message.handle)
+        changes = {"position": message.position, "rotation": message.rotation}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
+
+    def _checked(self, handle: Handle) -> Handle:
+        """A handle on a joint of this body, under the joint's own name, with a unit rotation."""
+        skeleton = self._session.state.pose.skeleton
+        if handle.id == LOOK_AT:
+            raise InvalidValueError(f"a handle cannot be called {LOOK_AT}: what the head looks at is")
+        joint = skeleton.index(handle.joint)
+        handle = msgspec.structs.replace(handle, joint=skeleton.names[joint])
+        if handle.rotation is None:
+            return handle
+        if skeleton.is_end_site[joint]:
+            raise InvalidValueError(f"{handle.joint} is the end of a bone and does not turn; use its parent")
+        turn = rotations.normalize(np.array(handle.rotation)).tolist()
+        return msgspec.structs.replace(handle, rotation=tuple(turn))
+
+    def _head(self) -> None:
+        if "head" not in self._session.state.pose.skeleton.roles:
+            raise InvalidValueError("this skeleton has no head that could look at something")
+
+
+def mirrored(state: State) -> State:
+    """Left for right about the root, handles too."""
+    pose, skeleton = state.pose, state.pose.skeleton
+    clip = Motion(skeleton, 30.0, pose.root_position[None], pose.rotations[None])
+    shift = np.array([2.0 * pose.root_position[0], 0.0, 0.0])
+    image = mirror(clip)
+    body = Pose(skeleton, image.root_positions[0] + shift, image.rotations[0])
+    partner, carries = mirror_joints(skeleton), reflections(skeleton, pose.rotations[None])
+
+    def across(point: Vec3 | None) -> Vec3 | None:
+        return None if point is None else _vec3(ACROSS @ np.array(point) + shift)
+
+    def of(handle: Handle) -> Handle:
+        other = int(partner[skeleton.index(handle.joint)])
+        rotation = None
+        if handle.rotation is not None:
+            turn = ACROSS @ rotations.matrix_from_quaternion(np.array(handle.rotation)) @ carries[other].T
+            rotation = tuple(rotations.quaternion_from_matrix(turn).tolist())
+        return msgspec.structs.replace(
+            handle, joint=skeleton.names[other], offset=_vec3(carries[other] @ np.array(handle.offset)),
+            position=across(handle.position), rotation=rotation,
+        )  # fmt: skip
+
+    return state.with_(
+        placed=Placed(body), handles=tuple(of(handle) for handle in state.handles), look_at=across(state.look_at),
+        anchors=planted(body),
+    )  # fmt: skip
+
+
+def _settled(state: State, dragged: str) -> State:
+    """After a drag: feet that were moved stand where they are now, unpinned handles follow the body."""
+    following = tuple(
+        handle if handle.pinned else msgspec.structs.replace(handle, **_followed(state.pose, handle))
+        for handle in state.handles
+    )
+    return state.with_(anchors=replanted(state, dragged=dragged), handles=following)
+
+
+def _followed(pose: Pose, handle: Handle) -> dict[str, object]:
+    return {
+        "position": None if handle.position is None else _where(pose, handle),
+        "rotation": None if handle.rotation is None else _turn(pose, handle),
+    }
+
+
+def _where(pose: Pose, handle: Handle) -> Vec3:
+    return _vec3(points_of(pose, [point_of(handle)])[0])
+
+
+def _turn(pose: Pose, handle: Handle) -> messages.Quaternion:
+    _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    turn = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(handle.joint)])
+    w, x, y, z = (float(value) for value in turn)
+    return w, x, y, z
+
+
+def _vec3(point: np.ndarray) -> Vec3:
+    x, y, z = (float(value) for value in point)
+    return x, y, z

@@ -1,0 +1,106 @@
+"""Styles: switching the prior on the same handles, blends, and the latent space as a map to drag in."""
+
+from __future__ import annotations
+
+from poise.errors import InvalidValueError
+from poise.studio import messages
+from poise.studio.arrays import world_of_pose
+from poise.studio.latent import PlaneOfStyle, plane_of
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.shelf import stand
+from poise.studio.solving import planted, replanted
+from poise.studio.state import Placed, State, empty_timeline
+
+
+class StylesPanel:
+    """Which prior, and where in its space."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {
+            messages.ChooseModel: self.choose,
+            messages.Blend: self.blend,
+            messages.AskLatentMap: self.map,
+            messages.DragLatent: self.drag,
+            messages.HoverLatent: self.hover,
+        }
+
+    def choose(self, message: messages.ChooseModel) -> Answer:
+        """Another prior on the same handles; on another skeleton the scene begins anew."""
+        entry = self._session.shelf[message.model]
+        state = self._session.state.with_(model=entry.id, weights=())
+        return self._switched(state)
+
+    def blend(self, message: messages.Blend) -> Answer:
+        """Several priors at once."""
+        heaviest = max(message.weights, key=lambda weight: weight.weight).model
+        state = self._session.state.with_(model=heaviest, weights=tuple(message.weights))
+        return self._switched(state)
+
+    def map(self, message: messages.AskLatentMap) -> Answer:
+        """The likelihood map of a style."""
+        prior = self._session.shelf[message.model].prior
+        plane = plane_of(prior)
+        if plane is None:
+            raise InvalidValueError(
+                f"{self._session.shelf[message.model].name} has no latent space; styles have one"
+            )
+        return [plane.map(message.model)]
+
+    def drag(self, message: messages.DragLatent) -> Answer:
+        """The pose of a place; with handles held, the pose nearest to it that meets them."""
+        state, plane = self._session.state, self._plane()
+        q = plane.pose_at(message.point, state.placed.in_space(plane.prior.space))
+        if not message.hold:
+            state = state.with_(placed=Placed(plane.prior.space.pose_from_q(q), q, plane.prior.space))
+            state = state.with_(anchors=planted(state.pose))
+            self._session.solved = None
+            return self._session.commit(state) if message.last else [self._session.show(state, fine=False)]
+        solved = self._session.poser.solve(state, fine=message.last, near=q)
+        state = state.with_(placed=solved.placed)
+        if not message.last:
+            return [self._session.show(state, solved, fine=False)]
+        return self._session.commit(state.with_(anchors=replanted(state)), solved)
+
+    def hover(self, message: messages.HoverLatent) -> Answer:
+        """The pose of a place, to look at."""
+        plane, state = self._plane(), self._session.state
+        q = plane.pose_at(message.point, state.placed.in_space(plane.prior.space))
+        return [messages.HoverPose(seq=message.seq, world=world_of_pose(plane.prior.space.pose_from_q(q)))]
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _plane(self) -> PlaneOfStyle:
+        plane = plane_of(self._session.poser.prior_of(self._session.state))
+        if plane is None or self._session.shelf[self._session.state.model].is_plain:
+            raise InvalidValueError("the model in use has no latent space; choose a style")
+        return plane
+
+    def _switched(self, state: State) -> Answer:
+        session = self._session
+        before, name = session.state, session.shelf[session.state.model].name
+        prior = session.poser.prior_of(state)
+        if not prior.space.skeleton.same_topology(before.pose.skeleton):
+            return self._begun_anew(state)
+        ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
+        solved = session.poser.solve(state, anew=True)
+        return [ghost, *session.commit(state, solved)]
+
+    def _begun_anew(self, state: State) -> Answer:
+        session = self._session
+        pose = stand(session.poser.prior_of(state))
+        session.solved = None
+        state = state.with_(
+            placed=Placed(pose),
+            handles=(),
+            look_at=None,
+            anchors=planted(pose),
+            timeline=empty_timeline(),
+            photo=None,
+        )
+        answer = session.commit(state)
+        return [messages.Ghost(world=b"", model=""), session.body(), *answer]

@@ -1,0 +1,130 @@
+"""Who may talk to the studio: the machine it runs on, pages that it served itself, and those who know the token.
+
+A page of another site can reach a server on loopback; browsers then tell where the page came from (Origin) and by what
+name it called us (Host). A foreign Origin is cross-site; a foreign Host is a name that was made to point here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "poise-studio"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+POLICY_VIOLATION = 1008  # of websockets
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; "
+        "font-src 'self' data:; media-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the studio listens, and the token that it asks for when that is not loopback."""
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+
+    def refusal(self, headers: Mapping[str, str], query: str) -> str | None:
+        """Why a request is refused, in words; None if it is not."""
+        named = headers.get("host", "")
+        if self.token is None and _bare(named) not in {*LOOPBACK_NAMES, self.host}:
+            return f"this studio is for this machine alone; {named or 'nobody'!r} is not its name"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != named:
+            return f"a page from {origin} may not use this studio"
+        if self.token is not None and not self._knows_token(headers, query):
+            return "this studio asks for its token: open the address that `poise studio` printed"
+        return None
+
+    def _knows_token(self, headers: Mapping[str, str], query: str) -> bool:
+        given = [*parse_qs(query).get("token", []), _cookie(headers)]
+        return any(
+            secrets.compare_digest(value.encode(), (self.token or "").encode()) for value in given if value
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Gate:
+    """Refuses what `Access` refuses before anything else sees it, and adds headers that keep pages to themselves."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        query = scope["query_string"].decode("latin-1")
+        why = self._access.refusal(headers, query)
+        if why is not None:
+            await _refuse(scope, receive, send, why)
+        elif scope["type"] == "http" and scope["path"] == "/" and "token" in parse_qs(query):
+            response = RedirectResponse("/", status_code=303)
+            response.set_cookie(COOKIE, self._access.token or "", httponly=True, samesite="strict")
+            await response(scope, receive, send)
+        else:
+            await self._app(scope, receive, _with_headers(send))
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
+    if scope["type"] == "http":
+        await PlainTextResponse(why + "\n", status_code=403)(scope, receive, send)
+        return
+    await receive()  # the wish to connect
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why})
+        return
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": f"{why}\n".encode()})
+
+
+def _with_headers(send: Send) -> Send:
+    extra = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *extra]}
+        await send(message)
+
+    return sending
+
+
+def _bare(host: str) -> str:
+    """A Host header without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _cookie(headers: Mapping[str, str]) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""

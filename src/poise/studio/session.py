@@ -1,0 +1,190 @@
+"""One person's studio: what is in the scene, what has been undone, and who answers which message.
+
+A session outlives its connection, so that a lost one can be resumed. It is told one message at a time, by a worker
+thread; long tasks run beside it and hand in what they found under the same lock.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from importlib.metadata import version
+from threading import RLock
+from typing import Any, Protocol, runtime_checkable
+
+from poise.errors import InvalidValueError, PoiseError
+from poise.studio import messages
+from poise.studio.arrays import body_of, packed, world_of_pose
+from poise.studio.messages import ClientMessage, ServerMessage
+from poise.studio.shelf import Shelf, stand
+from poise.studio.solving import Poser, Solved, planted, point_of, points_of
+from poise.studio.state import History, Placed, State
+from poise.studio.uploads import Uploads
+
+Answer = list[ServerMessage]
+Handler = Callable[[Any], Answer]
+
+
+@runtime_checkable
+class Panel(Protocol):
+    """A part of the studio: which messages it answers."""
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Message type to what answers it."""
+        ...
+
+
+class OutOfOrderError(PoiseError):
+    """A streaming message that is older than one already answered."""
+
+
+class Session:
+    """The scene of one person."""
+
+    def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
+        self.shelf, self.uploads = shelf, uploads
+        self.token = secrets.token_urlsafe(24)
+        self.poser, self.lock = Poser(shelf), RLock()
+        self.history = History(_first_state(shelf))
+        self.state = self.history.now
+        self.solved: Solved | None = None
+        self.streaming: str | None = None
+        self.outlet: Callable[[ServerMessage], None] | None = None
+        self._seq = -1
+        self.on_pose: list[Callable[[State], None]] = []
+        self._handlers = self._collect()
+
+    def greet(self, *, resumed: bool) -> Answer:
+        """All that a page needs to begin, or to go on."""
+        with self.lock:
+            self._seq = -1
+            welcome = messages.Welcome(
+                protocol=messages.PROTOCOL, version=version("poise"), token=self.token, resumed=resumed,
+                largest_upload=self.uploads.largest,
+            )  # fmt: skip
+            models = messages.Models(models=self.shelf.described())
+            return [welcome, models, self.body(), self.scene(), self.pose(fine=True)]
+
+    def answer(self, message: ClientMessage) -> Answer:
+        """What to say to a message; mistakes raise PoiseError and leave the scene as it was."""
+        with self.lock:
+            self._in_order(message)
+            handler = self._handlers.get(type(message))
+            if handler is None:
+                raise InvalidValueError(f"the studio cannot {type(message).__struct_config__.tag} yet")
+            return handler(message)
+
+    def post(self, *said: ServerMessage) -> None:
+        """Say something unasked, if anyone is listening."""
+        if self.outlet is not None:
+            for message in said:
+                self.outlet(message)
+
+    def close(self) -> None:
+        """The end: whatever still runs for this session stops."""
+        self.outlet = None
+        self.on_pose.clear()
+
+    # --- for panels ------------------------------------------------------------------------------------------------
+
+    def show(self, state: State, solved: Solved | None = None, *, fine: bool = True) -> messages.Pose:
+        """Takes a state as the one shown, without a step of undo."""
+        if solved is not None:
+            state, self.solved = state.with_(placed=solved.placed), solved
+        self.state = state
+        for listener in self.on_pose:
+            listener(state)
+        return self.pose(fine=fine)
+
+    def commit(self, state: State, solved: Solved | None = None) -> Answer:
+        """Takes a state as one step of undo."""
+        pose = self.show(state, solved)
+        self.history.push(self.state)
+        return [self.scene(), pose]
+
+    def put_back(self, state: State) -> Answer:
+        """Shows a state from the history, with its body if that is another."""
+        other = not state.pose.skeleton.same_topology(self.state.pose.skeleton)
+        self.solved = None
+        pose = self.show(state)
+        return [*([self.body()] if other else []), self.scene(), pose]
+
+    def body(self) -> messages.Body:
+        """The mannequin of the skeleton shown."""
+        return body_of(stand(self.poser.prior_of(self.state)))
+
+    def scene(self) -> messages.SceneChanged:
+        """The scene as the page is told of it."""
+        state = self.state
+        scene = messages.Scene(
+            model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
+            look_at=state.look_at, undo=self.history.undos, redo=self.history.redos, timeline=state.timeline,
+            photo=state.photo, streaming=self.streaming,
+        )  # fmt: skip
+        return messages.SceneChanged(scene=scene)
+
+    def pose(self, *, fine: bool) -> messages.Pose:
+        """The pose as the page is told of it, with what is known of how it was solved."""
+        state, solved = self.state, self.solved
+        points = points_of(state.pose, [point_of(handle) for handle in state.handles])
+        told: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
+        if solved is not None:
+            told = _told(solved)
+        return messages.Pose(
+            seq=max(self._seq, 0), fine=fine, world=world_of_pose(state.pose), handles=packed(points),
+            log_likelihood=solved.log_likelihood if solved else None,
+            percentile=solved.percentile if solved else None,
+            latent=self._latent(solved), **told,
+        )  # fmt: skip
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> dict[type, Handler]:
+        from poise.studio.panels import PANELS
+
+        handlers: dict[type, Handler] = {}
+        for make in PANELS:
+            handlers.update(make(self).answers)
+        return handlers
+
+    def _in_order(self, message: ClientMessage) -> None:
+        seq = getattr(message, "seq", None)
+        if seq is None:
+            return
+        if seq <= self._seq:
+            raise OutOfOrderError(f"number {seq} came after number {self._seq}; it was dropped")
+        self._seq = seq
+
+    def _latent(self, solved: Solved | None) -> tuple[float, float] | None:
+        if solved is None or len(solved.latents) != 1:
+            return None
+        from poise.studio.latent import plane_of
+
+        plane = plane_of(self.poser.prior_of(self.state))
+        return plane.seen(solved.latents[0]) if plane is not None else None
+
+
+def _told(solved: Solved) -> dict[str, Any]:
+    """How a solve went, in words and numbers."""
+    solution = solved.solution
+    residuals = [
+        messages.Residual(
+            handle=owner, label=left.label, value=left.value, unit=left.unit, hard=left.hard, met=left.met
+        )
+        for owner, left in zip(solved.owners, solution.residuals, strict=True)
+    ]
+    missed = [str(left) for left in solution.relaxed]
+    words = "; ".join([solution.status.value, *missed]) if missed else solution.status.value
+    return {
+        "status": solution.status.name.lower(),
+        "words": words,
+        "residuals": residuals,
+        "microseconds": solution.microseconds,
+    }
+
+
+def _first_state(shelf: Shelf) -> State:
+    entry = shelf.first
+    pose = stand(entry.prior)
+    return State(entry.id, Placed(pose), anchors=planted(pose))

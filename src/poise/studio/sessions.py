@@ -1,0 +1,67 @@
+"""All sessions of a studio, by token: a lost connection finds its own again; those long left are forgotten."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from poise.studio.session import Session
+from poise.studio.shelf import Shelf
+from poise.studio.uploads import Uploads
+
+if TYPE_CHECKING:
+    from poise.studio.connection import Connection
+
+KEPT_FOR = 3600.0  # seconds after a connection was lost
+MOST_LEFT = 50  # sessions without a connection; the one left longest goes first
+
+
+class Sessions:
+    """Sessions and the connections that are theirs; used by one event loop."""
+
+    def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
+        self._shelf, self._uploads = shelf, uploads
+        self._sessions: dict[str, Session] = {}
+        self._connections: dict[str, Connection] = {}
+        self._left: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, token: str | None, connection: Connection) -> tuple[Session, bool]:
+        """The session of this token and True, or a new one; an earlier connection to it is closed."""
+        self._forget()
+        session = self._sessions.get(token or "")
+        resumed = session is not None
+        if session is None:
+            session = Session(self._shelf, self._uploads)
+            self._sessions[session.token] = session
+        earlier = self._connections.get(session.token)
+        if earlier is not None:
+            earlier.closing.set()
+        self._connections[session.token] = connection
+        self._left.pop(session.token, None)
+        return session, resumed
+
+    def leave(self, session: Session, connection: Connection) -> None:
+        """The connection has ended; the session waits for another."""
+        if self._connections.get(session.token) is connection:
+            del self._connections[session.token]
+            session.outlet = None
+            self._left[session.token] = time.monotonic()
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._sessions
+
+    def everyone(self) -> list[Session]:
+        """All that are connected."""
+        return [self._sessions[token] for token in self._connections]
+
+    def _forget(self) -> None:
+        now = time.monotonic()
+        while self._left:
+            token, since = next(iter(self._left.items()))
+            if now - since < KEPT_FOR and len(self._left) <= MOST_LEFT:
+                return
+            del self._left[token]
+            self._sessions.pop(token).close()

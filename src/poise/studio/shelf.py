@@ -1,0 +1,120 @@
+"""The models that all sessions of a studio share, by id; each was learned on some skeleton, and plain IK has none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import cast
+
+import numpy as np
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry import rotations
+from poise.priors.blend import BlendPrior
+from poise.priors.prior import Prior
+from poise.priors.style.prior import StylePrior
+from poise.priors.style.sampling import spread_latents, standing_pose
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.skeleton import Pose
+from poise.studio import messages
+
+PLAIN: messages.Kind = "plain"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A model with the name that a person gave it."""
+
+    id: str
+    name: str
+    prior: Prior
+    kind: messages.Kind
+    summary: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is plain inverse kinematics: of its prior only the body and the joint limits are used."""
+        return self.kind == PLAIN
+
+    def described(self) -> messages.Model:
+        """As the page is told of it."""
+        clips = [name for name, _ in getattr(self.prior, "clips", ())]
+        return messages.Model(
+            id=self.id, name=self.name, kind=self.kind, summary=self.summary,
+            latent=isinstance(self.prior, StylePrior) and not self.is_plain, clips=clips,
+        )  # fmt: skip
+
+
+class Shelf:
+    """Models by id, in the order they came; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._lock = Lock()
+        self.version = 0
+
+    def add(self, prior: Prior, name: str, summary: str = "") -> Entry:
+        """Puts a model on the shelf under an id of its own; the first one also gives plain IK its body."""
+        kind = cast(messages.Kind, getattr(prior, "kind", ""))
+        with self._lock:
+            entry = Entry(self._free_id(name), name, prior, kind, summary)
+            self._entries[entry.id] = entry
+            if PLAIN not in self._entries or kind == "gaussian":
+                words = "no prior: the least change of the pose that meets the handles"
+                self._entries[PLAIN] = Entry(PLAIN, "plain IK", prior, PLAIN, words)
+            self.version += 1
+        return entry
+
+    def __getitem__(self, model: str) -> Entry:
+        entry = self._entries.get(model)
+        if entry is None:
+            raise UnknownNameError("model", model, self._entries)
+        return entry
+
+    def __contains__(self, model: str) -> bool:
+        return model in self._entries
+
+    @property
+    def first(self) -> Entry:
+        """The model a new session begins with."""
+        if not self._entries:
+            raise InvalidValueError("there is no model yet")
+        return next(iter(self._entries.values()))
+
+    def described(self) -> list[messages.Model]:
+        """All models, plain IK last."""
+        entries = sorted(self._entries.values(), key=lambda entry: entry.is_plain)
+        return [entry.described() for entry in entries]
+
+    def blend(self, weights: Iterable[messages.Weight]) -> Prior:
+        """The blend of models by weights that need not sum to one; a single one is itself."""
+        given = [(self[weight.model], weight.weight) for weight in weights if weight.weight > 0.0]
+        if not given or any(entry.is_plain for entry, _ in given):
+            raise InvalidValueError(
+                "a blend needs a learned model with some weight; plain IK cannot be blended"
+            )
+        if len(given) == 1:
+            return given[0][0].prior
+        total = sum(weight for _, weight in given)
+        return BlendPrior([entry.prior for entry, _ in given], [weight / total for _, weight in given])
+
+    def _free_id(self, name: str) -> str:
+        base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "model"
+        taken, number = {PLAIN, messages.LOOK_AT, *self._entries}, 2
+        found = base
+        while found in taken:
+            found, number = f"{base}-{number}", number + 1
+        return found
+
+
+def stand(prior: Prior) -> Pose:
+    """A style's most central training pose, or any other model's mean, standing on the floor."""
+    if isinstance(prior, StylePrior):
+        return standing_pose(prior, spread_latents(prior.model, 1)[0])
+    q = np.zeros(prior.space.size)
+    q[3:ROOT_SIZE] = rotations.IDENTITY
+    q[ROOT_SIZE:] = prior.mean
+    q[1] = -prior.space.forward(q)[0][:, 1].min()
+    return prior.space.pose_from_q(q)

@@ -1,0 +1,232 @@
+"""From a session's handles to a pose: the constraints they stand for, and the solver kept ready while they move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.posing import FLOOR_ROLES
+from poise.priors.prior import Prior
+from poise.skeleton.pose_space import Handle as Point
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
+from poise.solvers.solution import Solution
+from poise.solvers.solve import DLS, MAP, Solver
+from poise.studio.messages import LOOK_AT, Handle, Vec3
+from poise.studio.shelf import Shelf
+from poise.studio.state import Placed, State
+
+Array = np.ndarray
+
+HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
+KEPT = 4  # solvers of earlier sets of handles
+LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
+ENOUGH_TO_PLACE = 3  # positions from which a body can be put into a scene anew
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A constraint and the handle it stands for; None for feet."""
+
+    handle: str | None
+    constraint: Constraint
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solved state: the new pose, which handles its residuals belong to, and how likely it is."""
+
+    placed: Placed
+    solution: Solution
+    owners: tuple[str | None, ...]
+    log_likelihood: float | None
+    percentile: float | None
+    latents: tuple[Float[Array, "latent"], ...]
+
+
+class Poser:
+    """Solves the states of one session, the next from the last."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._solvers: dict[Any, Solver] = {}
+        self._blend: tuple[Any, Prior] | None = None
+        self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
+
+    def prior_of(self, state: State) -> Prior:
+        """The model or blend that a state asks for."""
+        if not state.weights:
+            return self._shelf[state.model].prior
+        key = tuple((weight.model, weight.weight) for weight in state.weights)
+        if self._blend is None or self._blend[0] != key:
+            self._blend = key, self._shelf.blend(state.weights)
+        return self._blend[1]
+
+    def solve(
+        self,
+        state: State,
+        *,
+        dragged: str | None = None,
+        fine: bool = True,
+        anew: bool = False,
+        near: Float[Array, "size"] | None = None,
+    ) -> Solved:
+        """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses."""
+        prior = self.prior_of(state)
+        conditions = conditions_of(state, dragged=dragged)
+        constraints = [condition.constraint for condition in conditions]
+        solver = self._solver(state, prior, constraints)
+        solver.dragging = not fine
+        start = near if near is not None else state.placed.in_space(solver.space)
+        if not (anew and _can_be_placed(constraints)):
+            solver.resume(start)
+        solution = solver.solve(start)
+        plain = solver.method == DLS
+        likelihood = (None, None) if plain else self._likelihood_of(prior, solution, fine=fine)
+        placed = Placed(solution.pose, solution.q, solver.space)
+        owners = tuple(condition.handle for condition in conditions)
+        return Solved(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+
+    def _solver(self, state: State, prior: Prior, constraints: Sequence[Constraint]) -> Solver:
+        method = DLS if not state.weights and self._shelf[state.model].is_plain else MAP
+        key = (id(prior), method, tuple(_signature(constraint) for constraint in constraints))
+        solver = self._solvers.pop(key, None)
+        if solver is None:
+            solver = Solver(prior, constraints, method=method)
+        else:
+            solver.problem.retarget(constraints)
+        while len(self._solvers) >= KEPT:
+            self._solvers.pop(next(iter(self._solvers)))
+        self._solvers[key] = solver
+        return solver
+
+    def _likelihood_of(
+        self, prior: Prior, solution: Solution, *, fine: bool
+    ) -> tuple[float | None, float | None]:
+        then, *known = self._likelihood
+        now = time.perf_counter()
+        if fine or now - then > LIKELIHOOD_EVERY:
+            found = prior.log_likelihood(solution.q)
+            quantiles = getattr(prior, "quantiles", None)
+            share = prior.percentile(solution.q) if quantiles is None else _share(found, quantiles)
+            self._likelihood = (now, found, share)
+            return found, share
+        return known[0], known[1]
+
+
+def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition]:
+    """What holds in a state: pinned handles and the dragged one, feet, and what the head looks at."""
+    skeleton = state.pose.skeleton
+    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+    conditions = [
+        Condition(handle.id, constraint)
+        for handle in active
+        for constraint in _of_handle(handle, DRAGGED if handle.id == dragged else HELD)
+    ]
+    conditions += [Condition(None, constraint) for constraint in _of_feet(state, active)]
+    if state.look_at is not None and "head" in skeleton.roles:
+        look = LookAt("head", state.look_at, priority=DRAGGED, name="look-at")
+        conditions.append(Condition(LOOK_AT, look))
+    return conditions
+
+
+def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
+    """Where the feet of a pose stand, by role; those given already stay."""
+    points = points_of(pose, [Point(role) for role in _feet(pose.skeleton)])
+    found = {role: _vec3(point) for role, point in zip(_feet(pose.skeleton), points, strict=True)}
+    return {**found, **(but or {})}
+
+
+def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
+    """Anchors after a solve: those that held stay where they are, those of feet that were moved by hand follow."""
+    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+    taken = _taken_sides(state.pose.skeleton, active)
+    kept = {role: point for role, point in state.anchors.items() if not role.startswith(tuple(taken))}
+    return planted(state.pose, but=kept)
+
+
+def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
+    """Where points fixed to joints are in the world."""
+    from poise.skeleton.kinematics import world_transforms
+
+    positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    joints = [pose.skeleton.index(point.joint) for point in points]
+    offsets = np.array([point.offset for point in points], dtype=np.float64).reshape(-1, 3)
+    return np.asarray(positions[joints] + np.einsum("pij,pj->pi", matrices[joints], offsets))
+
+
+def point_of(handle: Handle) -> Point:
+    """The point of the body that a handle is."""
+    return Point(handle.joint, handle.offset)
+
+
+def _of_handle(handle: Handle, priority: int) -> list[Constraint]:
+    found: list[Constraint] = []
+    if handle.position is not None:
+        tolerance = None if handle.hard else handle.tolerance
+        found.append(
+            Position(
+                point_of(handle), handle.position, tolerance=tolerance, priority=priority, name=handle.joint
+            )
+        )
+    if handle.rotation is not None:
+        tolerance, name = None if handle.hard else handle.turn_tolerance, f"turn of {handle.joint}"
+        found.append(
+            Orientation(point_of(handle), handle.rotation, tolerance=tolerance, priority=priority, name=name)
+        )
+    return found
+
+
+def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
+    """Planted feet stay where they are, unless a handle has taken that leg; then it stays above the floor."""
+    roles = _feet(state.pose.skeleton)
+    if state.feet == "free":
+        return []
+    if state.feet == "above":
+        return list(floor(roles))
+    taken = tuple(_taken_sides(state.pose.skeleton, active))
+    held = [role for role in roles if not role.startswith(taken)] if taken else roles
+    stay = [
+        Position(role, state.anchors[role], priority=HELD, name=role.replace("_", " "))
+        for role in held
+        if role in state.anchors
+    ]
+    return [*stay, *floor([role for role in roles if role not in held])]
+
+
+def _taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
+    """The sides whose shin, foot or toes a handle with a position holds."""
+    taken = set()
+    for side in ("left", "right"):
+        below = [skeleton.index(f"{side}_{part}") for part in ("shin",) if f"{side}_{part}" in skeleton.roles]
+        for handle in handles:
+            if handle.position is not None and set(below) & set(skeleton.chain(handle.joint)):
+                taken.add(side)
+    return taken
+
+
+def _feet(skeleton: Skeleton) -> list[str]:
+    return [role for role in FLOOR_ROLES if role in skeleton.roles]
+
+
+def _signature(constraint: Constraint) -> tuple[Any, ...]:
+    at = getattr(constraint, "at", None)
+    return type(constraint), at, constraint.compliance, constraint.priority
+
+
+def _can_be_placed(constraints: Sequence[Constraint]) -> bool:
+    return sum(isinstance(constraint, Position) for constraint in constraints) >= ENOUGH_TO_PLACE
+
+
+def _share(value: float, quantiles: Float[Array, "101"]) -> float:
+    return float(np.interp(value, quantiles, np.arange(101)))
+
+
+def _vec3(point: Float[Array, "3"]) -> Vec3:
+    x, y, z = (float(value) for value in point)
+    return x, y, z

@@ -1,0 +1,130 @@
+"""What a session holds, as a value: every edit makes a new one, so undo is a list of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import Pose
+from poise.studio.messages import Feet, Handle, Photo, Timeline, Vec3, Weight
+
+Array = np.ndarray
+
+MOST_HANDLES = 64
+FPS, FRAMES = 30.0, 90
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A pose, and its vector in the space that it was solved in: a solver goes on only from its own numbers."""
+
+    pose: Pose
+    q: Float[Array, "size"] | None = None
+    space: PoseSpace | None = None
+
+    def in_space(self, space: PoseSpace) -> Float[Array, "size"]:
+        """The pose as a vector of some space."""
+        return self.q if self.q is not None and space is self.space else space.q_from_pose(self.pose)
+
+
+def empty_timeline() -> Timeline:
+    """Three seconds of nothing."""
+    return Timeline(fps=FPS, frames=FRAMES, frame=0, keys=[], pins=[], styles=[], clip=None)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """One moment of a session: the model, the handles and the pose. `anchors` are where planted feet stand."""
+
+    model: str
+    placed: Placed
+    weights: tuple[Weight, ...] = ()
+    handles: tuple[Handle, ...] = ()
+    feet: Feet = "planted"
+    look_at: Vec3 | None = None
+    anchors: dict[str, Vec3] = field(default_factory=dict)
+    timeline: Timeline = field(default_factory=empty_timeline)
+    photo: Photo | None = None
+
+    @property
+    def pose(self) -> Pose:
+        """The body."""
+        return self.placed.pose
+
+    def handle(self, name: str) -> Handle:
+        """The handle of this id."""
+        for handle in self.handles:
+            if handle.id == name:
+                return handle
+        raise UnknownNameError(
+            "handle", name, [handle.id for handle in self.handles] or ["(there is none yet)"]
+        )
+
+    def with_handle(self, handle: Handle) -> State:
+        """With a handle put in the place of the one of its id, or added."""
+        known = [old.id for old in self.handles]
+        if handle.id in known:
+            return self.with_(handles=tuple(handle if old.id == handle.id else old for old in self.handles))
+        if len(known) >= MOST_HANDLES:
+            raise InvalidValueError(f"a scene has at most {MOST_HANDLES} handles")
+        return self.with_(handles=(*self.handles, handle))
+
+    def without_handle(self, name: str) -> State:
+        """With a handle taken away."""
+        gone = self.handle(name)
+        return self.with_(handles=tuple(handle for handle in self.handles if handle is not gone))
+
+    def with_(self, **changes: Any) -> State:
+        """The same but for these."""
+        return replace(self, **changes)
+
+
+class History:
+    """Where a session has been: undo and redo without limit."""
+
+    def __init__(self, state: State) -> None:
+        self._states, self._at = [state], 0
+
+    @property
+    def now(self) -> State:
+        """The state that stands."""
+        return self._states[self._at]
+
+    @property
+    def undos(self) -> int:
+        """How many steps back there are."""
+        return self._at
+
+    @property
+    def redos(self) -> int:
+        """How many steps forward there are."""
+        return len(self._states) - 1 - self._at
+
+    def push(self, state: State) -> None:
+        """One more step; what was undone is forgotten."""
+        del self._states[self._at + 1 :]
+        self._states.append(state)
+        self._at += 1
+
+    def amend(self, state: State) -> None:
+        """The state that stands, in other words: no step of its own."""
+        self._states[self._at] = state
+
+    def back(self) -> State:
+        """One step back, as far as there is one."""
+        if self._at == 0:
+            raise InvalidValueError("there is nothing to undo")
+        self._at -= 1
+        return self.now
+
+    def forward(self) -> State:
+        """One step forward again."""
+        if self.redos == 0:
+            raise InvalidValueError("there is nothing to redo")
+        self._at += 1
+        return self.now

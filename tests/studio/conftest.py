@@ -1,0 +1,43 @@
+"""Models and sessions that the studio's tests share: two small styles and a gaussian, learned once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from poise.performer import act
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
+from poise.studio.session import Session
+from poise.studio.shelf import Shelf
+from poise.studio.uploads import Uploads
+
+
+@pytest.fixture(scope="session")
+def priors() -> dict[str, StylePrior | GaussianPrior]:
+    walk, reach = act("walk", seconds=2.0, fps=20), act("reach", seconds=3.0, fps=10)
+    return {
+        "reach": StylePrior.learn([reach], dimensions=2, active=20, velocity=False),
+        "walk": StylePrior.learn([walk], dimensions=2, active=20, velocity=False),
+        "both": GaussianPrior.learn([walk, reach], clusters=5),
+    }
+
+
+@pytest.fixture
+def shelf(priors: dict[str, StylePrior | GaussianPrior]) -> Shelf:
+    shelf = Shelf()
+    for name, prior in priors.items():
+        shelf.add(prior, name)
+    return shelf
+
+
+@pytest.fixture
+def session(shelf: Shelf) -> Iterator[Session]:
+    uploads = Uploads()
+    yield Session(shelf, uploads)
+    uploads.close()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POISE_CACHE", str(tmp_path / "cache"))

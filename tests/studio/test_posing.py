@@ -1,0 +1,216 @@
+"""A session posed by messages: handles, feet, undo, mirror, what cannot be reached."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.skeleton.kinematics import world_transforms
+from poise.studio import messages as said
+from poise.studio.session import OutOfOrderError, Session
+
+NUMBERS = count(1)
+
+
+def joint(session: Session, role: str) -> np.ndarray:
+    pose = session.state.pose
+    positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    return positions[pose.skeleton.index(role)]
+
+
+def handle(session: Session, role: str, **options: object) -> said.Handle:
+    session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role, **options)))
+    return session.state.handle(role)
+
+
+def drag(session: Session, role: str, by: tuple[float, float, float], *, moments: int = 10) -> said.Pose:
+    start = np.array(session.state.handle(role).position)
+    for moment in range(1, moments + 1):
+        at = start + np.array(by) * moment / moments
+        last = moment == moments
+        answer = session.answer(said.Drag(seq=next(NUMBERS), handle=role, position=tuple(at), last=last))
+    pose = answer[-1]
+    assert isinstance(pose, said.Pose)
+    return pose
+
+
+def test_a_new_session_stands_on_the_floor(session: Session) -> None:
+    assert abs(min(joint(session, role)[1] for role in ("left_toes", "right_toes"))) < 0.06
+    kinds = [type(message) for message in session.greet(resumed=False)]
+    assert kinds == [said.Welcome, said.Models, said.Body, said.SceneChanged, said.Pose]
+
+
+@pytest.mark.parametrize("model", ["reach", "both", "plain"])
+def test_a_dragged_hand_arrives_and_the_feet_stay(session: Session, model: str) -> None:
+    session.answer(said.ChooseModel(model=model))
+    feet = [joint(session, role) for role in ("left_foot", "right_foot")]
+    handle(session, "left_hand")
+    pose = drag(session, "left_hand", (0.1, 0.15, 0.1))
+    assert pose.status == "reached"
+    np.testing.assert_allclose(
+        joint(session, "left_hand"), session.state.handle("left_hand").position, atol=2e-3
+    )
+    np.testing.assert_allclose(
+        [joint(session, role) for role in ("left_foot", "right_foot")], feet, atol=3e-3
+    )
+
+
+def test_the_smooth_model_answers_while_dragging_and_the_fine_one_at_the_end(session: Session) -> None:
+    handle(session, "left_hand")
+    at = session.state.handle("left_hand").position
+    assert at is not None
+    first = session.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at))
+    assert [(type(each), getattr(each, "fine", None)) for each in first] == [(said.Pose, False)]
+    last = session.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at, last=True))
+    assert [(type(each), getattr(each, "fine", None)) for each in last] == [
+        (said.SceneChanged, None),
+        (said.Pose, True),
+    ]
+
+
+def test_a_drag_does_not_jump(session: Session) -> None:
+    handle(session, "right_hand")
+    start = np.array(session.state.handle("right_hand").position)
+    before = joint(session, "head")
+    for moment in range(30):
+        at = tuple(start + moment * np.array([0.0, 0.01, 0.004]))
+        session.answer(said.Drag(seq=next(NUMBERS), handle="right_hand", position=at))
+        now = joint(session, "head")
+        assert np.linalg.norm(now - before) < 0.08
+        before = now
+
+
+def test_what_cannot_be_reached_is_said(session: Session) -> None:
+    handle(session, "left_hand")
+    pose = drag(session, "left_hand", (3.0, 0.0, 0.0))
+    assert pose.status in ("relaxed", "out_of_time")
+    missed = [left for left in pose.residuals if not left.met]
+    assert "left_hand" in [left.handle for left in missed]
+    assert "LeftHand" in pose.words
+    assert "mm off" in pose.words
+
+
+def test_a_pinned_handle_stays_and_an_unpinned_one_follows(session: Session) -> None:
+    handle(session, "right_hand", pinned=False)
+    handle(session, "left_hand")
+    held = joint(session, "left_hand")
+    drag(session, "right_hand", (-0.05, 0.2, 0.1))
+    np.testing.assert_allclose(joint(session, "left_hand"), held, atol=3e-3)
+    drag(session, "left_hand", (0.0, 0.1, 0.1))
+    np.testing.assert_allclose(
+        session.state.handle("right_hand").position, joint(session, "right_hand"), atol=1e-9
+    )
+
+
+def test_a_soft_handle_gives_way_to_the_prior(session: Session) -> None:
+    handle(session, "left_hand", hard=False, tolerance=0.3)
+    drag(session, "left_hand", (0.2, 0.4, 0.1))
+    wanted = np.array(session.state.handle("left_hand").position)
+    assert np.linalg.norm(joint(session, "left_hand") - wanted) > 0.01
+
+
+def test_a_handle_can_be_turned(session: Session) -> None:
+    handle(session, "left_hand")
+    turned = said.Drag(seq=next(NUMBERS), handle="left_hand", rotation=(0.9, 0.1, 0.0, 0.0), last=True)
+    pose = session.answer(turned)[-1]
+    assert isinstance(pose, said.Pose)
+    assert [left.unit for left in pose.residuals if left.handle == "left_hand"] == ["m", "rad"]
+    assert np.isclose(np.linalg.norm(session.state.handle("left_hand").rotation), 1.0)
+
+
+def test_a_dragged_foot_goes_and_then_stands_where_it_was_put(session: Session) -> None:
+    handle(session, "left_foot", pinned=False)
+    drag(session, "left_foot", (0.1, 0.0, 0.1))
+    stands = joint(session, "left_foot")
+    handle(session, "right_hand")
+    drag(session, "right_hand", (0.0, 0.1, 0.0))
+    np.testing.assert_allclose(joint(session, "left_foot"), stands, atol=3e-3)
+
+
+def test_the_head_looks(session: Session) -> None:
+    session.answer(said.SetLookAt(target=(1.0, 1.0, 1.0)))
+    pose = session.answer(
+        said.Drag(seq=next(NUMBERS), handle=said.LOOK_AT, position=(1.0, 1.5, 1.0), last=True)
+    )[-1]
+    assert isinstance(pose, said.Pose)
+    looking = next(left for left in pose.residuals if left.handle == said.LOOK_AT)
+    assert looking.value < 0.15
+
+
+def test_undo_and_redo_go_all_the_way(session: Session) -> None:
+    begun = session.state.pose.rotations
+    handle(session, "left_hand")
+    for _ in range(3):
+        drag(session, "left_hand", (0.02, 0.04, 0.0))
+    ended = session.state.pose.rotations
+    for _ in range(4):
+        session.answer(said.Undo())
+    assert session.state.handles == ()
+    np.testing.assert_array_equal(session.state.pose.rotations, begun)
+    with pytest.raises(InvalidValueError, match="nothing to undo"):
+        session.answer(said.Undo())
+    for _ in range(4):
+        session.answer(said.Redo())
+    np.testing.assert_array_equal(session.state.pose.rotations, ended)
+    with pytest.raises(InvalidValueError, match="nothing to redo"):
+        session.answer(said.Redo())
+
+
+def test_undo_in_the_middle_of_a_drag_takes_it_back(session: Session) -> None:
+    handle(session, "left_hand")
+    before = session.state.pose.rotations
+    at = tuple(np.array(session.state.handle("left_hand").position) + 0.1)
+    session.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at))
+    session.answer(said.Undo())
+    np.testing.assert_array_equal(session.state.pose.rotations, before)
+    assert len(session.state.handles) == 1
+
+
+def test_mirrored_twice_is_the_same(session: Session) -> None:
+    handle(session, "left_hand", offset=(0.02, 0.03, 0.0))
+    drag(session, "left_hand", (0.1, 0.2, 0.1))
+    before, held = session.state.pose, session.state.handles[0]
+    session.answer(said.Mirror())
+    assert session.state.handles[0].joint == "RightHand"
+    image = session.answer(said.Mirror())[0]
+    assert isinstance(image, said.SceneChanged)
+    np.testing.assert_allclose(image.scene.handles[0].position, held.position, atol=1e-9)
+    np.testing.assert_allclose(image.scene.handles[0].offset, held.offset, atol=1e-9)
+    np.testing.assert_allclose(session.state.pose.rotations, before.rotations, atol=1e-9)
+
+
+def test_reset_can_be_undone(session: Session) -> None:
+    handle(session, "left_hand")
+    session.answer(said.Reset())
+    assert session.state.handles == ()
+    session.answer(said.Undo())
+    assert len(session.state.handles) == 1
+
+
+def test_mistakes_leave_the_scene_as_it_was(session: Session) -> None:
+    before = session.state
+    with pytest.raises(UnknownNameError, match="did you mean left_hand"):
+        session.answer(said.PutHandle(handle=said.Handle(id="a", joint="left_hnd")))
+    with pytest.raises(UnknownNameError, match="handle"):
+        session.answer(said.Drag(seq=next(NUMBERS), handle="a", position=(0.0, 0.0, 0.0)))
+    turned = said.Handle(id="a", joint="Head_end", rotation=(1.0, 0.0, 0.0, 0.0))
+    with pytest.raises(InvalidValueError, match="end of a bone"):
+        session.answer(said.PutHandle(handle=turned))
+    with pytest.raises(InvalidValueError, match="look-at"):
+        session.answer(said.PutHandle(handle=said.Handle(id=said.LOOK_AT, joint="head")))
+    assert session.state is before
+
+
+def test_what_comes_out_of_order_is_refused(session: Session) -> None:
+    handle(session, "left_hand")
+    session.answer(said.Drag(seq=10**6, handle="left_hand", position=(0.3, 1.0, 0.2)))
+    with pytest.raises(OutOfOrderError, match="came after number 1000000"):
+        session.answer(said.Drag(seq=5, handle="left_hand", position=(0.3, 1.0, 0.2)))
+
+
+def test_there_are_only_so_many_handles(session: Session) -> None:
+    for number in range(64):
+        session.answer(said.PutHandle(handle=said.Handle(id=str(number), joint="head", pinned=False)))
+    with pytest.raises(InvalidValueError, match="at most 64 handles"):
+        session.answer(said.PutHandle(handle=said.Handle(id="more", joint="head")))
