@@ -148,6 +148,7 @@ def _dual_solve(
             members[size] = r
             size += 1
     matrix, right = np.empty((size, size)), np.empty(size)
+    expected = np.dot(jacobian, gap)  # by BLAS: a sum in a loop waits for each addition
     for a in range(size):
         m = members[a]
         if m >= count:
@@ -155,9 +156,7 @@ def _dual_solve(
             bound = limits[0, i] if active_limits[i] < 0 else limits[1, i]
             right[a] = bound - q[i + ROOT_SIZE - ROOT_FREEDOMS] - gap[i]
         else:
-            right[a] = errors[m]
-            for i in range(freedoms):
-                right[a] -= jacobian[m, i] * gap[i]
+            right[a] = errors[m] - expected[m]
         for b in range(a + 1):
             n = members[b]
             if m >= count:

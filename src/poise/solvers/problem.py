@@ -34,7 +34,9 @@ class Settings:
     finish_steps: int = 60
     longest_turn: float = 0.8  # radians (metres, for the root) in one step
     longest_pull: float = 0.4  # metres or radians that one constraint may ask for in one step
-    step_tolerance: float = 1e-3  # radians: shorter steps to the most likely pose end that phase
+    step_tolerance: float = (
+        1e-2  # radians: after a step this short the next one would be about its square, so none is taken
+    )
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
