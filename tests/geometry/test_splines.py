@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poise.errors import InvalidValueError
-from poise.geometry.splines import curve_through, smoothstep
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep
 
 
 @given(st.lists(st.floats(0.05, 2.0), min_size=1, max_size=8), st.integers(0, 100))
@@ -43,3 +43,53 @@ def test_keys_that_are_no_curve_are_refused() -> None:
 
 def test_smoothstep_is_flat_at_both_ends() -> None:
     np.testing.assert_allclose(smoothstep(np.array([-1.0, 0.0, 0.5, 1.0, 2.0])), [0.0, 0.0, 0.5, 1.0, 1.0])
+
+
+def test_given_tangents_are_the_velocities_at_the_keys() -> None:
+    times, points = np.array([0.0, 1.0, 3.0]), np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    tangents = np.array([[np.nan, np.nan], [0.5, -2.0], [0.0, 0.0]])
+    at = np.array([1.0 - 1e-6, 1.0, 1.0 + 1e-6, 3.0 - 1e-6, 3.0])
+    curve = curve_through(times, points, at, tangents=tangents)
+    np.testing.assert_allclose(np.diff(curve[:3], axis=0) / 1e-6, [[0.5, -2.0]] * 2, atol=1e-4)
+    np.testing.assert_allclose((curve[4] - curve[3]) / 1e-6, [0.0, 0.0], atol=1e-4)
+
+
+@given(
+    st.lists(st.floats(0.05, 2.0), min_size=2, max_size=6), st.sampled_from(KINDS), st.sampled_from([*EASES])
+)
+def test_every_kind_goes_through_its_keys_however_it_is_paced(
+    spans: list[float], kind: str, ease: str
+) -> None:
+    times = np.cumsum(spans)
+    points = np.random.default_rng(len(spans)).normal(size=(len(times), 3))
+    curve = curve_through(times, points, times, kind=kind, ease=ease, even_pace=True)
+    np.testing.assert_allclose(curve, points, atol=1e-9)
+
+
+def test_an_even_pace_covers_equal_lengths_in_equal_times() -> None:
+    times, points = np.array([0.0, 1.0, 2.0]), np.array([[0.0, 0.0], [1.0, 2.0], [4.0, 0.0]])
+    at = np.linspace(0.0, 1.0, 21)
+    steps = np.linalg.norm(np.diff(curve_through(times, points, at, even_pace=True), axis=0), axis=1)
+    assert np.ptp(steps) < 0.02 * steps.mean()
+    uneven = np.linalg.norm(
+        np.diff(curve_through(times, points, at, even_pace=True, ease="in"), axis=0), axis=1
+    )
+    assert uneven[0] < 0.1 * uneven[-1]
+
+
+def test_a_centripetal_curve_does_not_loop_where_keys_are_close() -> None:
+    times = np.array([0.0, 1.0, 2.0, 3.0])
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [1.01, 0.05], [0.0, 1.0]])
+    at = np.linspace(1.0, 2.0, 200)
+    reach = {kind: np.ptp(curve_through(times, points, at, kind=kind), axis=0).max() for kind in KINDS}
+    assert reach["centripetal"] < 0.06 < reach["hermite"]
+
+
+def test_unknown_kinds_and_eases_are_refused() -> None:
+    keys = np.array([0.0, 1.0]), np.zeros((2, 3)), np.zeros(1)
+    with pytest.raises(UnknownNameError, match="kind of curve 'bezier'"):
+        curve_through(*keys, kind="bezier")
+    with pytest.raises(UnknownNameError, match=r"ease 'inout'; did you mean in-out"):
+        curve_through(*keys, ease="inout")
+    with pytest.raises(InvalidValueError, match="1 segments need one ease"):
+        curve_through(*keys, ease=["in", "out"])

@@ -6,6 +6,7 @@ COMMANDS = {
     "act": "have the procedural performer act, and write the motion",
     "learn": "learn a model of poses from motion files",
     "pose": "pose a whole body by a few handles",
+    "keyframe": "make a motion from the paths of a few handles",
     "edit": "drag a handle's path through a clip; the body follows",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",

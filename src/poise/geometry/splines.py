@@ -1,43 +1,49 @@
-"""Smooth curves through points in time: cubic Hermite segments with tangents that neither overshoot nor stall."""
+"""Smooth curves through points in time: cubic Hermite segments, their tangents given or chosen, paced along the way."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
 
 Array = np.ndarray
 
+KINDS = ("hermite", "centripetal", "linear")
+_LOOKS = 64  # places along a segment at which its length is measured
+
 
 def curve_through(
-    times: Float[Array, "keys"], points: Float[Array, "keys dimensions"], at: Float[Array, "samples"]
+    times: Float[Array, "keys"],
+    points: Float[Array, "keys dimensions"],
+    at: Float[Array, "samples"],
+    *,
+    tangents: Float[Array, "keys dimensions"] | None = None,
+    kind: str = "hermite",
+    even_pace: bool = False,
+    ease: str | Sequence[str] = "none",
 ) -> Float[Array, "samples dimensions"]:
-    """The cubic Hermite curve through points at increasing times, sampled at other times and held beyond its ends.
+    """The curve through points at increasing times, sampled at other times and held beyond its ends.
 
-    Tangents are those of the parabola through each key and its neighbours (a Catmull-Rom curve for uneven times), and
-    those of the chord at both ends.
+    `tangents` are velocities at the keys; rows of NaN are chosen: for "hermite" those of the parabola through a key and
+    its neighbours in time (a Catmull-Rom curve for uneven times), for "centripetal" those of the centripetal
+    Catmull-Rom curve, which has no loops or cusps whatever the times; "linear" has corners. With `even_pace` each
+    segment is passed at one speed by its arc length; `ease` slows down at its start ("in"), its end ("out") or both
+    ("in-out"), for all segments or one each.
     """
     times, points = np.asarray(times, dtype=np.float64), np.asarray(points, dtype=np.float64)
-    if len(times) != len(points) or len(times) == 0:
-        raise InvalidValueError(
-            f"a curve needs as many times as points, at least one; got {len(times)}, {len(points)}"
-        )
-    if np.any(np.diff(times) <= 0):
-        raise InvalidValueError("the times of a curve must increase from key to key")
+    _check(times, points, kind)
     if len(times) == 1:
         return np.repeat(points, len(at), axis=0)
-    tangents = _tangents(times, points)
     at = np.clip(at, times[0], times[-1])
     left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    span = (times[left + 1] - times[left])[:, None]
-    t = (at - times[left])[:, None] / span
-    return np.asarray(
-        (1 + 2 * t) * (1 - t) ** 2 * points[left]
-        + t * (1 - t) ** 2 * span * tangents[left]
-        + t**2 * (3 - 2 * t) * points[left + 1]
-        - t**2 * (1 - t) * span * tangents[left + 1]
-    )
+    paced = _eased((at - times[left]) / (times[left + 1] - times[left]), left, ease, len(times) - 1)
+    leaving, arriving = _segment_tangents(times, points, tangents, kind)
+    if even_pace:
+        paced = _by_length(paced, left, points, leaving, arriving)
+    return _hermite(paced, left, points, leaving, arriving)
 
 
 def smoothstep(t: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -46,12 +52,83 @@ def smoothstep(t: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return np.asarray(t * t * (3.0 - 2.0 * t))
 
 
+EASES: Mapping[str, Callable[[Array], Array]] = {
+    "none": lambda t: t,
+    "in": lambda t: t * t,
+    "out": lambda t: t * (2.0 - t),
+    "in-out": smoothstep,
+}
+"""How a segment is paced: from the share of its time to the share of its way."""
+
+
+def _check(times: Array, points: Array, kind: str) -> None:
+    if len(times) != len(points) or len(times) == 0:
+        raise InvalidValueError(
+            f"a curve needs as many times as points, at least one; got {len(times)}, {len(points)}"
+        )
+    if np.any(np.diff(times) <= 0):
+        raise InvalidValueError("the times of a curve must increase from key to key")
+    if kind not in KINDS:
+        raise UnknownNameError("kind of curve", kind, KINDS)
+
+
+def _eased(t: Array, left: Array, ease: str | Sequence[str], segments: int) -> Array:
+    eases = [ease] * segments if isinstance(ease, str) else list(ease)
+    if len(eases) != segments:
+        raise InvalidValueError(f"{segments} segments need one ease, or one each; got {len(eases)}")
+    paced = t.copy()
+    for segment, name in enumerate(eases):
+        if name not in EASES:
+            raise UnknownNameError("ease", name, EASES)
+        paced[left == segment] = EASES[name](t[left == segment])
+    return paced
+
+
+def _segment_tangents(
+    times: Array, points: Array, given: Array | None, kind: str
+) -> tuple[Float[Array, "segments dimensions"], Float[Array, "segments dimensions"]]:
+    """How each segment leaves its first key and arrives at its last, per unit of the segment."""
+    chords, spans = np.diff(points, axis=0), np.diff(times)[:, None]
+    if kind == "linear":
+        return chords, chords
+    knots = spans
+    if kind == "centripetal":
+        knots = np.sqrt(np.maximum(np.linalg.norm(chords, axis=1, keepdims=True), 1e-12))
+    chosen = _tangents(knots, chords)
+    leaving, arriving = chosen[:-1] * knots, chosen[1:] * knots
+    if given is not None:
+        known = np.isfinite(given).all(axis=1, keepdims=True)
+        leaving = np.where(known[:-1], given[:-1] * spans, leaving)
+        arriving = np.where(known[1:], given[1:] * spans, arriving)
+    return leaving, arriving
+
+
 def _tangents(
-    times: Float[Array, "keys"], points: Float[Array, "keys dimensions"]
+    spans: Float[Array, "segments 1"], chords: Float[Array, "segments dimensions"]
 ) -> Float[Array, "keys dimensions"]:
-    spans = np.diff(times)[:, None]
-    slopes = np.diff(points, axis=0) / spans
-    tangents = np.empty_like(points)
-    tangents[0], tangents[-1] = slopes[0], slopes[-1]
-    tangents[1:-1] = (spans[1:] * slopes[:-1] + spans[:-1] * slopes[1:]) / (spans[:-1] + spans[1:])
-    return tangents
+    """Those of the parabola through each key and its neighbours, and those of the chord at both ends."""
+    slopes = chords / spans
+    inner = (spans[1:] * slopes[:-1] + spans[:-1] * slopes[1:]) / (spans[:-1] + spans[1:])
+    return np.concatenate([slopes[:1], inner, slopes[-1:]])
+
+
+def _hermite(t: Array, left: Array, points: Array, leaving: Array, arriving: Array) -> Array:
+    t = t[:, None]
+    return np.asarray(
+        (1 + 2 * t) * (1 - t) ** 2 * points[left]
+        + t * (1 - t) ** 2 * leaving[left]
+        + t**2 * (3 - 2 * t) * points[left + 1]
+        - t**2 * (1 - t) * arriving[left]
+    )
+
+
+def _by_length(share: Array, left: Array, points: Array, leaving: Array, arriving: Array) -> Array:
+    """Where on its segment a share of the segment's length has been passed."""
+    along, placed = np.linspace(0.0, 1.0, _LOOKS + 1), share.copy()
+    for segment in np.unique(left):
+        shape = _hermite(along, np.full(len(along), segment), points, leaving, arriving)
+        lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(shape, axis=0), axis=1))])
+        here = left == segment
+        if lengths[-1] > 0.0:
+            placed[here] = np.interp(share[here] * lengths[-1], lengths, along)
+    return placed

@@ -129,6 +129,19 @@ class Problem:
         )
         return status, map_steps + finish_steps, errors
 
+    def finish(
+        self, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]
+    ) -> tuple[int, int, Array]:
+        """Meet the hard constraints alone by the smallest change in a metric; q moves. Returns what `run` does."""
+        errors = np.empty(len(self.rows))
+        included = core.included_rows(self.rows, False)
+        work = dual_step.workspace(len(errors), self.space.freedoms)
+        core.bring_inside(q, self.limits)
+        status, steps = core.finish(
+            q, self.body, self.blocks, self.rows, covariance, self.limits, self._settings, errors, included, work
+        )  # fmt: skip
+        return status, steps, errors
+
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
         """What is missing to meet each row at a pose, and the rows' Jacobian."""
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))

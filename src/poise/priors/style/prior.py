@@ -134,6 +134,15 @@ class StylePrior:
         shape.local_shape(style, self.mean, none, self.pose_at(x), np.ascontiguousarray(x), local)
         return local.mean, local.covariance
 
+    def gaussian_around(
+        self, q: Float[Array, "size"]
+    ) -> tuple[Float[Array, "latent"], Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """A pose's place in the latent space, and mean and covariance of the poses around it as L_IK bends there."""
+        style, local = self._fine, shape.room(self.mean.size, self.model.dimensions)
+        x, _ = self.place(q)
+        shape.local_shape(style, self.mean, up_aims(self.model, q), q[ROOT_SIZE:].copy(), x, local)
+        return x, local.mean, local.covariance
+
     def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
         """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
         style = self._fine

@@ -1,0 +1,202 @@
+"""Makes a motion from a keyframe script: a few handles on paths, the rest of the body by a learned model.
+
+Grochow et al. 2004, section 7.2. Frames are solved one after the other and then all together (`solvers.trajectory`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script
+from poise.apps.posing import FLOOR_ROLES
+from poise.errors import PoiseError, SkeletonError
+from poise.motion.motion import Motion
+from poise.priors.model_file import load
+from poise.priors.prior import Prior
+from poise.skeleton.pose_space import Handle
+from poise.solvers.constraints import Constraint, Position, floor
+from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
+
+Array = np.ndarray
+Progress = Callable[[int, int], None]
+
+MET = 0.01  # metres within which a handle counts as on its path
+_POLL = 0.2  # seconds between looks at a file that is watched
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframed:
+    """The motion, and how far each handle is from its path in every frame (NaN where it is free)."""
+
+    motion: Motion
+    distances: Mapping[str, Float[Array, "frames"]]
+    trajectory: Trajectory
+
+    @property
+    def worst(self) -> float:
+        """The largest distance of any handle from its path, in metres; 0 where none has one."""
+        return max(
+            (float(np.nanmax(d)) for d in self.distances.values() if np.isfinite(d).any()), default=0.0
+        )
+
+    def misses(self) -> list[str]:
+        """What could not be reached, when and by how much, in words."""
+        found = []
+        for name, distances in self.distances.items():
+            late = np.flatnonzero(np.nan_to_num(distances) > MET)
+            if len(late):
+                first, last = late[[0, -1]] / self.motion.fps
+                when = (
+                    f"at {first:.2f} s"
+                    if len(late) == 1
+                    else f"in {len(late)} frames from {first:.2f} to {last:.2f} s"
+                )
+                found.append(
+                    f"{name} cannot reach its path {when}; up to {1000 * np.nanmax(distances):.0f} mm are missing"
+                )
+        return found
+
+
+def keyframe(script: Script, prior: Prior, *, progress: Progress = lambda _done, _all: None) -> Keyframed:
+    """The motion of a script, on the body of the model."""
+    names, weights = script.weights()
+    priors = _priors(script, prior, names)
+    _check_handles(script, prior)
+    shares = [tuple(float(share) for share in row) for row in weights]
+    paths = _with_pins(script, priors, shares)
+    frames = _frames(script, paths, shares, priors[0])
+    trajectory = solve_trajectory(
+        priors, frames, fps=script.fps, smoothness=_smoothness(script), progress=progress
+    )
+    return Keyframed(
+        trajectory.motion(script.fps, name=script.name), _distances(trajectory, paths, script), trajectory
+    )
+
+
+def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
+    """Comes round at once and then whenever the file has been saved again."""
+    seen = None
+    while True:
+        stamp = path.stat().st_mtime_ns if path.exists() else seen
+        if stamp != seen or seen is None:
+            seen = stamp
+            yield
+        pause(_POLL)
+
+
+def _priors(script: Script, prior: Prior, names: Sequence[str]) -> list[Prior]:
+    """The models by name, all on the body of the first."""
+    skeleton, found = prior.space.skeleton, []
+    for name in names:
+        own = prior if name == MODEL else load(script.models[name])
+        if not own.space.skeleton.same_topology(skeleton):
+            raise SkeletonError(
+                f"style {name!r} is of another skeleton than the model; styles blend on one skeleton"
+            )
+        found.append(own.on_body(skeleton))
+    return found
+
+
+def _check_handles(script: Script, prior: Prior) -> None:
+    for path in script.paths:
+        _named(f"handles.{path.handle.joint}", path.handle, prior)
+    for number, pin in enumerate(script.pins, start=1):
+        _named(f"pins[{number}].handle", pin.handle, prior)
+
+
+def _named(place: str, handle: Handle, prior: Prior) -> None:
+    try:
+        prior.space.skeleton.index(handle.joint)
+    except PoiseError as error:
+        raise PoiseError(f"{place}: {error}") from error
+
+
+def _smoothness(script: Script) -> Smoothness:
+    """Twice the smoothness: half the accelerations; none: every frame by itself."""
+    usual = Smoothness()
+    if script.smoothness == 0.0:
+        return replace(usual, rounds=0)
+    return replace(usual, turning=usual.turning / script.smoothness, moving=usual.moving / script.smoothness)
+
+
+def _with_pins(
+    script: Script, priors: Sequence[Prior], shares: Sequence[tuple[float, ...]]
+) -> list[HandlePath]:
+    """Paths that stand still while their handles are pinned."""
+    paths = {path.handle: path for path in script.paths}
+    open_pins = []
+    for pin in script.pins:
+        at = _place_of(pin, paths.get(pin.handle))
+        if at is None:
+            open_pins.append(pin)
+        else:
+            paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
+    for pin in open_pins:  # where the body has the handle when the pin begins
+        count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
+        frames = _frames(script, list(paths.values()), shares, priors[0])[:count]
+        space = priors[0].space
+        q = frame_by_frame(priors, frames, space)[-1]
+        at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
+        paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
+    return list(paths.values())
+
+
+def _place_of(pin: Pin, path: HandlePath | None) -> Float[Array, "3"] | None:
+    """The pin's own place, else where its handle's path is; None where neither says."""
+    if pin.at is not None or path is None:
+        return pin.at
+    at = path.at(np.array([pin.start]))[0]
+    return at if np.all(np.isfinite(at)) else None
+
+
+def _pinned(path: HandlePath | None, pin: Pin) -> HandlePath:
+    """The path with two keys at the pin's place, at rest there."""
+    assert pin.at is not None
+    times, points, still = np.array([pin.start, pin.end]), np.stack([pin.at, pin.at]), np.zeros((2, 3))
+    if path is None:
+        return HandlePath(pin.handle, times, points, still, ("none", "none"))
+    kept = (path.times < pin.start - 1e-9) | (path.times > pin.end + 1e-9)
+    order = np.argsort(np.concatenate([path.times[kept], times]))
+    before = [ease for ease, keep in zip(path.eases, kept, strict=True) if keep]
+    eases = [*before, "none", path.eases[0]]
+    return replace(
+        path,
+        times=np.concatenate([path.times[kept], times])[order],
+        points=np.concatenate([path.points[kept], points])[order],
+        tangents=np.concatenate([path.tangents[kept], still])[order],
+        eases=tuple(eases[number] for number in order),
+    )
+
+
+def _frames(
+    script: Script, paths: Sequence[HandlePath], shares: Sequence[tuple[float, ...]], prior: Prior
+) -> list[Frame]:
+    """What every frame must meet."""
+    targets = [path.at(script.times) for path in paths]
+    roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
+    ground = [] if script.floor is None else floor(roles, height=script.floor)
+    frames = []
+    for number, share in enumerate(shares):
+        constraints: list[Constraint] = [
+            Position(path.handle, target[number], tolerance=path.tolerance)
+            for path, target in zip(paths, targets, strict=True)
+            if np.all(np.isfinite(target[number]))
+        ]
+        frames.append(Frame([*constraints, *ground], share))
+    return frames
+
+
+def _distances(trajectory: Trajectory, paths: Sequence[HandlePath], script: Script) -> dict[str, Array]:
+    space = trajectory.space
+    handles = space.handles([path.handle for path in paths])
+    reached = np.stack([space.handle_positions(q, handles)[0] for q in trajectory.q])
+    return {
+        path.handle.joint: np.linalg.norm(reached[:, number] - path.at(script.times), axis=1)
+        for number, path in enumerate(paths)
+    }

@@ -1,0 +1,80 @@
+"""Writes a keyframe script from a recording: the few keys that describe its handles' paths, to be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry.splines import curve_through
+from poise.motion.motion import Motion
+from poise.skeleton.kinematics import world_transforms
+
+Array = np.ndarray
+
+CLOSE = 0.02  # metres within which the keys' curve follows the recording
+STILL = 0.03  # metres within which a handle that stays counts as pinned ...
+STAYS = 0.3  # ... for so many seconds at least
+
+
+def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, fps: float = 30.0) -> str:
+    """A script whose handles go as they were recorded; a handle that stays for a while is pinned."""
+    if not handles:
+        raise InvalidValueError("name one handle or more to take keys of, such as left_foot and right_hand")
+    if len(clip) < 2:
+        raise InvalidValueError("keys are taken of two frames or more; got one")
+    times = np.arange(len(clip)) / clip.fps
+    positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+    parts = [
+        f"# Taken from {clip.name or 'a clip'}.\nduration = {times[-1]:.3f}\nfps = {fps:g}\nfloor = true\n"
+    ]
+    for handle in handles:
+        way = positions[:, clip.skeleton.index(handle)]
+        stays = resting_spans(way, clip.fps)
+        parts.append(_path_text(handle, times, way, stays, close))
+        parts += [
+            f'[[pins]]\nhandle = "{handle}"\nfrom = {times[first]:.3f}\nto = {times[last]:.3f}\n'
+            for first, last in stays
+        ]
+    return "\n".join(parts)
+
+
+def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: float) -> list[int]:
+    """Places of keys whose curve stays close to all points: both ends, then always where the curve is farthest off."""
+    chosen = sorted({0, len(times) - 1})
+    while len(chosen) < len(times):
+        curve = curve_through(times[chosen], points[chosen], times)
+        off = np.linalg.norm(curve - points, axis=1)
+        if off.max() <= close:
+            break
+        chosen = sorted({*chosen, int(off.argmax())})
+    return chosen
+
+
+def resting_spans(way: Float[Array, "n 3"], fps: float) -> list[tuple[int, int]]:
+    """Frames from which and to which a point stays within a small ball, each for a while."""
+    spans, first = [], 0
+    while first < len(way):
+        away = np.linalg.norm(way[first:] - way[first], axis=1) > STILL
+        last = first + (int(away.argmax()) if away.any() else len(away)) - 1
+        if (last - first) / fps >= STAYS:
+            spans.append((first, last))
+            first = last + 1
+        else:
+            first += 1
+    return spans
+
+
+def _path_text(handle: str, times: Array, way: Array, stays: list[tuple[int, int]], close: float) -> str:
+    inside = np.zeros(len(times), dtype=np.bool_)
+    for first, last in stays:
+        inside[first + 1 : last + 1] = True
+    moving = np.flatnonzero(~inside)
+    keys = moving[fewest_keys(times[moving], way[moving], close)]
+    rows = "".join(
+        f"  {{ time = {times[k]:.3f}, at = [{', '.join(f'{value:.3f}' for value in way[k])}] }},\n"
+        for k in keys
+    )
+    return f"[handles.{handle}]\nkeys = [\n{rows}]\n"

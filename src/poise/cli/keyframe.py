@@ -1,0 +1,107 @@
+"""`poise keyframe MODEL SCRIPT -o FILE`: a motion from the paths of a few handles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError, PoiseError
+
+if TYPE_CHECKING:
+    from poise.priors.prior import Prior
+
+app = App(
+    name="keyframe",
+    help_epilogue="""\
+The script is a TOML file: duration, fps, floor, keys for a few handles,
+pins, and the style at each time. Times are in seconds, places in metres,
+Y up. A handle follows its path from its first key to its last and is free
+before and after. docs/keyframing.md tells all that a script may say.
+
+  duration = 2.0
+  floor = true
+  [handles.right_hand]
+  keys = [ { time = 0.0, at = [-0.2, 1.0, 0.2] },
+           { time = 1.2, at = [-0.5, 1.5, 0.3], tangent = [0, 0, 1.0] } ]
+  [[pins]]
+  handle = "left_foot"
+  at = [0.1, 0.07, 0.0]
+
+With --keys-from a script is written instead, from a recording: the keys of
+the handles named, to be changed by hand and solved then.
+
+Examples:
+  poise keyframe pitch.poise pitch.toml --keys-from pitch.bvh \\
+      --handle left_foot --handle right_foot --handle right_hand
+  poise keyframe pitch.poise sidearm.toml -o sidearm.glb
+  poise keyframe walk.poise sneak.toml -o sneak.gif --live
+""",
+)
+
+
+@app.default
+def keyframe(
+    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
+    script: Annotated[Path, Parameter(help="The keyframe script, a TOML file.")],
+    *,
+    output: Annotated[
+        Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")
+    ] = None,
+    keys_from: Annotated[Path | None, Parameter(help="Write the script, with keys from this clip.")] = None,
+    handle: Annotated[
+        tuple[str, ...], Parameter(help="A joint or role to take keys of; may be given many times.")
+    ] = (),
+    live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
+) -> None:
+    """Make a motion from the paths of a few handles."""
+    if keys_from is not None:
+        _write_script(script, keys_from, handle)
+        return
+    if output is None:
+        raise InvalidValueError("name the file to write: -o motion.bvh, .glb or .gif")
+    from poise.apps.keyframing import watched
+    from poise.priors.model_file import load
+
+    prior = load(model)
+    if not live:
+        _solve(prior, script, output)
+        return
+    terminal.note(f"watching {script}; Ctrl-C ends")
+    for _ in watched(script):
+        try:
+            _solve(prior, script, output)
+        except PoiseError as error:
+            terminal.warn(str(error))
+
+
+def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
+    from poise.apps.keyframing_keys import script_text
+    from poise.apps.learning import read_motion
+    from poise.formats.files import replacing
+
+    if script.exists():
+        raise InvalidValueError(f"{script} exists; --keys-from writes a new script and replaces none")
+    text = script_text(read_motion(clip), handles)
+    with replacing(script) as file:
+        file.write(text)
+    print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
+
+
+def _solve(prior: Prior, script: Path, output: Path) -> None:
+    from poise.apps.keyframing import keyframe
+    from poise.apps.keyframing_script import read_script
+    from poise.apps.outputs import save
+
+    with terminal.counting("solving") as report:
+        made = keyframe(read_script(script), prior, progress=report)
+    with terminal.counting(f"writing {output.name}") as report:
+        save(made.motion, output, progress=report)
+    for miss in made.misses():
+        terminal.warn(miss)
+    print(
+        f"{output}: {len(made.motion)} frames at {made.motion.fps:g} Hz, handles within "
+        f"{1000 * made.worst:.1f} mm of their paths, {terminal.file_size(output)}"
+    )

@@ -1,0 +1,259 @@
+"""A whole sequence at once: likely poses that meet every frame's constraints and move without pops.
+
+Over all frames t, with each frame's prior as a Gaussian around its pose (see `local_gaussian`), it minimises
+
+    sum_t |q_t - m_t|^2_P + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (s dt^2)^2    with C_t(q_t) = 0,
+
+by Gauss-Newton steps on the tangents of all frames together: a block-pentadiagonal system, in time linear in the
+frames. The constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest change in the
+prior's metric. The first guess is the same frames solved one after the other (section 6.2 of Grochow et al. 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.priors.blend import BlendPrior
+from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits
+from poise.solvers import core, dual_step
+from poise.solvers.block_banded import BlockBanded
+from poise.solvers.constraints import Constraint, Position
+from poise.solvers.local_gaussian import LocalGaussian, common_space
+from poise.solvers.problem import Problem, Settings
+from poise.solvers.solve import Solver
+
+Array = np.ndarray
+Progress = Callable[[int, int], None]
+
+STIFF = 5e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
+LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
+SETTLED = 2e-3  # radians: a largest step this short ends the rounds
+ACCELERATIONS = (1.0, -2.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What one frame must meet, and how much of each prior it is to be like (weights that sum to one)."""
+
+    constraints: Sequence[Constraint]
+    weights: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """Typical accelerations: larger ones are as unlikely as poses that far from the prior."""
+
+    turning: float = 50.0  # radians per second squared, of every joint
+    moving: float = 12.0  # metres per second squared, of the root
+    rounds: int = 6
+
+    def __post_init__(self) -> None:
+        if not (self.turning > 0 and self.moving > 0 and self.rounds >= 0):
+            raise InvalidValueError(
+                f"accelerations must be positive and rounds 0 or more; got {self.turning:g}, {self.moving:g}, "
+                f"{self.rounds}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """The solved poses, and what each frame's constraints still lack."""
+
+    space: PoseSpace
+    q: Float[Array, "frames size"]
+    problems: Sequence[Problem]
+    statuses: Sequence[int]
+
+    def motion(self, fps: float, *, name: str = "") -> Motion:
+        """As a motion."""
+        return Motion(self.space.skeleton, fps, *self.space.frames_from_q(self.q), name=name)
+
+    @property
+    def unmet(self) -> tuple[int, ...]:
+        """The frames with a hard constraint that could not be met."""
+        return tuple(frame for frame, status in enumerate(self.statuses) if status != core.REACHED)
+
+    def residuals(self, frame: int) -> dict[str, float]:
+        """What is left of every constraint of a frame, in its unit, by its label."""
+        problem = self.problems[frame]
+        errors, _ = problem.errors(self.q[frame])
+        return {c.label: problem.residual_of(k, errors) for k, c in enumerate(problem.constraints)}
+
+
+def solve_trajectory(
+    priors: Sequence[Prior],
+    frames: Sequence[Frame],
+    *,
+    fps: float,
+    smoothness: Smoothness | None = None,
+    settings: Settings | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> Trajectory:
+    """Poses for all frames; several priors blend by each frame's weights."""
+    if not frames:
+        raise InvalidValueError("a trajectory has one frame or more; got none")
+    common = common_space(priors)
+    smooth = smoothness or Smoothness()
+    total = len(frames) * (1 + smooth.rounds)
+    whole = _Sequence(common.space, common.limits, frames, settings or Settings())
+    local = [LocalGaussian(priors, common.space, handles) for handles in whole.handle_sets]
+    q = frame_by_frame(priors, frames, common.space, progress=lambda done: progress(done, total))
+    for number in range(smooth.rounds):
+        went = whole.step(q, local, smooth, fps)
+        progress((2 + number) * len(frames), total)
+        if went < SETTLED:
+            break
+    statuses = whole.finish(q, local)
+    progress(total, total)
+    return Trajectory(common.space, q, whole.problems, statuses)
+
+
+def frame_by_frame(
+    priors: Sequence[Prior],
+    frames: Sequence[Frame],
+    space: PoseSpace,
+    *,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> Float[Array, "frames size"]:
+    """Each frame by itself, tracked from the one before: the first guess of the whole."""
+    poses: list[Array] = []
+    kind, solver, last = None, None, None
+    for done, frame in enumerate(frames, start=1):
+        known = (frame.weights, *((type(c), c.label, c.compliance) for c in frame.constraints))
+        if solver is None or known != kind:
+            kind, solver = known, Solver(_model(priors, frame.weights), frame.constraints)
+            start = None if last is None else solver.space.q_from_pose(last.pose)
+            if start is not None:
+                solver.resume(start)
+        targets = [c.target for c in frame.constraints if isinstance(c, Position)]
+        last = solver.solve(start, targets=np.array(targets, dtype=np.float64).reshape(-1, 3))
+        start = last.q
+        poses.append(space.q_from_pose(last.pose))
+        progress(done)
+    return np.stack(poses)
+
+
+def _model(priors: Sequence[Prior], weights: tuple[float, ...]) -> Prior:
+    """The prior of one frame: the only one with a weight, or the blend."""
+    taking_part = [(prior, weight) for prior, weight in zip(priors, weights, strict=True) if weight > 0.0]
+    if len(taking_part) == 1:
+        return taking_part[0][0]
+    return BlendPrior([prior for prior, _ in taking_part], [weight for _, weight in taking_part])
+
+
+class _Sequence:
+    """All frames as one problem."""
+
+    def __init__(
+        self, space: PoseSpace, limits: JointLimits | None, frames: Sequence[Frame], settings: Settings
+    ) -> None:
+        self.space = space
+        self.weights = [frame.weights for frame in frames]
+        self.problems = [
+            Problem(space, frame.constraints, limits=limits, settings=settings) for frame in frames
+        ]
+        self.handle_sets, self._set_of = _handle_sets(self.problems)
+
+    def information(
+        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian], frame: int
+    ) -> tuple[Array, Array]:
+        """Pull and precision of a frame's prior; what may not move is held."""
+        pull, precision = local[self._set_of[frame]](q[frame], self.weights[frame])
+        return _held(pull, precision, self.problems[frame].free)
+
+    def step(
+        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian], smooth: Smoothness, fps: float
+    ) -> float:
+        """One Gauss-Newton step of all frames together; q moves. Returns how far the largest freedom went."""
+        freedoms = self.space.freedoms
+        system, right = BlockBanded(len(q), freedoms), np.zeros((len(q), freedoms))
+        for frame, problem in enumerate(self.problems):
+            pull, precision = self.information(q, local, frame)
+            towards, stiffness = _row_information(problem, q[frame])
+            right[frame] = pull + towards
+            system.bands[0][frame] = precision + stiffness
+        rate = _rates(freedoms, smooth, fps)
+        system.add_differences(ACCELERATIONS, rate)
+        if len(q) > 2:
+            right -= _spread_back(rate * _accelerations(q))
+        steps = system.factored().solve(right)
+        largest = float(np.abs(steps).max())
+        steps *= min(1.0, LONGEST_STEP / max(largest, 1e-300))
+        for frame, problem in enumerate(self.problems):
+            q[frame] = self.space.integrate(q[frame], steps[frame] * problem.free)
+            core.bring_inside(q[frame], problem.limits)
+        return largest
+
+    def finish(self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian]) -> list[int]:
+        """Meet every frame's hard constraints exactly; q moves. Returns how each frame ended."""
+        statuses = []
+        for frame, problem in enumerate(self.problems):
+            _, precision = self.information(q, local, frame)
+            covariance = np.linalg.inv(precision) * np.outer(problem.free, problem.free)
+            statuses.append(problem.finish(q[frame], covariance)[0])
+        return statuses
+
+
+def _handle_sets(problems: Sequence[Problem]) -> tuple[list[Handles], list[int]]:
+    """The distinct sets of handles with positions, and which of them each frame has."""
+    sets: dict[tuple[bytes, bytes], Handles] = {}
+    keys = []
+    for problem in problems:
+        blocks = problem.position_blocks
+        handles = Handles(problem.integers[blocks, 1].copy(), problem.floats[blocks, :3].copy())
+        keys.append((handles.joints.tobytes(), handles.offsets.tobytes()))
+        sets.setdefault(keys[-1], handles)
+    places = {key: number for number, key in enumerate(sets)}
+    return list(sets.values()), [places[key] for key in keys]
+
+
+def _held(pull: Array, precision: Array, free: Array) -> tuple[Array, Array]:
+    if not free.all():
+        pull, precision = pull * free, precision * np.outer(free, free)
+        precision[~free, ~free] = 1.0
+    return pull, precision
+
+
+def _row_information(problem: Problem, q: Float[Array, "size"]) -> tuple[Array, Array]:
+    """What the rows that bind add: J' W e and J' W J."""
+    errors, jacobian = problem.errors(q)
+    variance = problem.rows[:, dual_step.VARIANCE]
+    hard = STIFF**2 * problem.rows[:, dual_step.COMPLIANCE]
+    weights = 1.0 / np.where(variance > 0.0, variance, hard)
+    weights[(problem.rows[:, dual_step.INEQUALITY] == 1.0) & (errors <= 0.0)] = 0.0
+    weighed = jacobian.T * weights
+    return weighed @ errors, weighed @ jacobian
+
+
+def _rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freedoms"]:
+    """The precision of second differences from frame to frame."""
+    typical = np.full(freedoms, smooth.turning)
+    typical[:3] = smooth.moving
+    return np.asarray((fps**2 / typical) ** 2)
+
+
+def _accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middle freedoms"]:
+    """Second differences in the tangent space: the root's turns are compared in its own frame."""
+    turns = rotations.multiply(rotations.conjugate(q[:-1, 3:ROOT_SIZE]), q[1:, 3:ROOT_SIZE])
+    turning = np.diff(rotations.expmap_from_quaternion(rotations.canonical(turns)), axis=0)
+    return np.concatenate(
+        [np.diff(q[:, :3], n=2, axis=0), turning, np.diff(q[:, ROOT_SIZE:], n=2, axis=0)], axis=1
+    )
+
+
+def _spread_back(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:
+    """What second differences give back to the frames they are made of."""
+    spread = np.zeros((len(forces) + 2, forces.shape[1]))
+    for k, coefficient in enumerate(ACCELERATIONS):
+        spread[k : k + len(forces)] += coefficient * forces
+    return spread

@@ -1,0 +1,236 @@
+"""Keyframe scripts: what they may say, what they may not, and the motions made of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps.keyframing import keyframe, watched
+from poise.apps.keyframing_keys import fewest_keys, script_text
+from poise.apps.keyframing_script import read_script
+from poise.errors import InvalidValueError, ParseError, PoiseError, SkeletonError
+from poise.motion.motion import Motion
+from poise.priors import model_file
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Skeleton
+
+STANDING = """
+duration = 0.5
+fps = 20
+floor = true
+[handles.right_hand]
+keys = [ { time = 0.0, at = [-0.25, 0.9, 0.15] }, { time = 0.5, at = [-0.3, 1.2, 0.3], tangent = [0, 0, 0] } ]
+[[pins]]
+handle = "left_foot"
+at = [0.1, 0.09, 0.0]
+[[pins]]
+handle = "right_foot"
+at = [-0.1, 0.09, 0.1]
+"""
+
+
+@pytest.fixture(scope="module")
+def walk() -> Motion:
+    return performer.act("walk", seconds=3.0, fps=30, seed=1)
+
+
+@pytest.fixture(scope="module")
+def style(walk: Motion) -> StylePrior:
+    return StylePrior.learn([walk], dimensions=3, active=40)
+
+
+@pytest.fixture(scope="module")
+def gaussian(walk: Motion) -> GaussianPrior:
+    return GaussianPrior.learn([walk], clusters=15)
+
+
+def _script(folder: Path, text: str) -> Path:
+    path = folder / "script.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["style", "gaussian"])
+def test_handles_are_on_their_paths_and_pins_hold(
+    kind: str, style: StylePrior, gaussian: GaussianPrior, tmp_path: Path
+) -> None:
+    made = keyframe(read_script(_script(tmp_path, STANDING)), style if kind == "style" else gaussian)
+    assert len(made.motion) == 11
+    assert made.worst < 2e-3
+    assert made.misses() == []
+    positions, _ = made.trajectory.space.forward(made.trajectory.q)
+    left = positions[:, made.motion.skeleton.index("left_foot")]
+    np.testing.assert_allclose(left, np.tile([0.1, 0.09, 0.0], (11, 1)), atol=2e-3)
+
+
+def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path: Path) -> None:
+    made = keyframe(
+        read_script(_script(tmp_path, STANDING.replace("-0.3, 1.2, 0.3", "-0.3, 4.0, 0.3"))), style
+    )
+    (miss,) = [text for text in made.misses() if text.startswith("right_hand")]
+    assert "right_hand cannot reach its path in" in miss
+    assert "to 0.50 s" in miss
+    assert made.worst > 1.0
+
+
+def test_a_pin_without_a_place_holds_where_the_body_is(
+    style: StylePrior, walk: Motion, tmp_path: Path
+) -> None:
+    text = script_text(walk[20:35], ["left_foot", "right_foot"], fps=30.0)
+    text += '\n[[pins]]\nhandle = "right_hand"\nfrom = 0.2\n'
+    made = keyframe(read_script(_script(tmp_path, text)), style)
+    held = made.trajectory.space.forward(made.trajectory.q)[0][6:, made.motion.skeleton.index("right_hand")]
+    assert np.ptp(held, axis=0).max() < 3e-3
+
+
+def test_styles_come_in_over_their_time(style: StylePrior, tmp_path: Path) -> None:
+    model_file.save(style, tmp_path / "other.poise")
+    text = '[styles]\nother = "other.poise"\n[[style]]\ntime = 0.1\nname = "other"\nover = 0.3\n'
+    script = read_script(_script(tmp_path, STANDING + text))
+    names, weights = script.weights()
+    assert names == ["model", "other"]
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(weights[:, 1][[0, 2, 5, 8, 10]], [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-12)
+    assert np.all(np.diff(weights[:, 1]) >= 0)
+    assert keyframe(script, style).worst < 2e-3
+
+
+def test_no_smoothness_leaves_every_frame_to_itself(style: StylePrior, tmp_path: Path) -> None:
+    assert keyframe(read_script(_script(tmp_path, "smoothness = 0\n" + STANDING)), style).worst < 2e-3
+
+
+def test_a_script_taken_from_a_clip_gives_its_paths_back(walk: Motion, tmp_path: Path) -> None:
+    script = read_script(_script(tmp_path, script_text(walk[:45], ["left_foot", "left_hand"])))
+    assert script.duration == pytest.approx(44 / 30, abs=1e-3)
+    assert any(pin.handle.joint == "left_foot" for pin in script.pins)
+    times = np.arange(0, 45) / 30
+    hand = next(path for path in script.paths if path.handle.joint == "left_hand")
+    way = world_transforms(walk.skeleton, walk.root_positions, walk.rotations)[0][
+        :45, walk.skeleton.index("left_hand")
+    ]
+    assert np.nanmax(np.linalg.norm(hand.at(times) - way, axis=1)) < 0.022
+
+
+def test_fewest_keys_of_a_line_are_its_ends() -> None:
+    times = np.linspace(0.0, 1.0, 20)
+    assert fewest_keys(times, times[:, None] * [1.0, 2.0, 3.0], 0.001) == [0, 19]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("duration = 1\nfps = x", r"script.toml:2: not TOML: Invalid value"),
+        ("duration = ", r"script.toml: not TOML: Invalid value"),
+        ("fps = 30", r"script.toml: duration: is missing"),
+        ("duration = -1", r"duration: expected a number above 0; got -1"),
+        ("duration = nan", r"duration: expected a number; got nan"),
+        ('duration = "long"', r"duration: expected a number; got 'long'"),
+        ("duration = 1\nfsp = 30", r"fsp: no key 'fsp'; did you mean fps\?"),
+        ("duration = 1", r"handles: no handle has a key and none is pinned"),
+        ("duration = 1\nfps = 1000", r"fps: expected a number from 1 to 240; got 1000"),
+        ("duration = 1\nhandles = 3", r"handles: expected a table \[handles\]; got 3"),
+        ("duration = 1\n[handles.head]\nkeys = []", r"handles.head.keys: a handle needs one key or more"),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 2, at = [0, 0, 0] }]",
+            r"handles.head.keys\[1\].time: is outside the duration, 0 to 1 s; got 2 s",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1, at = [0, nan, 0] }]",
+            r"handles.head.keys\[1\].at: expected 3 finite numbers",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1, at = [0, 0, 0] }, { time = 1, at = [0, 0, 0] }]",
+            r"handles.head.keys\[2\].time: keys must come one after the other",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1, at = [0, 0, 0], tangnet = [0, 0, 0] }]",
+            r"keys\[1\].tangnet: no key 'tangnet'; did you mean tangent\?",
+        ),
+        (
+            'duration = 1\n[handles.head]\ncurve = "bezier"\nkeys = [{ time = 1, at = [0, 0, 0] }]',
+            r"handles.head.curve: no choice 'bezier'",
+        ),
+        (
+            'duration = 1\n[[pins]]\nhandle = "head"\nfrom = 0.6\nto = 0.5',
+            r"pins\[1\].to: a pin ends after it begins",
+        ),
+        (
+            'duration = 1\n[[pins]]\nhandle = "head"\n[[pins]]\nhandle = "head"',
+            r"pins\[2\]: head is already pinned until 1 s",
+        ),
+        (
+            'duration = 1\n[handles.head]\nkeys = [{ time = 0.5, at = [0, 0, 0] }]\n[[pins]]\nhandle = "head"',
+            r"pins\[1\]: head has a key at 0.5 s, within 0 to 1 s",
+        ),
+        ('duration = 1\n[[style]]\nname = "sneaky"', r"style\[1\].name: no choice 'sneaky'"),
+        (
+            'duration = 1\n[styles]\nmodel = "a.poise"',
+            r"styles.model: 'model' is the model that the script is solved",
+        ),
+        (
+            'duration = 2\n[styles]\na = "a"\n[[style]]\nname = "a"\nover = 1\n[[style]]\nname = "model"\ntime = 0.5',
+            r"style\[2\].time: the change before ends only at 1 s",
+        ),
+        ("duration = 1\nfloor = 'low'", r"floor: expected a number; got 'low'"),
+    ],
+)
+def test_mistakes_are_told_with_their_key(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match=message):
+        read_script(_script(tmp_path, text))
+
+
+def test_files_that_are_no_scripts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PoiseError, match="does not exist"):
+        read_script(tmp_path / "none.toml")
+    (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(ParseError, match="not a text file"):
+        read_script(tmp_path / "noise.toml")
+
+
+def test_unknown_joints_and_missing_styles_are_told(style: StylePrior, tmp_path: Path) -> None:
+    with pytest.raises(PoiseError, match=r"handles.right_hnd: .*did you mean right_hand"):
+        keyframe(read_script(_script(tmp_path, STANDING.replace("right_hand", "right_hnd"))), style)
+    text = '[styles]\nsneaky = "sneaky.poise"\n[[style]]\nname = "sneaky"\n'
+    with pytest.raises(PoiseError, match=r"sneaky.poise does not exist"):
+        keyframe(read_script(_script(tmp_path, STANDING + text)), style)
+
+
+def test_a_style_of_another_skeleton_is_refused(style: StylePrior, tmp_path: Path) -> None:
+    names = ("hips", "spine", "neck")
+    chain = Skeleton(
+        names, np.array([-1, 0, 1]), np.array([[0.0, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.3, 0.0]])
+    )
+    turned = np.tile([1.0, 0.0, 0.0, 0.0], (8, 3, 1))
+    turned[:, 1:, 1] = np.linspace(0.0, 0.3, 8)[:, None]
+    turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
+    other = GaussianPrior.learn([Motion(chain, 30.0, np.zeros((8, 3)), turned)], clusters=2)
+    model_file.save(other, tmp_path / "c.poise")
+    text = '[styles]\nc = "c.poise"\n[[style]]\nname = "c"\n'
+    with pytest.raises(SkeletonError, match="style 'c' is of another skeleton"):
+        keyframe(read_script(_script(tmp_path, STANDING + text)), style)
+
+
+def test_a_watched_file_comes_round_when_it_is_saved(tmp_path: Path) -> None:
+    path = _script(tmp_path, STANDING)
+    pauses = iter([lambda: None, lambda: path.unlink(), lambda: _script(tmp_path, "duration = 1"), _stop])
+    rounds: Iterator[None] = watched(path, pause=lambda _seconds: next(pauses)())
+    next(rounds)
+    next(rounds)
+    assert path.read_text() == "duration = 1"
+    with pytest.raises(KeyboardInterrupt):
+        next(rounds)
+
+
+def _stop() -> None:
+    raise KeyboardInterrupt
+
+
+def test_keys_need_handles_and_frames(walk: Motion) -> None:
+    with pytest.raises(InvalidValueError, match="one handle or more"):
+        script_text(walk, [])
+    with pytest.raises(InvalidValueError, match="two frames or more"):
+        script_text(walk[:1], ["head"])

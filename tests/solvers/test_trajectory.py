@@ -1,0 +1,131 @@
+"""Whole sequences: no pops, no handle lost, frames that cannot be met told as such, every prior, blends over time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.motion import Motion
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Pinned, Position, floor
+from poise.solvers.local_gaussian import LocalGaussian, common_space
+from poise.solvers.trajectory import Frame, Smoothness, frame_by_frame, solve_trajectory
+
+FEET_AND_HAND = ("left_foot", "right_foot", "left_hand")
+SOLES = ("left_foot", "right_foot", "left_toes", "right_toes")
+
+
+@pytest.fixture(scope="module")
+def style(walk: Motion) -> StylePrior:
+    return StylePrior.learn([walk], dimensions=3, active=40)
+
+
+def _frames(clip: Motion, space: PoseSpace, names: Sequence[str] = FEET_AND_HAND) -> list[Frame]:
+    handles, frames = space.handles(names), []
+    for pose in space.q_from_frames(clip.root_positions, clip.rotations):
+        points, _ = space.handle_positions(pose, handles)
+        frames.append(Frame([Position(name, point) for name, point in zip(names, points, strict=True)]))
+    return frames
+
+
+def _roughness(space: PoseSpace, q: np.ndarray) -> float:
+    return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
+
+
+@pytest.mark.parametrize("kind", ["style", "gaussian"])
+def test_it_takes_pops_away_and_keeps_the_handles(
+    kind: str, style: StylePrior, prior: GaussianPrior, other_walk: Motion
+) -> None:
+    model = style if kind == "style" else prior
+    clip = other_walk[10:40]
+    frames = _frames(clip, model.space)
+    alone = frame_by_frame([model], frames, model.space)
+    together = solve_trajectory([model], frames, fps=clip.fps)
+    assert _roughness(model.space, together.q) < 0.9 * _roughness(model.space, alone)
+    assert together.unmet == ()
+    assert max(max(together.residuals(frame).values()) for frame in range(len(frames))) < 2e-3
+
+
+def test_a_frame_out_of_reach_is_told_and_the_others_are_met(style: StylePrior, other_walk: Motion) -> None:
+    frames = _frames(other_walk[10:20], style.space)
+    frames[5] = Frame([Position("left_hand", (9.0, 1.0, 0.0)), Position("left_foot", (0.0, 0.1, 0.0))])
+    solved = solve_trajectory([style], frames, fps=30.0, smoothness=Smoothness(rounds=2))
+    assert solved.unmet == (5,)
+    assert np.all(np.isfinite(solved.q))
+
+
+def test_floors_bind_only_from_below_and_pinned_joints_stay(style: StylePrior, other_walk: Motion) -> None:
+    clip, space = other_walk[10:18], style.space
+    pose = space.q_from_frames(clip.root_positions, clip.rotations)[0]
+    extra = [*floor(["left_toes", "right_toes"], height=0.05), Pinned(["Neck"], pose)]
+    frames = [Frame([*frame.constraints, *extra]) for frame in _frames(clip, space)]
+    solved = solve_trajectory([style], frames, fps=clip.fps)
+    toes = space.forward(solved.q)[0][:, [space.skeleton.index(n) for n in ("left_toes", "right_toes")], 1]
+    assert toes.min() > 0.05 - 2e-3
+    slot = int(np.flatnonzero(space.moving == space.skeleton.index("Neck"))[0])
+    np.testing.assert_allclose(
+        solved.q[:, 7 + 3 * slot : 10 + 3 * slot], pose[None, 7 + 3 * slot : 10 + 3 * slot].repeat(8, 0)
+    )
+
+
+def test_styles_blend_over_time_in_one_space(style: StylePrior, other_walk: Motion) -> None:
+    sneaky = StylePrior.learn(
+        [performer.act("walk", style="sneaky", seconds=2.0, fps=30)], dimensions=3, active=25
+    )
+    clip = other_walk[10:34]
+    shares = np.linspace(-0.2, 1.2, len(clip)).clip(0.0, 1.0)
+    frames = [
+        Frame(frame.constraints, (1.0 - float(share), float(share)))
+        for frame, share in zip(_frames(clip, style.space, SOLES), shares, strict=True)
+    ]
+    solved = solve_trajectory([style, sneaky], frames, fps=clip.fps)
+    assert solved.space.size == common_space([style, sneaky]).space.size
+    assert solved.unmet == ()
+    assert _largest_step(solved.space, solved.q) < 2.0 * _largest_step(
+        style.space, style.space.q_from_frames(clip.root_positions, clip.rotations)
+    )
+
+
+def _largest_step(space: PoseSpace, q: np.ndarray) -> float:
+    return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).max())
+
+
+def test_the_local_gaussian_of_a_gaussian_prior_pulls_to_its_prediction(
+    prior: GaussianPrior,
+) -> None:
+    handles = prior.space.handles(FEET_AND_HAND)
+    local = LocalGaussian([prior], prior.space, handles)
+    q = np.zeros(prior.space.size)
+    q[3], q[7:] = 1.0, prior.mean + 0.05
+    pull, precision = local(q, (1.0,))
+    points, _ = prior.space.handle_positions(q, handles)
+    mean, _ = prior.prepare(handles)(points - q[:3])
+    step = np.linalg.solve(precision[6:, 6:] - np.eye(len(mean)), pull[6:])
+    np.testing.assert_allclose(q[7:] + step, mean, atol=1e-6)
+
+
+def test_a_style_expects_its_own_lean(style: StylePrior) -> None:
+    q = np.concatenate(
+        [np.zeros(3), [np.cos(0.2), np.sin(0.2), 0.0, 0.0], style.pose_at(style.model.active_latents[3])]
+    )
+    pull, _ = LocalGaussian([style], style.space, style.space.handles(FEET_AND_HAND))(q, (1.0,))
+    assert pull[3] < -1.0  # back upright
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_bad_sequences_are_refused(style: StylePrior) -> None:
+    with pytest.raises(InvalidValueError, match="one frame or more"):
+        solve_trajectory([style], [], fps=30.0)
+    with pytest.raises(InvalidValueError, match="must be positive"):
+        Smoothness(turning=0.0)
+
+
+def test_one_frame_and_two_frames_are_sequences_too(style: StylePrior, other_walk: Motion) -> None:
+    for count in (1, 2):
+        solved = solve_trajectory([style], _frames(other_walk[10 : 10 + count], style.space), fps=30.0)
+        assert len(solved.q) == count
+        assert solved.unmet == ()
