@@ -26,6 +26,7 @@ VERSION = 1
 _KINDS = {
     "gaussian": ("poise.priors.gaussian", "GaussianPrior"),
     "style": ("poise.priors.style.prior", "StylePrior"),
+    "dynamics": ("poise.priors.dynamics.prior", "DynamicsPrior"),
     "blend": ("poise.priors.blend", "BlendPrior"),
 }
 

@@ -1,0 +1,107 @@
+"""Reads a latent space from a short description.
+
+`cylinder(phase) by back-constraints + smooth style axis by local linearity`, for example. In full:
+
+    description  a model's name (gpdm, hybrid, ...), or parts joined by +
+    part         WHAT [by back-constraints | by local linearity]
+    WHAT         circle(PHASE) | cylinder(PHASE) | torus(PHASE, PHASE) | [N] [smooth | free] [NAME] axis
+                 | transitions | first order | second order | no dynamics
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from poise.errors import InvalidValueError
+from poise.priors.dynamics.structure import BACK, FREE, LOCAL, MODELS, Dimension, Means, Structure, circle
+
+_SHAPES = {"circle": 1, "cylinder": 1, "torus": 2}
+_EXAMPLE = "cylinder(phase) by back-constraints + smooth style axis by local linearity"
+_COUNTS = {"one": 1, "two": 2, "three": 3, "four": 4}
+
+
+def structure_from_text(text: str) -> Structure:
+    """The structure that a description asks for; a mistake says which part is not understood and what is."""
+    wanted = " ".join(text.split()).lower()
+    if wanted in MODELS:
+        return MODELS[wanted]
+    if not wanted:
+        raise InvalidValueError(f"an empty description; write for example: {_EXAMPLE}")
+    structure = Structure((Dimension(),))
+    dimensions: list[Dimension] = []
+    transitions = open_axis = False
+    for part in (one.strip() for one in wanted.split("+")):
+        what, means = _split(part)
+        if what in ("transitions", "transitions(contacts)"):
+            transitions = True
+        elif what in ("first order", "second order"):
+            structure = replace(structure, order=1 if what.startswith("first") else 2)
+        elif what == "no dynamics":
+            structure = replace(structure, dynamics=False)
+        elif found := re.fullmatch(r"(\w+)\(([^()]*)\)", what):
+            dimensions += _shape(found[1], found[2], means or BACK, part)
+            open_axis = open_axis or found[1] == "cylinder"
+        else:
+            dimensions += _axes(what, means, part)
+            open_axis = False
+    if open_axis:  # a cylinder has an axis even if nothing is said about it
+        dimensions.append(Dimension(BACK, name="axis"))
+    if not dimensions:
+        raise InvalidValueError(f"{text!r} names no dimensions; write for example: {_EXAMPLE}")
+    structure = replace(structure, dimensions=tuple(dimensions))
+    return structure.with_transitions() if transitions else structure
+
+
+def _split(part: str) -> tuple[str, Means | None]:
+    what, by, means = part.partition(" by ")
+    if not by:
+        return what.strip(), None
+    names: dict[str, Means] = {
+        "back-constraints": BACK,
+        "back-constraint": BACK,
+        "back constraints": BACK,
+        "local linearity": LOCAL,
+        "local linearities": LOCAL,
+    }
+    if means.strip() not in names:
+        raise InvalidValueError(
+            f"{part!r}: {means.strip()!r} is no means; a part is imposed by back-constraints or by local linearity"
+        )
+    return what.strip(), names[means.strip()]
+
+
+def _shape(shape: str, sources: str, means: Means, part: str) -> list[Dimension]:
+    if shape not in _SHAPES:
+        raise InvalidValueError(f"{part!r}: {shape!r} is no shape; shapes are {', '.join(_SHAPES)}")
+    names = [name.strip() for name in sources.split(",") if name.strip()]
+    if len(names) != _SHAPES[shape]:
+        raise InvalidValueError(
+            f"{part!r}: a {shape} is made of {_SHAPES[shape]} phase{'s' * (_SHAPES[shape] > 1)}, "
+            f"such as {shape}({', '.join(['phase', 'frequency'][: _SHAPES[shape]])}); got {len(names)}"
+        )
+    return [dimension for name in names for dimension in circle(name, means)]
+
+
+def _axes(what: str, means: Means | None, part: str) -> list[Dimension]:
+    words = what.split()
+    if not words or words[-1] not in ("axis", "axes"):
+        raise InvalidValueError(
+            f"{part!r} is not understood; parts are circle(phase), cylinder(phase), torus(phase, frequency), "
+            f"a smooth axis, a free axis, transitions, second order. For example: {_EXAMPLE}"
+        )
+    words, count = words[:-1], 1
+    if words and (words[0] in _COUNTS or words[0].isdigit()):
+        count = _COUNTS.get(words[0], 0) or int(words[0])
+        words = words[1:]
+    if words and words[0] in ("a", "an"):
+        words = words[1:]
+    kind = words.pop(0) if words and words[0] in ("smooth", "free") else ("smooth" if means else "free")
+    if kind == "free" and means is not None:
+        raise InvalidValueError(f"{part!r}: an axis is either free or imposed by {means}, not both")
+    if len(words) > 1 or count < 1:
+        raise InvalidValueError(
+            f"{part!r}: an axis has one word as its name, and there is at least one of it"
+        )
+    chosen: Means = FREE if kind == "free" else (means or LOCAL)
+    return [Dimension(chosen, name=words[0] if words else "")] * count

@@ -1,0 +1,172 @@
+"""Latent dynamics: x of a frame from the x before it, by Gaussian processes (Wang et al. 2008; the paper's Eq. 2).
+
+Every activity has a process and a kernel of its own (section 4.4): the kernel matrix of all is block-diagonal. A
+process of the second order sees the velocity too. For simulation they are mixed by how sure each is, and by what is
+asked for.
+
+What a process expects where it has seen nothing is its mean function: nothing at all, as in the paper, where the
+latent space has no topology; on a cylinder, to go round at the activity's own pace, and to its own place along the
+axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.objective import inverse_of
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+
+NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Which frames follow which: the pairs of all sequences of one activity."""
+
+    before: Int[Array, "steps"]  # the frame before `now`; itself in the first order
+    now: Int[Array, "steps"]
+    after: Int[Array, "steps"]
+    order: int
+    pace: float  # what a velocity is multiplied by, so that it weighs like a position
+    turn: Float[Array, "latent latent"]  # the mean function: x turned,
+    homing: Float[Array, "latent"]  # and in dimensions that have a one here, the outputs' mean
+
+    def outputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps latent"]:
+        """The next x, less what the mean function expects."""
+        return latents[self.after] - latents[self.now] @ self.turn.T - self.homes(latents)
+
+    def homes(self, latents: Float[Array, "frames latent"]) -> Float[Array, "latent"]:
+        """The activity's own place, in the dimensions that have one."""
+        return np.asarray(self.homing * latents[self.after].mean(axis=0))
+
+    def inputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps inputs"]:
+        """What the process sees: x, and in the second order the velocity."""
+        return inputs_of(latents[self.now], latents[self.before], self.order, self.pace)
+
+    def spread_back(
+        self,
+        in_inputs: Float[Array, "steps inputs"],
+        in_outputs: Float[Array, "steps latent"],
+        in_latents: Float[Array, "frames latent"],
+    ) -> None:
+        """Add gradients in inputs and outputs to those in the latents they were made of."""
+        size = in_latents.shape[1]
+        np.add.at(in_latents, self.after, in_outputs - self.homing * in_outputs.mean(axis=0))
+        np.add.at(in_latents, self.now, in_inputs[:, :size] - in_outputs @ self.turn)
+        if self.order == 2:
+            np.add.at(in_latents, self.now, self.pace * in_inputs[:, size:])
+            np.add.at(in_latents, self.before, -self.pace * in_inputs[:, size:])
+
+
+def steps_of(
+    bounds: list[tuple[int, int]],
+    *,
+    order: int,
+    pace: float,
+    turn: Float[Array, "latent latent"],
+    homing: Float[Array, "latent"],
+) -> Steps:
+    """The steps of sequences given by their first frames and ends."""
+    now = np.concatenate([np.arange(first + order - 1, end - 1) for first, end in bounds])
+    return Steps(now - (order - 1), now, now + 1, order, pace, read_only(turn), read_only(homing))
+
+
+def inputs_of(
+    x: Float[Array, "n latent"], before: Float[Array, "n latent"], order: int, pace: float
+) -> Float[Array, "n inputs"]:
+    """A process's inputs at points with those before them."""
+    return x if order == 1 else np.hstack([x, pace * (x - before)])
+
+
+def flow_loss(
+    latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel
+) -> tuple[float, Float[Array, "parameters"], Float[Array, "frames latent"]]:
+    """-ln p(X) of one activity's steps (Eq. 2) with the prior of its kernel, and gradients in log-parameters and X."""
+    inputs, outputs = steps.inputs(latents), steps.outputs(latents)
+    covariance = kernel.at(inputs)
+    inverse, log_determinant = inverse_of(covariance.K)
+    solved = inverse @ outputs
+    size = outputs.shape[1]
+    value = 0.5 * size * log_determinant + 0.5 * float(np.vdot(outputs, solved)) + float(kernel.logs.sum())
+    in_logs, in_inputs = covariance.gradients(0.5 * size * inverse - 0.5 * solved @ solved.T)
+    in_latents = np.zeros_like(latents)
+    steps.spread_back(in_inputs, solved, in_latents)
+    return value, in_logs + 1.0, in_latents
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The dynamics of one activity, ready to predict."""
+
+    name: str
+    kernel: Kernel
+    inputs: Float[Array, "steps inputs"]
+    outputs: Float[Array, "steps latent"]
+    order: int
+    pace: float
+    turn: Float[Array, "latent latent"]
+    home: Float[Array, "latent"]
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs", "turn", "home"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @cached_property
+    def inverse(self) -> Float[Array, "steps steps"]:
+        """Of the kernel matrix of the inputs."""
+        return inverse_of(self.kernel.noisy(self.inputs))[0]
+
+    @cached_property
+    def weights(self) -> Float[Array, "steps latent"]:
+        """mean(x) = turn x + home + k(x) weights."""
+        return np.asarray(self.inverse @ self.outputs)
+
+    def predict(
+        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+        """Mean and variance of the next x."""
+        at = inputs_of(x, before, self.order, self.pace)
+        k = self.kernel.matrix(at, self.inputs)
+        left = self.kernel.diagonal(at) - np.einsum("nm,nm->n", k @ self.inverse, k)
+        return x @ self.turn.T + self.home + k @ self.weights, np.maximum(left, NOISE_FLOOR)
+
+    def slopes(
+        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> tuple[Float[Array, "n latent latent"], Float[Array, "n latent latent"]]:
+        """How the mean changes with x and with the x before it."""
+        at = inputs_of(x, before, self.order, self.pace)
+        _, dk = self.kernel.slopes_in_x(at, self.inputs)
+        whole = np.einsum("nma,mb->nba", dk, self.weights)
+        size = x.shape[1]
+        if self.order == 1:
+            return whole + self.turn, np.zeros_like(whole)
+        velocity = self.pace * whole[:, :, size:]
+        return whole[:, :, :size] + self.turn + velocity, -velocity
+
+
+def mixed(
+    flows: tuple[Flow, ...],
+    x: Float[Array, "n latent"],
+    before: Float[Array, "n latent"],
+    *,
+    wishes: Float[Array, "activities"] | None = None,
+) -> tuple[Float[Array, "n latent"], Float[Array, "n"], Float[Array, "n activities"]]:
+    """The next x by all activities' dynamics (section 4.4), its variance, and each activity's share.
+
+    Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes, where
+    given, are the shares instead: so one activity leads over into another.
+    """
+    predictions = [flow.predict(x, before) for flow in flows]
+    means = np.stack([mean for mean, _ in predictions])
+    variances = np.stack([variance for _, variance in predictions], axis=-1)
+    shares = 1.0 / variances if wishes is None else np.tile(wishes, (len(x), 1))
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    mean = np.einsum("na,anl->nl", shares, means)
+    return mean, np.einsum("na,na->n", shares, variances), shares

@@ -1,0 +1,184 @@
+"""A structure made ready for some sequences: how latent points follow from parameters, and the locally linear prior.
+
+A back-constrained dimension is x = B b + b_0, where B are the leading directions of the similarity's kernel matrix:
+Eq. 3 in whitened coordinates, so that L-BFGS sees directions that matter alike. Other dimensions are their own
+parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import UnknownNameError
+from poise.priors.dynamics import measures
+from poise.priors.dynamics.local_linearity import LocalWeights, local_loss, local_weights
+from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.structure import BACK, LOCAL, Dimension, Structure
+from poise.priors.style.fitting import principal_latents
+
+Array = np.ndarray
+
+CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
+DIRECTIONS = 60  # of a back-constraint's kernel, at most
+LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
+RADIUS = 1.5  # of a circle, as it starts, in the latent space's unit: the reach of the pose kernel
+HARMONICS = 3  # of a phase, whose mean poses are taken out of the start of an axis
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Bases of back-constrained dimensions and local weights of locally linear ones; neither for free ones."""
+
+    structure: Structure
+    sequences: Sequences
+
+    def __post_init__(self) -> None:
+        for name in self.structure.phases:
+            if name not in self.sequences.phases:
+                raise UnknownNameError("phase", name, tuple(self.sequences.phases))
+
+    @cached_property
+    def bases(self) -> tuple[Float[Array, "frames directions"] | None, ...]:
+        """Per dimension, what its coordinate is a combination of (the last direction is constant)."""
+        return tuple(
+            _basis(self._similarity(each), self.centres) if each.means == BACK else None
+            for each in self.structure.dimensions
+        )
+
+    @cached_property
+    def local(self) -> tuple[LocalWeights | None, ...]:
+        """Per dimension, its neighbours and weights."""
+        return tuple(
+            local_weights(self._distances(each)) if each.means == LOCAL else None
+            for each in self.structure.dimensions
+        )
+
+    @cached_property
+    def centres(self) -> Int[Array, "centres"]:
+        """Frames about which back-constraints are seen: all, or evenly spaced ones."""
+        frames = len(self.sequences.y)
+        return np.unique(np.linspace(0, frames - 1, min(frames, CENTRES)).round().astype(np.int64))
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many parameters each dimension has."""
+        frames = len(self.sequences.y)
+        return [frames if basis is None else basis.shape[1] for basis in self.bases]
+
+    def start(self) -> Float[Array, "parameters"]:
+        """Circles as they are, axes along what poses vary in beside the phase."""
+        return self._parameters(self._first_guess())
+
+    def latents(self, parameters: Float[Array, "parameters"]) -> Float[Array, "frames latent"]:
+        """Latent points of parameters."""
+        parts = np.split(parameters, np.cumsum(self.sizes)[:-1])
+        columns = [
+            part if basis is None else basis @ part for part, basis in zip(parts, self.bases, strict=True)
+        ]
+        return np.ascontiguousarray(np.column_stack(columns))
+
+    def spread_back(self, in_latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
+        """The gradient in the parameters, from that in the latent points."""
+        return np.concatenate(
+            [
+                column if basis is None else basis.T @ column
+                for column, basis in zip(in_latents.T, self.bases, strict=True)
+            ]
+        )
+
+    def local_loss(
+        self, latents: Float[Array, "frames latent"]
+    ) -> tuple[float, Float[Array, "frames latent"]]:
+        """The locally linear prior of all dimensions that have one (Eq. 5)."""
+        value, gradient = 0.0, np.zeros_like(latents)
+        for number, weights in enumerate(self.local):
+            if weights is not None:
+                own, gradient[:, number] = local_loss(weights, latents[:, number])
+                value += own
+        return value, gradient
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _circle(self, dimension: Dimension) -> Float[Array, "frames"]:
+        radians = self.sequences.phases[dimension.source]
+        return np.asarray(np.cos(radians) if dimension.part == "cos" else np.sin(radians))
+
+    def _similarity(self, dimension: Dimension) -> Float[Array, "frames centres"]:
+        if dimension.part:
+            squared, width = self._distances(replace(dimension, transitions=False)), measures.CIRCLE_WIDTH
+        else:
+            squared = self._distances(replace(dimension, transitions=False))
+            width = measures.POSE_WIDTH * float(np.sqrt(np.median(squared)))
+        kernel = measures.similarity(squared[:, self.centres], width)
+        if dimension.transitions:
+            bumps = measures.transition_bumps(self.sequences.times, self.sequences.transitions)
+            kernel = kernel + bumps @ bumps[self.centres].T
+        return kernel
+
+    def _distances(self, dimension: Dimension) -> Float[Array, "frames frames"]:
+        if dimension.part:
+            coordinate = self._circle(dimension)
+            squared = measures.circle_distances(coordinate, coordinate)
+        else:
+            squared = measures.pose_distances(self.sequences.scaled, self.sequences.scaled)
+        if dimension.transitions:
+            squared = squared * measures.transition_distances(
+                self.sequences.times, self.sequences.transitions
+            )
+        return squared
+
+    def _first_guess(self) -> Float[Array, "frames latent"]:
+        dimensions, scaled = self.structure.dimensions, self.sequences.scaled
+        plain = [number for number, each in enumerate(dimensions) if not each.part]
+        guess = np.empty((len(scaled), len(dimensions)))
+        beside = scaled
+        for source in self.structure.phases:
+            beside = beside - _explained(self.sequences.phases[source], beside)
+        if plain:
+            guess[:, plain] = principal_latents(beside, len(plain))
+        for number, each in enumerate(dimensions):
+            if each.part:
+                guess[:, number] = RADIUS * self._circle(each)
+        return guess
+
+    def _parameters(self, latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
+        return np.concatenate(
+            [
+                column if basis is None else _least_squares(basis, column)
+                for column, basis in zip(latents.T, self.bases, strict=True)
+            ]
+        )
+
+
+def _basis(
+    kernel: Float[Array, "frames centres"], centres: Int[Array, "centres"]
+) -> Float[Array, "frames directions"]:
+    """Leading directions of a kernel seen from the centres (Nystroem), by the root of their variance; a constant."""
+    values, vectors = np.linalg.eigh(kernel[centres])
+    leading = np.argsort(values)[::-1][:DIRECTIONS]
+    leading = leading[values[leading] > LEAST_SHARE * values[leading[0]]]
+    directions = kernel @ (vectors[:, leading] / np.sqrt(values[leading]))
+    return np.column_stack([directions, np.ones(len(kernel))])
+
+
+def _least_squares(
+    basis: Float[Array, "frames directions"], column: Float[Array, "frames"]
+) -> Float[Array, "directions"]:
+    size = basis.shape[1]
+    gram = basis.T @ basis + 1e-4 * len(basis) / size * np.eye(size)
+    return np.asarray(np.linalg.solve(gram, basis.T @ column))
+
+
+def _explained(
+    radians: Float[Array, "frames"], scaled: Float[Array, "frames features"]
+) -> Float[Array, "frames features"]:
+    """What the phase alone says of poses: their mean over sequences, as a Fourier series."""
+    waves = [np.ones_like(radians)]
+    for harmonic in range(1, HARMONICS + 1):
+        waves += [np.cos(harmonic * radians), np.sin(harmonic * radians)]
+    design = np.column_stack(waves)
+    return np.asarray(design @ np.linalg.lstsq(design, scaled, rcond=None)[0])

@@ -1,0 +1,172 @@
+"""Learning a motion model: L-BFGS over kernels and latent points, exactly for few frames, on inducing ones for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.optimize import minimize
+
+from poise.errors import InvalidValueError
+from poise.priors.dynamics.flow import Flow, Steps, flow_loss
+from poise.priors.dynamics.layout import Layout
+from poise.priors.dynamics.objective import FIRST_FLOW, FLOW_BOUNDS, KIND, MotionLoss
+from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.structure import Structure
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.objective import inverse_of
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+Progress = Callable[[float], None]
+
+STEPS = 200  # of L-BFGS
+BALANCE = (
+    2.0  # of the priors of x against the likelihood of poses, which has far more dimensions (Urtasun 2006)
+)
+EXACT_FRAMES = 500  # up to which every frame counts in full
+INDUCING = 250  # frames that stand for all of a larger set
+AFTERWARDS = 60  # steps of L-BFGS for the dynamics of a model that was learned without
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A motion model as it was learned: what predicts poses, and what leads from point to point."""
+
+    sequences: Sequences
+    structure: Structure
+    kernel: Kernel
+    scales: Float[Array, "varying"]
+    latents: Float[Array, "frames latent"]
+    active: Int[Array, "active"]
+    outputs: Float[Array, "active varying"]  # such that f(x) = k(x) K^-1 outputs over the active frames
+    flows: tuple[Flow, ...]
+    curve: Float[Array, "steps"]
+
+    def __post_init__(self) -> None:
+        for name in ("scales", "latents", "outputs", "curve"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+def learn_motion(
+    sequences: Sequences,
+    structure: Structure,
+    *,
+    steps: int = STEPS,
+    inducing: int | None = None,
+    balance: float = BALANCE,
+    progress: Progress = lambda _: None,
+) -> Learned:
+    """A motion model of sequences; on so many inducing frames if asked for, or if there are many frames."""
+    _check(sequences, structure, inducing)
+    loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), balance)
+    curve: list[float] = []
+
+    def after_step(intermediate_result: object) -> None:
+        curve.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
+        progress(0.95 * min(1.0, len(curve) / steps))
+
+    found = minimize(
+        loss,
+        loss.start(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=loss.bounds(),
+        callback=after_step,
+        options={"maxiter": steps, "maxcor": 20},
+    )
+    learned = _learned(loss, found.x, np.array(curve))
+    progress(1.0)
+    return learned
+
+
+def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[Array, "steps"]) -> Learned:
+    found = loss.apart(unknowns)
+    latents = loss.layout.latents(found.parameters)
+    sequences = loss.layout.sequences
+    _, _, _, scales = loss.pose_loss(latents, found.kernel)
+    active = np.arange(len(latents)) if loss.inducing is None else loss.inducing
+    kernels = found.flows or tuple(_flow_afterwards(latents, steps) for steps in loss.steps)
+    return Learned(
+        sequences,
+        loss.layout.structure,
+        found.kernel,
+        scales,
+        latents,
+        active,
+        _outputs(sequences.centred, latents, active, found.kernel),
+        tuple(
+            _flow(name, latents, steps, kernel, loss.inducing_steps(steps))
+            for name, steps, kernel in zip(sequences.activity_names, loss.steps, kernels, strict=True)
+        ),
+        curve,
+    )
+
+
+def _outputs(
+    outputs: Float[Array, "frames outputs"],
+    inputs: Float[Array, "frames inputs"],
+    active: Int[Array, "active"],
+    kernel: Kernel,
+) -> Float[Array, "active outputs"]:
+    """What stands for all outputs at the active inputs: over them alone, the process predicts as over all frames."""
+    if len(active) == len(inputs):
+        return outputs
+    Knm, K = kernel.matrix(inputs, inputs[active]), kernel.noisy(inputs[active])
+    inner = kernel.noise_variance * kernel.matrix(inputs[active], inputs[active]) + Knm.T @ Knm
+    inner += 1e-8 * np.trace(inner) / len(inner) * np.eye(len(inner))
+    return np.asarray(K @ (inverse_of(inner)[0] @ (Knm.T @ outputs)))
+
+
+def _flow(
+    name: str, latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel, chosen: Int[Array, "n"]
+) -> Flow:
+    inputs = steps.inputs(latents)
+    outputs = _outputs(steps.outputs(latents), inputs, chosen, kernel)
+    return Flow(
+        name, kernel, inputs[chosen], outputs, steps.order, steps.pace, steps.turn, steps.homes(latents)
+    )
+
+
+def _flow_afterwards(latents: Float[Array, "frames latent"], steps: Steps) -> Kernel:
+    """The dynamics of points that were learned without any: its kernel alone is fitted."""
+
+    def loss_and_gradient(logs: Array) -> tuple[float, Array]:
+        value, in_logs, _ = flow_loss(latents, steps, Kernel(KIND, logs))
+        return value, in_logs
+
+    options = {"maxiter": AFTERWARDS}
+    found = minimize(
+        loss_and_gradient,
+        np.log(FIRST_FLOW),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=FLOW_BOUNDS,
+        options=options,
+    )
+    return Kernel(KIND, found.x)
+
+
+def _inducing_frames(sequences: Sequences, wanted: int | None) -> Int[Array, "inducing"] | None:
+    """Evenly spaced frames of all sequences, or none where every frame counts."""
+    count = len(sequences.y)
+    if wanted is None and count <= EXACT_FRAMES:
+        return None
+    most = min(wanted or INDUCING, count)
+    return np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
+
+
+def _check(sequences: Sequences, structure: Structure, inducing: int | None) -> None:
+    if structure.uses_transitions and not any(len(points) for points in sequences.transitions):
+        raise InvalidValueError(
+            "these clips have no transition points: no foot comes to stand in them; give transitions, or leave them out"
+        )
+    for name in structure.phases:
+        if name in sequences.phases and np.ptp(sequences.phases[name]) < np.pi:
+            raise InvalidValueError(
+                f"no rhythm was found for the phase {name!r}; a circle needs motions that repeat, or given phases"
+            )
+    if inducing is not None and inducing < 2:
+        raise InvalidValueError(f"at least two inducing frames are needed; got {inducing}")

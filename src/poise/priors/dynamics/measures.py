@@ -1,0 +1,70 @@
+"""What makes frames alike (Urtasun et al. 2008, section 4): squared distances for local linearity, similarities for
+back-constraints, by pose, by phase on the unit circle (Eqs. 7, 8), or by being points of transition (Eqs. 6, 9).
+
+Distances multiplied are small where any is (a transition between poses that differ); similarities added are large where
+any is, similarities multiplied where all are (section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.spatial.distance import cdist
+
+Array = np.ndarray
+
+POSE_WIDTH = 1.0  # of the median distance between poses: the reach of a pose back-constraint
+CIRCLE_WIDTH = 0.6  # of the unit circle's radius: the reach of a phase back-constraint
+TRANSITION_FRAMES = 2.0  # the reach in time of a transition point
+
+
+def pose_distances(
+    scaled: Float[Array, "frames features"], others: Float[Array, "others features"]
+) -> Float[Array, "frames others"]:
+    """Squared distances between poses, per feature."""
+    return np.asarray(cdist(scaled, others, "sqeuclidean") / scaled.shape[1])
+
+
+def circle_distances(
+    coordinate: Float[Array, "frames"], others: Float[Array, "others"]
+) -> Float[Array, "frames others"]:
+    """Squared gaps of one coordinate, the cosine or the sine of a phase (Eqs. 7, 8)."""
+    return np.asarray((coordinate[:, None] - others) ** 2)
+
+
+def transition_distances(
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "points"]]
+) -> Float[Array, "frames frames"]:
+    """1 - exp(-zeta (t_i - t_j)^2) for frames at the same transition (Eq. 6), one elsewhere.
+
+    Times of a transition are counted from its nearest point, so that the same moment of a step is the same time.
+    """
+    distances = np.ones((len(times), len(times)))
+    for points in sets:
+        since = _since_nearest(times, times[points])
+        near = np.flatnonzero(np.abs(since) <= TRANSITION_FRAMES)
+        gaps = (since[near][:, None] - since[near]) ** 2
+        distances[np.ix_(near, near)] = 1.0 - np.exp(-gaps / (2.0 * TRANSITION_FRAMES**2))
+    return distances
+
+
+def similarity(squared: Float[Array, "frames others"], width: float) -> Float[Array, "frames others"]:
+    """The RBF kernel of squared distances."""
+    return np.exp(-0.5 * squared / width**2)
+
+
+def transition_bumps(
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "points"]]
+) -> Float[Array, "frames sets"]:
+    """Per set, an RBF in time about each of its points, summed: K_trans = bumps bumps' is Eq. 9."""
+    bumps = [
+        similarity((times[:, None] - times[points]) ** 2, TRANSITION_FRAMES).sum(axis=1) for points in sets
+    ]
+    return np.column_stack([*bumps, np.empty((len(times), 0))])
+
+
+def _since_nearest(times: Float[Array, "frames"], points: Float[Array, "points"]) -> Float[Array, "frames"]:
+    gaps = times[:, None] - points
+    return np.asarray(np.take_along_axis(gaps, np.abs(gaps).argmin(axis=1)[:, None], axis=1)[:, 0])

@@ -1,0 +1,163 @@
+"""What a motion model minimises over kernels and latent points: poses, dynamics and local linearity (Eqs. 1, 2, 5).
+
+The latent space is measured in reaches of the pose kernel (its signal variance and inverse width are one, the scales
+of the features take up the rest). Without such a unit the dynamics' and the locally linear priors would grow without
+bound as all points shrink together. Every gradient is a reverse pass written by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.priors.dynamics.flow import Steps, flow_loss, steps_of
+from poise.priors.dynamics.layout import Layout
+from poise.priors.dynamics.sparse import sparse_loss
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.objective import profiled_loss
+
+Array = np.ndarray
+
+KIND = "rbf"
+FIRST_NOISE = 0.05  # of the poses' kernel, as learning starts
+FIRST_FLOW = (1.0, 1e3, 0.5)  # alpha, beta, gamma of every dynamics, as learning starts
+
+# Of logarithms: noise neither vanishes nor drowns what moves, and a dynamics reaches about as far as the pose kernel.
+NOISE_BOUNDS = (np.log(4.0), np.log(1e4))
+FLOW_BOUNDS = [(-5.0, 7.0), (np.log(30.0), np.log(1e4)), (np.log(0.02), np.log(1.0))]
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """Everything that is learned, apart."""
+
+    kernel: Kernel
+    flows: tuple[Kernel, ...]
+    parameters: Float[Array, "parameters"]
+
+
+@dataclass(frozen=True, eq=False)
+class MotionLoss:
+    """The negative log-posterior of a layout; on inducing frames where those are given."""
+
+    layout: Layout
+    inducing: Int[Array, "inducing"] | None = None
+    balance: float = 1.0  # what the priors of x are multiplied by (Urtasun et al. 2006)
+
+    @cached_property
+    def steps(self) -> tuple[Steps, ...]:
+        """The steps of every activity."""
+        sequences, order = self.layout.sequences, self.layout.structure.order
+        start = self.layout.latents(self.layout.start())
+        moves = np.diff(start, axis=0)[np.diff(sequences.sequence_of) == 0]
+        pace = float(
+            np.sqrt(np.square(start).sum() / len(start) / max(np.square(moves).sum() / len(moves), 1e-12))
+        )
+        return tuple(self._steps_in(name, order, pace) for name in sequences.activity_names)
+
+    def _steps_in(self, activity: str, order: int, pace: float) -> Steps:
+        """The steps of one activity; on circles it is expected to go round at its own pace."""
+        sequences, structure = self.layout.sequences, self.layout.structure
+        doing = zip(sequences.bounds(), sequences.activities, strict=True)
+        bounds = [bound for bound, name in doing if name == activity]
+        size = len(structure.dimensions)
+        turn, homing = np.zeros((size, size)), np.zeros(size)
+        if structure.phases:
+            homing[:] = [not each.part for each in structure.dimensions]
+        for source in structure.phases:
+            radians = sequences.phases[source]
+            gone = sum(radians[end - 1] - radians[first] for first, end in bounds)
+            angle = gone / sum(end - 1 - first for first, end in bounds)
+            rows = structure.places_of(source)
+            sine, cosine = np.sin(angle), np.cos(angle)
+            turn[np.ix_(rows, rows)] = [[cosine, -sine], [sine, cosine]]
+        return steps_of(bounds, order=order, pace=pace, turn=turn, homing=homing)
+
+    def start(self) -> Float[Array, "unknowns"]:
+        """All unknowns, as learning starts: logarithms first, then the layout's parameters."""
+        flows = np.log(FIRST_FLOW * len(self._flow_steps))
+        return np.concatenate([[-np.log(FIRST_NOISE)], flows, self.layout.start()])
+
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """Of every unknown: noise neither vanishes nor drowns what moves."""
+        count = sum(self.layout.sizes)
+        return [NOISE_BOUNDS, *FLOW_BOUNDS * len(self._flow_steps), *[(None, None)] * count]
+
+    def apart(self, unknowns: Float[Array, "unknowns"]) -> Unknowns:
+        """The unknowns by name."""
+        logs = unknowns[1 : 1 + 3 * len(self._flow_steps)].reshape(-1, 3)
+        kernel = Kernel(KIND, np.array([0.0, unknowns[0], 0.0]))
+        return Unknowns(kernel, tuple(Kernel(KIND, own) for own in logs), unknowns[1 + logs.size :])
+
+    def __call__(self, unknowns: Float[Array, "unknowns"]) -> tuple[float, Float[Array, "unknowns"]]:
+        """The loss and its gradient."""
+        found = self.apart(unknowns)
+        latents = self.layout.latents(found.parameters)
+        value, in_noise, in_latents, _ = self.pose_loss(latents, found.kernel)
+        own, gradient = self.layout.local_loss(latents)
+        value, in_latents = value + self.balance * own, in_latents + self.balance * gradient
+        in_flows: list[Array] = []
+        for steps, kernel in zip(self._flow_steps, found.flows, strict=True):
+            own, in_logs, gradient = self.flow_loss(latents, steps, kernel)
+            value += self.balance * own
+            in_flows.append(self.balance * in_logs)
+            in_latents += self.balance * gradient
+        own, gradient = self._place_loss(latents)
+        value, in_latents = value + own, in_latents + gradient
+        return value, np.concatenate([[in_noise], *in_flows, self.layout.spread_back(in_latents)])
+
+    def pose_loss(
+        self, latents: Float[Array, "frames latent"], kernel: Kernel
+    ) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
+        """-ln p(Y | X) at the best scales (Eq. 1), its gradients in ln beta and in X, and the scales."""
+        centred = self.layout.sequences.centred
+        if self.inducing is None:
+            loss, scales = profiled_loss(centred, latents, kernel)
+            own = 0.5 * float(np.vdot(latents, latents))  # the style's prior of x, which is not ours
+            return loss.value - own, float(loss.in_logs[1]), loss.in_latents - latents, scales
+        sparse = sparse_loss(centred, latents, latents[self.inducing], kernel, rescaled=True)
+        in_latents = sparse.in_inputs
+        np.add.at(in_latents, self.inducing, sparse.in_inducing)
+        return sparse.value + kernel.logs[1], float(sparse.in_logs[1]) + 1.0, in_latents, sparse.scales
+
+    def flow_loss(
+        self, latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel
+    ) -> tuple[float, Float[Array, "3"], Float[Array, "frames latent"]]:
+        """-ln p(X) of one activity (Eq. 2); on the inducing frames' steps where there are such."""
+        if self.inducing is None:
+            return flow_loss(latents, steps, kernel)
+        chosen = self.inducing_steps(steps)
+        inputs = steps.inputs(latents)
+        sparse = sparse_loss(steps.outputs(latents), inputs, inputs[chosen], kernel, rescaled=False)
+        in_inputs, in_latents = sparse.in_inputs, np.zeros_like(latents)
+        np.add.at(in_inputs, chosen, sparse.in_inducing)
+        steps.spread_back(in_inputs, sparse.in_outputs, in_latents)
+        return sparse.value + float(kernel.logs.sum()), sparse.in_logs + 1.0, in_latents
+
+    def inducing_steps(self, steps: Steps) -> Int[Array, "chosen"]:
+        """Which steps start at an inducing frame; all of them without inducing frames."""
+        return (
+            np.arange(len(steps.now))
+            if self.inducing is None
+            else np.flatnonzero(np.isin(steps.now, self.inducing))
+        )
+
+    @property
+    def _flow_steps(self) -> tuple[Steps, ...]:
+        return self.steps if self.layout.structure.dynamics else ()
+
+    def _place_loss(
+        self, latents: Float[Array, "frames latent"]
+    ) -> tuple[float, Float[Array, "frames latent"]]:
+        """|x|^2 / 2 of all points; with dynamics only of those that nothing leads to."""
+        gradient = np.zeros_like(latents)
+        if not self.layout.structure.dynamics:
+            gradient[:] = latents
+        else:
+            order = self.layout.structure.order
+            for first, _ in self.layout.sequences.bounds():
+                gradient[first : first + order] = latents[first : first + order]
+        return 0.5 * float(np.vdot(gradient, latents)), gradient

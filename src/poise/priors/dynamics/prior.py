@@ -1,0 +1,321 @@
+"""The motion prior: a latent space of motion, for the solver like a style, with dynamics and a root that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import UnknownNameError
+from poise.motion.motion import Motion
+from poise.priors.dynamics.description import structure_from_text
+from poise.priors.dynamics.flow import Flow
+from poise.priors.dynamics.learning import Learned, learn_motion
+from poise.priors.dynamics.root import ROOT_FEATURES, root_path, rotation_from
+from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
+from poise.priors.dynamics.structure import Structure
+from poise.priors.dynamics.surface import Surface, surface_through
+from poise.priors.poses import limits_of, motion_hash
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.fitting import Fit
+from poise.priors.style.learning import annealed_kernel
+from poise.priors.style.model import StyleModel
+from poise.priors.style.prior import SAMPLED, StylePrior, residual_correlation
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import JointLimits, read_only
+
+Array = np.ndarray
+
+CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class RootModel:
+    """The root's height and steps over the same latent space: mean + k(x) K^-1 outputs."""
+
+    mean: Float[Array, "4"]
+    scales: Float[Array, "4"]
+    outputs: Float[Array, "active 4"]
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "scales", "outputs"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """What is known of the frames a model was learned from."""
+
+    lengths: tuple[int, ...]
+    activities: tuple[str, ...]
+    phases: Mapping[str, Float[Array, "frames"]]
+    transitions: tuple[Int[Array, "points"], ...]
+
+    @classmethod
+    def of(cls, sequences: Sequences) -> Frames:
+        """Those of sequences."""
+        return cls(sequences.lengths, sequences.activities, dict(sequences.phases), sequences.transitions)
+
+    @cached_property
+    def sequence_of(self) -> Int[Array, "frames"]:
+        """The number of the sequence that each frame belongs to."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @cached_property
+    def activity_of(self) -> Int[Array, "frames"]:
+        """The number, in `names`, of what is done in each frame."""
+        return np.array([self.names.index(name) for name in self.activities])[self.sequence_of]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The activities, each once."""
+        return tuple(dict.fromkeys(self.activities))
+
+    def bounds(self) -> list[tuple[int, int]]:
+        """First frame and end of every sequence."""
+        ends = np.cumsum(self.lengths)
+        return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
+
+
+class DynamicsPrior(StylePrior):
+    """A model of motion over one skeleton: a style whose latent points follow each other and whose root goes along."""
+
+    kind = "dynamics"
+
+    def __init__(
+        self,
+        model: StyleModel,
+        *,
+        root: RootModel,
+        flows: tuple[Flow, ...],
+        frames: Frames,
+        structure: Structure,
+        limits: JointLimits | None = None,
+        correlation: Float[Array, "maps maps"] | None = None,
+    ) -> None:
+        super().__init__(model, limits=limits, correlation=correlation)
+        self.root, self.flows, self.frames, self.structure = root, flows, frames, structure
+
+    @classmethod
+    def learn(
+        cls,
+        motions: Sequence[Motion],
+        *,
+        progress: Callable[[float], None] = lambda _: None,
+        topology: str | Structure = CYLINDER,
+        activities: Sequence[str] | None = None,
+        phases: Sequence[Float[Array, "frames"]] | None = None,
+        transitions: Sequence[Int[Array, "points"]] | None = None,
+        **options: Any,
+    ) -> DynamicsPrior:
+        """Learn from clips of one topology; the latent space is laid out as described (see `description`)."""
+        sequences = sequences_of(motions, activities=activities, phases=phases, transitions=transitions)
+        structure = structure_from_text(topology) if isinstance(topology, str) else topology
+        learned = learn_motion(sequences, structure, progress=progress, **options)
+        prior = cls.of_learned(learned)
+        prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
+        return prior
+
+    @classmethod
+    def of_learned(cls, learned: Learned) -> DynamicsPrior:
+        """The prior of what was learned."""
+        sequences = learned.sequences
+        mean, scales, outputs = _whole(learned)
+        count = sequences.features.dimension
+        fit = Fit(learned.kernel, scales[:count], learned.latents, learned.active, learned.curve)
+        model = StyleModel(
+            features=sequences.features,
+            kernel=learned.kernel,
+            mean=mean[:count],
+            scales=scales[:count],
+            latents=learned.latents,
+            active=learned.active,
+            outputs=outputs[:, :count],
+            annealed=_annealed(fit, outputs[:, :count], sequences),
+            learning_curve=learned.curve,
+        )
+        root = RootModel(mean[count:], scales[count:], outputs[:, count:])
+        maps = sequences.y[:, : sequences.space.size - ROOT_SIZE]
+        prior = cls(
+            model,
+            root=root,
+            flows=learned.flows,
+            frames=Frames.of(sequences),
+            structure=learned.structure,
+            limits=limits_of(sequences.space, maps),
+            correlation=residual_correlation(model, maps),
+        )
+        prior.quantiles = read_only(np.percentile(_likelihoods(prior, maps, sequences), np.arange(101)))
+        return prior
+
+    # --- motion ----------------------------------------------------------------------------------------------------
+
+    def predict_all(self, x: Float[Array, "n latent"]) -> Float[Array, "n features"]:
+        """All features at latent points: the pose's, and the root's height and steps."""
+        k = self.model.kernel.matrix(x, self.model.active_latents)
+        return np.hstack([self.model.mean + k @ self.model.weights, self.root.mean + k @ self.root_weights])
+
+    @cached_property
+    def root_weights(self) -> Float[Array, "active 4"]:
+        """The root's features are their mean + k(x) root_weights."""
+        return np.asarray(self.model.inverse @ self.root.outputs)
+
+    @cached_property
+    def all_scales(self) -> Float[Array, "features"]:
+        """Of all features, the root's last."""
+        return np.concatenate([self.model.scales, self.root.scales])
+
+    def motion_of(
+        self,
+        latents: Float[Array, "frames latent"],
+        *,
+        fps: float = RATE,
+        at: tuple[float, float] = (0.0, 0.0),
+        yaw: float = 0.0,
+        name: str = "",
+    ) -> Motion:
+        """The motion along a latent path, the root going as the model expects."""
+        q = self.poses_of(self.predict_all(latents), fps=fps, at=at, yaw=yaw)
+        roots, quaternions = self.space.frames_from_q(q)
+        return Motion(self.space.skeleton, fps, roots, quaternions, name=name)
+
+    def poses_of(
+        self,
+        features: Float[Array, "frames features"],
+        *,
+        fps: float = RATE,
+        at: tuple[float, float] = (0.0, 0.0),
+        yaw: float = 0.0,
+    ) -> Float[Array, "frames size"]:
+        """Pose vectors of features, the root's steps added up from a place and a yaw."""
+        maps = self.space.size - ROOT_SIZE
+        q = np.empty((len(features), self.space.size))
+        q[:, ROOT_SIZE:] = features[:, :maps]
+        q[:, :3], yaws = root_path(features[:, -ROOT_FEATURES:], fps, at=at, yaw=yaw)
+        up = features[:, maps : maps + 3]
+        q[:, 3:ROOT_SIZE] = rotation_from(up / np.linalg.norm(up, axis=1, keepdims=True), yaws)
+        return q
+
+    @cached_property
+    def surface(self) -> Surface:
+        """Where its training points lie, if it has phases: a cylinder, a torus."""
+        return surface_through(self.structure, self.model.latents, dict(self.frames.phases))
+
+    def start_in(self, activity: str | None = None) -> int:
+        """A training frame to start from: the first of an activity."""
+        if activity is None:
+            return 0
+        if activity not in self.frames.names:
+            raise UnknownNameError("activity", activity, self.frames.names)
+        return int(np.flatnonzero(self.frames.activity_of == self.frames.names.index(activity))[0])
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, Array]:
+        """What has been learned, by name."""
+        frames = self.frames
+        own = {
+            "root.mean": self.root.mean,
+            "root.scales": self.root.scales,
+            "root.outputs": self.root.outputs,
+            "frames.lengths": np.array(frames.lengths),
+            **{f"phase.{name}": radians for name, radians in frames.phases.items()},
+            **{f"transitions.{number}": points for number, points in enumerate(frames.transitions)},
+        }
+        for number, flow in enumerate(self.flows):
+            parts = {"kernel": flow.kernel.logs, "inputs": flow.inputs, "outputs": flow.outputs}
+            parts |= {"turn": flow.turn, "home": flow.home}
+            own |= {f"flow.{number}.{name}": value for name, value in parts.items()}
+        return {**super().arrays(), **own}
+
+    def header(self) -> dict[str, Any]:
+        """What it was learned from, and how."""
+        return {
+            **super().header(),
+            "structure": self.structure.header(),
+            "activities": self.frames.activities,
+            "phases": list(self.frames.phases),
+            "transition_sets": len(self.frames.transitions),
+            "flows": [[flow.name, flow.kernel.kind, flow.order, flow.pace] for flow in self.flows],
+        }
+
+    @classmethod
+    def restored(
+        cls,
+        space: PoseSpace,
+        limits: JointLimits | None,
+        *,
+        arrays: Mapping[str, Array],
+        header: Mapping[str, Any],
+    ) -> DynamicsPrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        flows = tuple(
+            Flow(
+                name,
+                Kernel(kind, arrays[f"flow.{number}.kernel"]),
+                arrays[f"flow.{number}.inputs"],
+                arrays[f"flow.{number}.outputs"],
+                int(order),
+                float(pace),
+                arrays[f"flow.{number}.turn"],
+                arrays[f"flow.{number}.home"],
+            )
+            for number, (name, kind, order, pace) in enumerate(header["flows"])
+        )
+        frames = Frames(
+            tuple(int(length) for length in arrays["frames.lengths"]),
+            tuple(header["activities"]),
+            {name: arrays[f"phase.{name}"] for name in header["phases"]},
+            tuple(arrays[f"transitions.{number}"] for number in range(header["transition_sets"])),
+        )
+        prior = cls(
+            StyleModel.restored(space, arrays=arrays, header=header),
+            root=RootModel(*(arrays[f"root.{name}"] for name in ("mean", "scales", "outputs"))),
+            flows=flows,
+            frames=frames,
+            structure=Structure.restored(header["structure"]),
+            limits=limits,
+            correlation=arrays["correlation"],
+        )
+        prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
+        return prior
+
+
+def _whole(
+    learned: Learned,
+) -> tuple[Float[Array, "features"], Float[Array, "features"], Float[Array, "active features"]]:
+    """Mean, scales and outputs of all features; still ones are stiff and stay at their mean."""
+    sequences, varying = learned.sequences, learned.sequences.varying
+    scales, outputs = 1.0 / sequences.floors, np.zeros((len(learned.active), len(varying)))
+    scales[varying] = learned.scales
+    outputs[:, varying] = learned.outputs
+    return sequences.mean, scales, outputs
+
+
+def _annealed(fit: Fit, outputs: Float[Array, "active features"], sequences: Sequences) -> Kernel:
+    """The style's smooth kernel (Grochow et al. 2004, section 6.1.1), over the features that vary."""
+    varying = sequences.varying[: outputs.shape[1]]
+    few = replace(fit, scales=fit.scales[varying])
+    return annealed_kernel(
+        few,
+        np.ascontiguousarray(outputs[:, varying]),
+        pose_count=len(fit.latents),
+        rng=np.random.default_rng(0),
+    )
+
+
+def _likelihoods(
+    prior: DynamicsPrior, maps: Float[Array, "frames maps"], sequences: Sequences
+) -> list[float]:
+    """Of training poses, some of them, each at its own tilt."""
+    ups = sequences.y[:, maps.shape[1] : maps.shape[1] + 3]
+    chosen = np.arange(0, len(maps), max(1, len(maps) // SAMPLED))
+    q = np.zeros((len(chosen), prior.space.size))
+    q[:, ROOT_SIZE:] = maps[chosen]
+    q[:, 3:ROOT_SIZE] = rotation_from(ups[chosen], np.zeros(len(chosen)))
+    return [prior.log_likelihood(pose) for pose in q]

@@ -1,0 +1,174 @@
+"""From clips to what a motion model is learned from: features per frame, phases, activities and transition points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.errors import InvalidValueError
+from poise.motion.contacts import Contacts, foot_contacts
+from poise.motion.edit import resample
+from poise.motion.motion import Motion
+from poise.motion.phase import phase, phase_from_frequency
+from poise.priors.dynamics.root import root_features
+from poise.priors.style.data import STILL_DEVIATION, deviation_floors, pose_space_of
+from poise.priors.style.features import Features
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+
+RATE = 30.0  # frames a second that are learned from
+FLIGHT = 0.15  # of a clip's frames without a foot on the floor: from here on it is a run
+FEWEST_FRAMES = 4  # of a sequence, to have a second-order dynamics
+WALK, RUN, OTHER = "walk", "run", "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Frames of several clips, one after the other, with what is known of them.
+
+    Features are the exponential maps, the world's up in the root's frame, and the root's height and steps.
+    """
+
+    space: PoseSpace
+    y: Float[Array, "frames features"]
+    lengths: tuple[int, ...]
+    activities: tuple[str, ...]
+    phases: Mapping[str, Float[Array, "frames"]] = field(default_factory=dict)
+    transitions: tuple[Int[Array, "points"], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "y", read_only(self.y))
+        if sum(self.lengths) != len(self.y) or len(self.activities) != len(self.lengths):
+            raise InvalidValueError(
+                f"{len(self.y)} frames cannot be sequences of {self.lengths} frames doing {self.activities}"
+            )
+        if min(self.lengths) < FEWEST_FRAMES:
+            raise InvalidValueError(
+                f"a motion model needs clips of at least {FEWEST_FRAMES / RATE:.2f} s; the shortest has "
+                f"{min(self.lengths)} frames at {RATE:g} Hz"
+            )
+        for name, radians in self.phases.items():
+            if radians.shape != (len(self.y),) or not np.all(np.isfinite(radians)):
+                raise InvalidValueError(
+                    f"the phase {name!r} needs {len(self.y)} finite angles, one per frame"
+                )
+
+    @cached_property
+    def features(self) -> Features:
+        """The features that one pose decides, in the style prior's terms."""
+        return Features(self.space, up=True, velocity=False)
+
+    @cached_property
+    def mean(self) -> Float[Array, "features"]:
+        """Of every feature."""
+        return np.asarray(self.y.mean(axis=0))
+
+    @cached_property
+    def floors(self) -> Float[Array, "features"]:
+        """The deviation below which a feature is still."""
+        deviations = self.y.std(axis=0)
+        of_pose = deviation_floors(self.features, deviations[: self.features.dimension])
+        return np.concatenate([of_pose, np.full(len(deviations) - len(of_pose), STILL_DEVIATION)])
+
+    @cached_property
+    def varying(self) -> Bool[Array, "features"]:
+        """Which features vary: only these are learned from."""
+        return np.asarray(self.y.std(axis=0) > self.floors)
+
+    @cached_property
+    def centred(self) -> Float[Array, "frames varying"]:
+        """The varying features, their mean subtracted."""
+        return np.ascontiguousarray((self.y - self.mean)[:, self.varying])
+
+    @cached_property
+    def scaled(self) -> Float[Array, "frames varying"]:
+        """The same at a variance of one each: where distances between poses are taken."""
+        return np.asarray(self.centred / self.centred.std(axis=0))
+
+    @cached_property
+    def sequence_of(self) -> Int[Array, "frames"]:
+        """The number of the sequence that each frame belongs to."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @cached_property
+    def activity_of(self) -> Int[Array, "frames"]:
+        """The number, in `activity_names`, of what is done in each frame."""
+        numbers = np.array([self.activity_names.index(name) for name in self.activities])
+        return np.asarray(numbers[self.sequence_of])
+
+    @cached_property
+    def activity_names(self) -> tuple[str, ...]:
+        """What is done in the sequences, each once, in the order in which it first appears."""
+        return tuple(dict.fromkeys(self.activities))
+
+    @cached_property
+    def times(self) -> Float[Array, "frames"]:
+        """Frame numbers with wide gaps between sequences: no time is shared."""
+        return np.arange(len(self.y)) + 1000.0 * self.sequence_of
+
+    def bounds(self) -> list[tuple[int, int]]:
+        """First frame and end of every sequence."""
+        ends = np.cumsum(self.lengths)
+        return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
+
+
+def sequences_of(
+    motions: Sequence[Motion],
+    *,
+    activities: Sequence[str] | None = None,
+    phases: Sequence[Float[Array, "frames"]] | None = None,
+    transitions: Sequence[Int[Array, "points"]] | None = None,
+) -> Sequences:
+    """Clips of one topology at 30 frames a second, with phases, activities and transition points found or given.
+
+    Phases are given per clip and frame, transitions as sets of frame numbers over all clips, both at 30 Hz.
+    """
+    space = pose_space_of(motions)
+    clips = [resample(motion, RATE) for motion in motions]
+    standing = [_contacts(clip) for clip in clips]
+    q = [space.q_from_frames(clip.root_positions, clip.rotations) for clip in clips]
+    features = Features(space, up=True, velocity=False)
+    y = np.concatenate([np.hstack([features.of_frames(one, RATE), root_features(one, RATE)]) for one in q])
+    found = [phase(clip, contacts=own).radians for clip, own in zip(clips, standing, strict=True)]
+    rhythm = [phase_from_frequency(clip).radians for clip in clips]
+    named = activities or [activity_in(contacts) for contacts in standing]
+    if len(named) != len(clips):
+        raise InvalidValueError(f"{len(clips)} clips need as many activities; got {len(named)}")
+    return Sequences(
+        space,
+        y,
+        tuple(len(clip) for clip in clips),
+        tuple(named),
+        {"phase": np.concatenate(found if phases is None else phases), "frequency": np.concatenate(rhythm)},
+        landings(standing) if transitions is None else tuple(transitions),
+    )
+
+
+def activity_in(contacts: Contacts | None) -> str:
+    """Walking or running, told by whether both feet leave the floor; other where there are no feet."""
+    if contacts is None or not np.any(contacts.feet):
+        return OTHER
+    return RUN if np.mean(~contacts.feet.any(axis=1)) > FLIGHT else WALK
+
+
+def landings(standing: Sequence[Contacts | None]) -> tuple[Int[Array, "points"], ...]:
+    """Frames at which the left foot comes to stand, and those at which the right one does, over all clips."""
+    sets: list[list[int]] = [[], []]
+    start = 0
+    for contacts in standing:
+        for side in (0, 1) if contacts is not None else ():
+            feet = contacts.feet[:, side]  # type: ignore[union-attr]
+            sets[side] += [start + int(frame) + 1 for frame in np.flatnonzero(feet[1:] & ~feet[:-1])]
+        start += len(contacts.feet) if contacts is not None else 0
+    return tuple(np.array(points, dtype=np.int64) for points in sets if points)
+
+
+def _contacts(clip: Motion) -> Contacts | None:
+    has_feet = {"left_foot", "right_foot"} <= set(clip.skeleton.roles)
+    return foot_contacts(clip) if has_feet else None

@@ -1,0 +1,106 @@
+"""Simulating motion, from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
+
+Many paths are followed at once. A plan says which activity is wanted when; without one the mixture decides alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry.splines import smoothstep
+from poise.priors.dynamics.flow import mixed
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.sequences import RATE
+
+Array = np.ndarray
+
+BLEND_SECONDS = 1.0  # over which one activity leads over into another
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Latent paths with how unsure the dynamics was at each step, squared."""
+
+    latents: Float[Array, "paths frames latent"]
+    variances: Float[Array, "paths frames"]
+    shares: Float[Array, "paths frames activities"]
+
+
+def simulate(
+    prior: DynamicsPrior,
+    start: Float[Array, "paths latent"],
+    *,
+    before: Float[Array, "paths latent"] | None = None,
+    frames: int,
+    wishes: Float[Array, "frames activities"] | None = None,
+    pace: Float[Array, "paths"] | float = 1.0,
+    rng: np.random.Generator | None = None,
+) -> Paths:
+    """Paths of so many frames from starting points; by the mean, or sampled where a generator is given.
+
+    Where the latent space has a topology, every point is brought back onto its surface. A pace of 2 goes twice as far
+    in a frame along the same way.
+    """
+    if frames < 1:
+        raise InvalidValueError(f"a simulation has at least one frame; got {frames}")
+    flows, surface = prior.flows, prior.surface
+    size, rate = start.shape[1], np.broadcast_to(np.asarray(pace, dtype=np.float64), (len(start),))[:, None]
+    latents = np.empty((len(start), frames, size))
+    variances, shares = np.zeros((len(start), frames)), np.zeros((len(start), frames, len(flows)))
+    latents[:, 0] = start
+    previous = start if before is None else before
+    for frame in range(frames - 1):
+        x = latents[:, frame]
+        asked = None if wishes is None else wishes[frame]
+        mean, variances[:, frame + 1], shares[:, frame + 1] = mixed(flows, x, previous, wishes=asked)
+        after = x + rate * (mean - x)
+        if rng is not None:
+            after = after + np.sqrt(variances[:, frame + 1])[:, None] * rng.normal(size=after.shape)
+        latents[:, frame + 1], previous = surface.onto(after), x
+    shares[:, 0], variances[:, 0] = shares[:, min(1, frames - 1)], variances[:, min(1, frames - 1)]
+    return Paths(latents, variances, shares)
+
+
+def plan(
+    prior: DynamicsPrior, activities: Sequence[str], *, frames: int, blend: float = BLEND_SECONDS
+) -> Float[Array, "frames activities"]:
+    """Shares of the activities over time: each for an equal part, leading over smoothly into the next."""
+    names = prior.frames.names
+    for name in activities:
+        if name not in names:
+            raise UnknownNameError("activity", name, names)
+    shares = np.zeros((frames, len(names)))
+    shares[:, names.index(activities[0])] = 1.0
+    seconds = np.arange(frames) / RATE
+    part = frames / RATE / len(activities)
+    for number, name in enumerate(activities[1:], start=1):
+        risen = smoothstep((seconds - number * part) / blend + 0.5)[:, None]
+        shares *= 1.0 - risen
+        shares[:, [names.index(name)]] += risen
+    return shares
+
+
+def start_points(
+    prior: DynamicsPrior, frames: Sequence[int] | Array
+) -> tuple[Float[Array, "n latent"], Float[Array, "n latent"]]:
+    """Training points to start from, and the points before them (themselves, at the start of a sequence)."""
+    chosen = np.asarray(frames, dtype=np.int64)
+    latents, firsts = prior.model.latents, {first for first, _ in prior.frames.bounds()}
+    before = np.array([frame if frame in firsts else frame - 1 for frame in chosen], dtype=np.int64)
+    return latents[chosen], latents[before]
+
+
+def resampled(latents: Float[Array, "frames latent"], fps: float) -> Float[Array, "more latent"]:
+    """A latent path at another frame rate: a cubic spline through its points."""
+    from scipy.interpolate import CubicSpline
+
+    if len(latents) < 4 or fps == RATE:
+        return latents
+    times = np.arange(len(latents)) / RATE
+    count = int(np.floor(times[-1] * fps + 1e-6)) + 1
+    return np.asarray(CubicSpline(times, latents)(np.arange(count) / fps))

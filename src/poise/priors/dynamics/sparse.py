@@ -1,0 +1,100 @@
+"""A Gaussian process on inducing points, for many frames: Titsias' bound (2009) with a hand-written reverse pass.
+
+The covariance of the data is Q + noise, Q = K_nm K_mm^-1 K_mn; the bound adds what Q leaves out of the variance, so
+that inducing points never pay for explaining noise. Time goes with frames times the square of the inducing points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import cho_factor, cho_solve
+
+from poise.priors.style.covariance import JITTER, Kernel
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLoss:
+    """The bound on -ln p of outputs, and its gradients."""
+
+    value: float
+    in_logs: Float[Array, "3"]
+    in_inputs: Float[Array, "frames inputs"]
+    in_inducing: Float[Array, "inducing inputs"]
+    in_outputs: Float[Array, "frames outputs"]
+    scales: Float[Array, "outputs"]
+    weights: Float[Array, "inducing outputs"]  # the mean at x is k(x, inducing) weights
+
+
+def sparse_loss(
+    outputs: Float[Array, "frames outputs"],
+    inputs: Float[Array, "frames inputs"],
+    inducing: Float[Array, "inducing inputs"],
+    kernel: Kernel,
+    *,
+    rescaled: bool,
+) -> SparseLoss:
+    """The bound with an RBF kernel; `rescaled` outputs are each at the scale that makes them most likely."""
+    count, size = outputs.shape
+    noise, alpha = kernel.noise_variance, kernel.signal_variance
+    Knm, Kmm = kernel.matrix(inputs, inducing), kernel.matrix(inducing, inducing)
+    np.einsum("ii->i", Kmm)[:] += JITTER * alpha
+    cross = Knm.T @ Knm
+    inner, whole = cho_factor(noise * Kmm + cross, lower=True), cho_factor(Kmm, lower=True)
+    weights = cho_solve(inner, Knm.T @ outputs)
+    solved = (outputs - Knm @ weights) / noise
+    squares = np.einsum("nk,nk->k", outputs, solved)
+    scales = np.sqrt(count / squares) if rescaled else np.ones(size)
+    P, S, Y = weights * scales, solved * scales, outputs * scales
+    inverse_inner, inverse_whole = _inverse(inner), _inverse(whole)
+    projected = inverse_whole @ cross
+    missed = count * alpha - float(np.trace(projected))
+    fit = float(scales**2 @ squares)
+    value = (
+        0.5
+        * size
+        * ((count - len(inducing)) * np.log(noise) + _log_determinant(inner) - _log_determinant(whole))
+        + 0.5 * fit
+        + 0.5 * size * missed / noise
+        - (count * float(np.log(scales).sum()) if rescaled else 0.0)
+    )
+    G = 0.5 * size * inverse_inner + 0.5 / noise * (P @ P.T)
+    dKnm = 2.0 * Knm @ G - (Y @ P.T) / noise - size / noise * (Knm @ inverse_whole)
+    dKmm = noise * G - 0.5 * size * inverse_whole + 0.5 * size / noise * projected @ inverse_whole
+    in_noise = (
+        0.5 * size * (count - len(inducing)) / noise
+        + float(np.vdot(G, Kmm))
+        - 0.5 * fit / noise
+        - 0.5 * size * missed / noise**2
+    )
+    logs, in_inputs, in_inducing = _through_kernel(kernel, inputs, inducing, Knm, dKnm)
+    own, first, second = _through_kernel(kernel, inducing, inducing, Kmm, dKmm)
+    in_logs = logs + own + np.array([0.5 * size * count * alpha / noise, -noise * in_noise, 0.0])
+    return SparseLoss(
+        float(value), in_logs, in_inputs, in_inducing + first + second, S * scales, scales, weights
+    )
+
+
+def _through_kernel(
+    kernel: Kernel, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"], K: Array, dK: Array
+) -> tuple[Float[Array, "3"], Float[Array, "n inputs"], Float[Array, "m inputs"]]:
+    """Gradients in the RBF kernel's logarithms and in both sets of points, from those in a kernel matrix."""
+    gamma = kernel.parameters[2]
+    weighed = dK * K
+    in_a = -gamma * (weighed.sum(axis=1)[:, None] * a - weighed @ b)
+    in_b = -gamma * (weighed.sum(axis=0)[:, None] * b - weighed.T @ a)
+    in_width = 0.5 * (float(np.vdot(a, in_a)) + float(np.vdot(b, in_b)))
+    return np.array([weighed.sum(), 0.0, in_width]), in_a, in_b
+
+
+def _inverse(factor: tuple[Array, bool]) -> Array:
+    inverse = cho_solve(factor, np.eye(len(factor[0])))
+    return np.asarray(0.5 * (inverse + inverse.T))
+
+
+def _log_determinant(factor: tuple[Array, bool]) -> float:
+    return 2.0 * float(np.log(np.diag(factor[0])).sum())

@@ -1,0 +1,112 @@
+"""How a latent space is laid out: what each of its dimensions stands for and how that is imposed (section 4).
+
+A dimension is free, or a function of what it stands for (back-constraints), or locally linear in it. It stands for
+the pose, or for the cosine or sine of a phase: a circle is two dimensions, a cylinder a circle and an axis, a torus
+two circles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from poise.errors import InvalidValueError
+
+Means = Literal["free", "back-constraints", "local linearity"]
+FREE: Means = "free"
+BACK: Means = "back-constraints"
+LOCAL: Means = "local linearity"
+MEANS: tuple[Means, ...] = (FREE, BACK, LOCAL)
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One latent dimension: by which means it is bound, and to what ("pose", or a phase's cosine or sine)."""
+
+    means: Means = FREE
+    source: str = "pose"
+    part: Literal["", "cos", "sin"] = ""
+    transitions: bool = False
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a picture writes along it."""
+        if self.part:
+            return f"{self.part} {self.source}"
+        return self.name or {FREE: "free", BACK: "pose", LOCAL: "smooth"}[self.means]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The dimensions of a latent space, and whether frames follow each other by a learned dynamics."""
+
+    dimensions: tuple[Dimension, ...]
+    dynamics: bool = True
+    order: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.dimensions:
+            raise InvalidValueError("a latent space needs at least one dimension")
+        if self.order not in (1, 2):
+            raise InvalidValueError(f"dynamics are of the first or the second order; got {self.order}")
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases that it needs, each once."""
+        return tuple(dict.fromkeys(each.source for each in self.dimensions if each.part))
+
+    def places_of(self, source: str) -> list[int]:
+        """Which dimensions are the cosine and the sine of a phase."""
+        return [number for number, each in enumerate(self.dimensions) if each.part and each.source == source]
+
+    @property
+    def uses_transitions(self) -> bool:
+        """Whether any dimension knows of transitions."""
+        return any(each.transitions for each in self.dimensions)
+
+    def with_transitions(self) -> Structure:
+        """The same, every bound dimension knowing of transitions."""
+        return replace(
+            self,
+            dimensions=tuple(replace(each, transitions=each.means != FREE) for each in self.dimensions),
+        )
+
+    def header(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "dimensions": [
+                [each.means, each.source, each.part, each.transitions, each.name] for each in self.dimensions
+            ],
+            "dynamics": self.dynamics,
+            "order": self.order,
+        }
+
+    @classmethod
+    def restored(cls, header: Mapping[str, Any]) -> Structure:
+        """The structure again."""
+        dimensions = tuple(Dimension(*each) for each in header["dimensions"])
+        return cls(dimensions, dynamics=bool(header["dynamics"]), order=int(header["order"]))
+
+
+def circle(source: str, means: Means) -> tuple[Dimension, Dimension]:
+    """The cosine and the sine of a phase."""
+    return Dimension(means, source, "cos"), Dimension(means, source, "sin")
+
+
+def _plain(means: Means, *, dynamics: bool = True) -> Structure:
+    return Structure((Dimension(means),) * 3, dynamics=dynamics)
+
+
+_CYLINDER = Structure((*circle("phase", BACK), Dimension(BACK, name="style")))
+MODELS: Mapping[str, Structure] = {
+    "gplvm": _plain(FREE, dynamics=False),
+    "gpdm": _plain(FREE),
+    "back-constrained": _plain(BACK),
+    "locally-linear": _plain(LOCAL),
+    "topology": _CYLINDER,
+    "transitions": _CYLINDER.with_transitions(),
+    "hybrid": Structure((*circle("phase", BACK), Dimension(LOCAL, transitions=True, name="style"))),
+}
+"""The paper's models by name, all of three dimensions: Figs. 1 and 2."""

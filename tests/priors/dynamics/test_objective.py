@@ -1,0 +1,108 @@
+"""Every gradient of the motion models meets finite differences."""
+
+import numpy as np
+import pytest
+
+from poise.priors.dynamics.flow import Flow, flow_loss, steps_of
+from poise.priors.dynamics.layout import Layout
+from poise.priors.dynamics.objective import MotionLoss
+from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.sparse import sparse_loss
+from poise.priors.dynamics.structure import LOCAL, MODELS, Dimension, Structure, circle
+from poise.priors.style.covariance import Kernel
+from tests.differences import gradient
+
+CYLINDER_BY_LINES = Structure((*circle("phase", LOCAL), Dimension(LOCAL)), order=2).with_transitions()
+TURN = np.array([[0.9, -0.2], [0.3, 0.8]])
+STRUCTURES = {**MODELS, "second-order": CYLINDER_BY_LINES}
+
+
+def small(sequences: Sequences) -> Sequences:
+    """A few frames of each sequence, so that differences are quick."""
+    (first, _), (second, _) = sequences.bounds()
+    keep = np.r_[first : first + 14, second : second + 12]
+    return Sequences(
+        sequences.space,
+        sequences.y[keep],
+        (14, 12),
+        sequences.activities,
+        {name: radians[keep] for name, radians in sequences.phases.items()},
+        (np.array([3, 16]), np.array([9, 22])),
+    )
+
+
+@pytest.mark.parametrize("inducing", [None, np.array([0, 5, 9, 13, 16, 20, 24])], ids=["exact", "sparse"])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_gradient_of_the_whole_objective(
+    name: str, inducing: np.ndarray | None, sequences: Sequences, rng: np.random.Generator
+) -> None:
+    loss = MotionLoss(Layout(STRUCTURES[name], small(sequences)), inducing, balance=1.7)
+    start = loss.start()
+    at = start + 0.05 * rng.normal(size=len(start))
+    chosen = rng.permutation(len(at))[:25]
+    chosen = np.unique(np.concatenate([np.arange(min(7, len(at))), chosen]))
+
+    def along(values: np.ndarray) -> float:
+        moved = at.copy()
+        moved[chosen] = values
+        return loss(moved)[0]
+
+    np.testing.assert_allclose(loss(at)[1][chosen], gradient(along, at[chosen]), rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_the_reverse_pass_of_the_sparse_process(rescaled: bool, rng: np.random.Generator) -> None:
+    inputs, inducing, outputs = rng.normal(size=(20, 3)), rng.normal(size=(6, 3)), rng.normal(size=(20, 4))
+    logs = np.array([0.2, 2.0, -0.3])
+    loss = sparse_loss(outputs, inputs, inducing, Kernel("rbf", logs), rescaled=rescaled)
+
+    def value(**changed: np.ndarray) -> float:
+        given = {"outputs": outputs, "inputs": inputs, "inducing": inducing, "logs": logs, **changed}
+        kernel = Kernel("rbf", given.pop("logs"))
+        return sparse_loss(**given, kernel=kernel, rescaled=rescaled).value
+
+    for name, found in {
+        "logs": loss.in_logs,
+        "inputs": loss.in_inputs,
+        "inducing": loss.in_inducing,
+        "outputs": loss.in_outputs,
+    }.items():
+        at = {"logs": logs, "inputs": inputs, "inducing": inducing, "outputs": outputs}[name]
+        slopes = gradient(lambda changed, name=name: value(**{name: changed}), at)
+        np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_with_every_frame_inducing_the_bound_is_the_likelihood(sequences: Sequences) -> None:
+    few = small(sequences)
+    layout = Layout(MODELS["gpdm"], few)
+    exact, sparse = MotionLoss(layout), MotionLoss(layout, np.arange(len(few.y)))
+    at = exact.start()
+    assert sparse(at)[0] == pytest.approx(exact(at)[0], rel=2e-3)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_slopes_of_a_prediction(order: int, rng: np.random.Generator) -> None:
+    path = rng.normal(size=(12, 2)).cumsum(axis=0) * 0.3
+    steps = steps_of([(0, 6), (6, 12)], order=order, pace=3.0, turn=TURN, homing=np.array([0.0, 1.0]))
+    kernel = Kernel("rbf", np.array([0.1, 4.0, -0.5]))
+    flow = Flow("walk", kernel, steps.inputs(path), steps.outputs(path), order, 3.0, TURN, steps.homes(path))
+    x, before = rng.normal(size=(1, 2)), rng.normal(size=(1, 2))
+    in_x, in_before = flow.slopes(x, before)
+    for part in range(2):
+        numeric = gradient(lambda at, part=part: float(flow.predict(at, before)[0][0, part]), x)
+        np.testing.assert_allclose(in_x[0, part], numeric[0], atol=1e-7)
+        numeric = gradient(lambda at, part=part: float(flow.predict(x, at)[0][0, part]), before)
+        np.testing.assert_allclose(in_before[0, part], numeric[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_gradient_of_the_dynamics(order: int, rng: np.random.Generator) -> None:
+    path = rng.normal(size=(11, 2)).cumsum(axis=0)
+    steps = steps_of([(0, 6), (6, 11)], order=order, pace=2.0, turn=TURN, homing=np.array([0.0, 1.0]))
+    kernel = Kernel("rbf", np.array([0.3, 2.0, -0.5]))
+    _, in_logs, in_latents = flow_loss(path, steps, kernel)
+    np.testing.assert_allclose(
+        in_latents, gradient(lambda at: flow_loss(at, steps, kernel)[0], path), rtol=1e-5, atol=1e-5
+    )
+    slopes = gradient(lambda at: flow_loss(path, steps, Kernel("rbf", at))[0], kernel.logs.copy())
+    np.testing.assert_allclose(in_logs, slopes, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,110 @@
+"""The motion prior: learning, prediction, simulation, files, and the solver's contract."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion import Motion
+from poise.priors.dynamics.learning import learn_motion
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
+from poise.priors.dynamics.structure import MODELS
+from poise.priors.model_file import load, save
+from poise.priors.prior import Prior
+from poise.solvers.constraints import Position
+from poise.solvers.solve import solve
+
+
+@pytest.fixture(scope="module")
+def prior(motions: list[Motion]) -> DynamicsPrior:
+    return DynamicsPrior.learn(motions, steps=120)
+
+
+def test_it_is_a_prior_that_knows_its_training_poses(prior: DynamicsPrior, sequences: Sequences) -> None:
+    assert isinstance(prior, Prior)
+    found = prior.predict_all(prior.model.latents)
+    maps = prior.mean.size
+    assert np.degrees(np.sqrt(np.mean((found - sequences.y)[:, :maps] ** 2))) < 3.0
+
+
+def test_learning_is_deterministic_and_lowers_the_loss(sequences: Sequences) -> None:
+    first, second = (learn_motion(sequences, MODELS["hybrid"], steps=15) for _ in range(2))
+    np.testing.assert_array_equal(first.latents, second.latents)
+    assert first.curve[-1] < first.curve[0]
+
+
+def test_inducing_frames_predict_nearly_as_all_do(sequences: Sequences) -> None:
+    sparse = DynamicsPrior.of_learned(learn_motion(sequences, MODELS["gpdm"], steps=60, inducing=50))
+    assert len(sparse.model.active) == 50
+    maps = sparse.mean.size
+    error = (sparse.predict_all(sparse.model.latents) - sequences.y)[:, :maps]
+    assert np.degrees(np.sqrt(np.mean(error**2))) < 4.0
+
+
+def test_walking_leads_over_into_running(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, [prior.start_in("walk") + 5])
+    wishes = plan(prior, ["walk", "run"], frames=120)
+    np.testing.assert_allclose(wishes.sum(axis=1), 1.0)
+    path = simulate(prior, x, before=before, frames=120, wishes=wishes).latents[0]
+    nearest = np.linalg.norm(path[:, None] - prior.model.latents, axis=2).argmin(axis=1)
+    doing = prior.frames.activity_of[nearest]
+    assert np.mean(doing[:30] == 0) > 0.9
+    assert np.mean(doing[-30:] == 1) > 0.9
+    motion = prior.motion_of(resampled(path, 60.0), fps=60.0)
+    assert len(motion) == 239
+    speed = np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1) * 60.0
+    assert speed[-60:].mean() > 1.5 * speed[:60].mean()
+
+
+def test_samples_differ_and_come_again_with_the_seed(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, [3])
+
+    def sampled(seed: int) -> np.ndarray:
+        return simulate(prior, x, before=before, frames=20, rng=np.random.default_rng(seed)).latents
+
+    np.testing.assert_array_equal(sampled(1), sampled(1))
+    assert np.abs(sampled(1) - sampled(2)).max() > 1e-4
+
+
+def test_a_faster_pace_goes_round_faster(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, [3, 3])
+    paths = simulate(prior, x, before=before, frames=12, pace=np.array([0.5, 1.0])).latents
+    gone = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
+    assert 0.3 < gone[0] / gone[1] < 0.75
+
+
+def test_it_comes_back_from_its_file(prior: DynamicsPrior, tmp_path: Path) -> None:
+    save(prior, tmp_path / "walk.poise")
+    again = load(tmp_path / "walk.poise")
+    assert isinstance(again, DynamicsPrior)
+    x = prior.model.latents[::7]
+    np.testing.assert_allclose(again.predict_all(x), prior.predict_all(x), atol=1e-12)
+    one, two = (simulate(each, x[:2], frames=10).latents for each in (prior, again))
+    np.testing.assert_allclose(one, two, atol=1e-12)
+    assert again.structure == prior.structure
+    assert again.clips == prior.clips
+
+
+def test_the_shared_solver_takes_it_per_frame(prior: DynamicsPrior) -> None:
+    target = (0.25, 0.1, 0.3)
+    solution = solve(prior, [Position("left_foot", target), Position("pelvis", (0.2, 0.9, 0.1))])
+    assert solution.reached
+    assert solution.percentile is not None
+
+
+def test_mistakes_are_named(prior: DynamicsPrior, motions: list[Motion], sequences: Sequences) -> None:
+    with pytest.raises(UnknownNameError, match="swim"):
+        prior.start_in("swim")
+    with pytest.raises(UnknownNameError, match="swim"):
+        plan(prior, ["walk", "swim"], frames=10)
+    with pytest.raises(InvalidValueError, match="at least one frame"):
+        simulate(prior, prior.model.latents[:1], frames=0)
+    with pytest.raises(InvalidValueError, match="at least two inducing"):
+        learn_motion(sequences, MODELS["gpdm"], inducing=1)
+    still = motions[0].with_frames(motions[0].root_positions[:60], motions[0].rotations[:60] * 1.0)
+    frozen = still.with_frames(still.root_positions * 0 + [0, 0.9, 0], still.rotations[:1].repeat(60, axis=0))
+    with pytest.raises(InvalidValueError, match=r"no (transition points|rhythm)"):
+        DynamicsPrior.learn([motions[0][:20], frozen], topology="transitions", transitions=[])
