@@ -1,0 +1,65 @@
+/** The page: bar above, stage in the middle, panels beside it, the timeline below. */
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { installShortcuts } from "./shortcuts";
+import { acceptDrops } from "./files";
+import { Director } from "./stage/director";
+import * as state from "./state";
+import { AnimatePanel } from "./panels/animate";
+import { Bar } from "./panels/bar";
+import { CapturePanel } from "./panels/capture";
+import { Help } from "./panels/help";
+import { Hints } from "./panels/hints";
+import { LearnPanel } from "./panels/learn";
+import { Notices } from "./panels/notices";
+import { PhotoPanel, PhotoStage } from "./panels/photo";
+import { PosePanel } from "./panels/pose";
+import { ModelSwitch } from "./panels/model_switch";
+import { StageTools, ViewTools } from "./panels/stage_tools";
+import { Readout } from "./panels/readout";
+import { Timeline } from "./timeline/timeline";
+
+const PANELS: Record<state.Workspace, () => JSX.Element> = {
+  pose: PosePanel,
+  animate: AnimatePanel,
+  photo: PhotoPanel,
+  capture: CapturePanel,
+  learn: LearnPanel,
+};
+
+export function App(): JSX.Element {
+  useEffect(acceptDrops, []);
+  const Panel = PANELS[state.workspace.value];
+  const timed = state.workspace.value === "animate" || state.workspace.value === "capture";
+  return (
+    <div class={`studio ${state.workspace.value} ${timed ? "timed" : ""}`}>
+      <Bar />
+      <StageArea />
+      <aside class="panel" aria-label={`${state.workspace.value} panel`}>
+        <Panel />
+      </aside>
+      {timed && <Timeline />}
+      <Notices />
+      <Help />
+    </div>
+  );
+}
+
+function StageArea(): JSX.Element {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const director = new Director(host.current!);
+    return installShortcuts(director);
+  }, []);
+  return (
+    <main class="stage-area">
+      {state.workspace.value === "photo" && <PhotoStage />}
+      <div class="stage" ref={host} />
+      <ModelSwitch />
+      <StageTools />
+      <ViewTools />
+      <Readout />
+      <Hints />
+    </main>
+  );
+}

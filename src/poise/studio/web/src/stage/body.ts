@@ -1,0 +1,93 @@
+/** A mannequin on the graphics card: vertices are sent once, joint transforms move them. */
+import {
+  Bone,
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  Matrix4,
+  MeshStandardMaterial,
+  Quaternion,
+  Skeleton,
+  SkinnedMesh,
+  Vector3,
+} from "three";
+import { STRIDE, bytesAs } from "../arrays";
+import type { Body } from "../messages";
+
+export class Shape {
+  readonly geometry = new BufferGeometry();
+  readonly joints: number;
+  private readonly tones: Uint8Array;
+
+  constructor(body: Body) {
+    this.joints = body.joints.length;
+    this.tones = bytesAs(Uint8Array, body.vertexTones);
+    const rigid = bytesAs(Uint16Array, body.vertexJoints);
+    const indices = new Uint16Array(rigid.length * 4);
+    const weights = new Float32Array(rigid.length * 4);
+    rigid.forEach((joint, vertex) => {
+      indices[vertex * 4] = joint;
+      weights[vertex * 4] = 1;
+    });
+    this.geometry.setAttribute("position", new BufferAttribute(bytesAs(Float32Array, body.vertices), 3));
+    this.geometry.setAttribute("normal", new BufferAttribute(bytesAs(Float32Array, body.normals), 3));
+    this.geometry.setAttribute("skinIndex", new BufferAttribute(indices, 4));
+    this.geometry.setAttribute("skinWeight", new BufferAttribute(weights, 4));
+    this.geometry.setIndex(new BufferAttribute(bytesAs(Uint32Array, body.triangles), 1));
+  }
+
+  paint(palette: readonly string[]): void {
+    const table = palette.map((name) => new Color(name));
+    const colours = new Float32Array(this.tones.length * 3);
+    this.tones.forEach((tone, vertex) => table[tone % table.length]?.toArray(colours, vertex * 3));
+    this.geometry.setAttribute("color", new BufferAttribute(colours, 3));
+  }
+}
+
+export class Figure {
+  readonly mesh: SkinnedMesh<BufferGeometry, MeshStandardMaterial>;
+  private readonly bones: Bone[];
+
+  constructor(shape: Shape, material: MeshStandardMaterial) {
+    this.mesh = new SkinnedMesh(shape.geometry, material);
+    this.bones = Array.from({ length: shape.joints }, () => new Bone());
+    const unbound = this.bones.map(() => new Matrix4());
+    this.mesh.bind(new Skeleton(this.bones, unbound), new Matrix4());
+    this.mesh.frustumCulled = false;
+    this.mesh.visible = false;
+  }
+
+  pose(world: Float32Array): void {
+    this.bones.forEach((bone, joint) => place(bone.matrixWorld, world, joint));
+    this.mesh.visible = true;
+  }
+
+  hide(): void {
+    this.mesh.visible = false;
+  }
+
+  dispose(): void {
+    this.mesh.removeFromParent();
+    this.mesh.skeleton.dispose();
+    this.mesh.material.dispose();
+  }
+}
+
+const position = new Vector3();
+const rotation = new Quaternion();
+const unit = new Vector3(1, 1, 1);
+
+function place(matrix: Matrix4, world: Float32Array, joint: number): void {
+  const at = joint * STRIDE;
+  position.fromArray(world, at);
+  rotation.set(world[at + 4]!, world[at + 5]!, world[at + 6]!, world[at + 3]!);
+  matrix.compose(position, rotation, unit);
+}
+
+export function solidMaterial(): MeshStandardMaterial {
+  return new MeshStandardMaterial({ vertexColors: true, roughness: 0.62, metalness: 0 });
+}
+
+export function ghostMaterial(colour: string, opacity: number): MeshStandardMaterial {
+  return new MeshStandardMaterial({ color: colour, roughness: 1, transparent: true, opacity });
+}

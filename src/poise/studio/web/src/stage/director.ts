@@ -1,0 +1,89 @@
+/** Keeps the stage true to the state: body, pose, ghosts, onion skin, handles, paths and markers. */
+import { effect } from "@preact/signals";
+import { type Vec3, floats, jointPosition } from "../arrays";
+import { ahead, frame, shownJoints } from "../shown";
+import * as state from "../state";
+import { listen } from "../studio";
+import { palette } from "../theme";
+import { HandleTool } from "./handles";
+import { paintMarkers } from "./markers";
+import { Stage } from "./stage";
+import { paintTrajectories } from "./trajectories";
+import type { ViewName } from "./views";
+
+const ONION_STEPS = [-12, -8, -4, 4, 8, 12]; // frames
+
+export class Director {
+  readonly stage: Stage;
+  private readonly tool: HandleTool;
+
+  constructor(host: HTMLElement) {
+    this.stage = new Stage(host);
+    this.stage.addPainter((pen) => paintTrajectories(pen, this.stage));
+    this.stage.addPainter((pen) => paintMarkers(pen, this.stage));
+    this.tool = new HandleTool(this.stage);
+    this.follow();
+    window.poise = { state, stage: this.stage, frame, shownJoints };
+  }
+
+  look(view: ViewName): void {
+    this.stage.look(view);
+  }
+
+  home(): void {
+    const joints = shownJoints.value;
+    if (joints) this.stage.home(jointPosition(joints, 0));
+  }
+
+  nudge(...step: Vec3): void {
+    this.tool.nudge(...step);
+  }
+
+  private follow(): void {
+    effect(() => {
+      if (state.body.value) this.stage.setBody(state.body.value);
+    });
+    effect(() => this.stage.paint(palette.value));
+    effect(() => {
+      if (state.body.value && shownJoints.value) this.stage.setPose(shownJoints.value);
+    });
+    effect(() => this.showSkins());
+    effect(() => this.refresh());
+    listen((message) => {
+      if (message.type === "ghost") this.stage.setGhost("before", state.showGhost.value ? floats(message.world) : null);
+      if (message.type === "hoverPose") this.stage.setGhost("hover", state.latentCursor.value ? floats(message.world) : null);
+    });
+    effect(() => {
+      if (!state.latentCursor.value) this.stage.setGhost("hover", null);
+    });
+    effect(() => {
+      if (!state.ghostOf.value || !state.showGhost.value) this.stage.setGhost("before", null);
+    });
+  }
+
+  /** Everything that marks on the stage depend on. */
+  private refresh(): void {
+    void [state.scene.value, state.selected.value, state.tool.value, state.dragged.value, state.workspace.value];
+    void [shownJoints.value, ahead.value, state.motion.value, state.take.value, frame.value];
+    this.tool.refresh();
+  }
+
+  private showSkins(): void {
+    const solved = state.motion.value;
+    const wanted = state.onion.value && state.workspace.value === "animate" && solved && !state.playing.value;
+    const skins = wanted
+      ? ONION_STEPS.flatMap((step) => {
+          const world = solved.at(frame.value + step);
+          return world ? [{ world, strength: 1 - Math.abs(step) / 16 }] : [];
+        })
+      : [];
+    this.stage.setSkins(skins);
+  }
+}
+
+declare global {
+  interface Window {
+    /** For tests: what is on the stage. */
+    poise: { state: typeof state; stage: Stage; frame: typeof frame; shownJoints: typeof shownJoints };
+  }
+}

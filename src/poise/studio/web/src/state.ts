@@ -1,0 +1,88 @@
+/** What the page knows: the server's scene and pose, and what the person is looking at. */
+import { computed, signal } from "@preact/signals";
+import type { Vec2, Vec3 } from "./arrays";
+import type { Body, Handle, Joint, LatentMap, Model, Pose, Progress, Scene } from "./messages";
+import type { Motion } from "./motion";
+import type { TakeData } from "./take";
+
+export const WORKSPACES = ["pose", "animate", "photo", "capture", "learn"] as const;
+export type Workspace = (typeof WORKSPACES)[number];
+export type Tool = "drag" | "move" | "rotate";
+
+export interface PoseShown extends Pose {
+  readonly joints: Float32Array;
+  readonly points: Float32Array;
+}
+
+export interface Notice {
+  readonly id: number;
+  readonly kind: "error" | "info";
+  readonly words: string;
+}
+
+export const models = signal<readonly Model[]>([]);
+export const body = signal<Body | null>(null);
+export const scene = signal<Scene | null>(null);
+export const pose = signal<PoseShown | null>(null);
+export const ghostOf = signal<string | null>(null);
+export const latentMap = signal<LatentMap | null>(null);
+export const motion = signal<Motion | null>(null);
+export const take = signal<TakeData | null>(null);
+export const photoPixels = signal<Float32Array | null>(null);
+export const alternatives = signal<readonly Float32Array[]>([]);
+export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
+export const notices = signal<readonly Notice[]>([]);
+
+export const workspace = signal<Workspace>("pose");
+export const tool = signal<Tool>("drag");
+export const selected = signal<string | null>(null);
+export const selectedMarker = signal<string | null>(null);
+export const selectedKey = signal<{ readonly handle: string; readonly frame: number } | null>(null);
+export const playing = signal(false);
+export const onion = signal(false);
+export const showHelp = signal(false);
+export const showGhost = signal(true);
+export const holdHandles = signal(true);
+
+/** Where the handle under the hand is wanted: ahead of what the server has answered. */
+export const dragged = signal<{ readonly id: string; readonly position: Vec3 } | null>(null);
+export const latentCursor = signal<Vec2 | null>(null);
+
+export const model = computed<Model | null>(() => {
+  const id = scene.value?.model;
+  return models.value.find((candidate) => candidate.id === id) ?? null;
+});
+
+export const handles = computed<readonly Handle[]>(() => scene.value?.handles ?? []);
+
+export const selectedHandle = computed<Handle | null>(
+  () => handles.value.find((handle) => handle.id === selected.value) ?? null,
+);
+
+export function jointNumber(name: string): number {
+  return body.value?.joints.findIndex((joint) => joint.name === name) ?? -1;
+}
+
+/** A name a person reads: the role where the joint has one, as in "left hand". */
+export function jointLabel(joint: Joint | undefined): string {
+  if (!joint) return "";
+  return joint.role ? joint.role.replaceAll("_", " ") : joint.name.replaceAll("_", " ");
+}
+
+export function labelOf(name: string): string {
+  return jointLabel(body.value?.joints.find((joint) => joint.name === name)) || name;
+}
+
+let nextNotice = 1;
+
+export function notify(words: string, kind: Notice["kind"] = "error"): void {
+  if (notices.value.some((notice) => notice.words === words)) return;
+  const id = nextNotice;
+  nextNotice += 1;
+  notices.value = [...notices.value.slice(-2), { id, kind, words }];
+  setTimeout(() => dismiss(id), kind === "error" ? 9000 : 4000);
+}
+
+export function dismiss(id: number): void {
+  notices.value = notices.value.filter((notice) => notice.id !== id);
+}

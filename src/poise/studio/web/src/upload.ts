@@ -1,0 +1,18 @@
+/** Sending files to the server. */
+import { notify } from "./state";
+import { sessionToken } from "./studio";
+
+/** Sends a file to the server; the id under which messages name it. */
+export async function upload(file: File): Promise<string | null> {
+  const address = new URL("upload", document.baseURI);
+  address.searchParams.set("name", file.name);
+  try {
+    const answer = await fetch(address, { method: "POST", body: file, headers: { "X-Poise-Session": sessionToken() } });
+    const told = (await answer.json()) as { upload?: string; error?: string };
+    if (told.upload) return told.upload;
+    notify(told.error ?? `${file.name} was not taken.`);
+  } catch {
+    notify(`${file.name} could not be sent: the studio's server is not there just now.`);
+  }
+  return null;
+}
