@@ -8,7 +8,7 @@ import { openPhoto } from "./panels/photo";
 const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
 const MOTIONS = /\.(bvh|amc|asf|glb)$/i;
 const TAKES = /\.(c3d|trc)$/i;
-const SCENES = /\.(json|scene|poise-scene)$/i;
+const SCENES = /\.scene$/i;
 
 export async function openFile(file: File): Promise<void> {
   if (IMAGES.test(file.name)) return openPhoto(file);

@@ -24,8 +24,8 @@ export interface Palette {
 const LIGHT: Palette = {
   background: "#f3f3f1",
   backgroundFar: "#dfe1e3",
-  grid: "#b9bdc4",
-  gridStrong: "#9aa0a9",
+  grid: "#c9ccd1",
+  gridStrong: "#b3b7be",
   shadow: 0.26,
   ink: "#1d2026",
   quiet: "#6a707b",

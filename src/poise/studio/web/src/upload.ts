@@ -8,9 +8,8 @@ export async function upload(file: File): Promise<string | null> {
   address.searchParams.set("name", file.name);
   try {
     const answer = await fetch(address, { method: "POST", body: file, headers: { "X-Poise-Session": sessionToken() } });
-    const told = (await answer.json()) as { upload?: string; error?: string };
-    if (told.upload) return told.upload;
-    notify(told.error ?? `${file.name} was not taken.`);
+    if (answer.ok) return ((await answer.json()) as { upload: string }).upload;
+    notify((await answer.text()).trim() || `${file.name} was not taken.`);
   } catch {
     notify(`${file.name} could not be sent: the studio's server is not there just now.`);
   }

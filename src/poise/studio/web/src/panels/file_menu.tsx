@@ -8,7 +8,7 @@ import * as state from "../state";
 import { say } from "../studio";
 import { Button, PickFiles, Toggle } from "./ui";
 
-const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.json,.scene,.poise-scene";
+const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene";
 const STREAM_TO = "127.0.0.1:39539"; // where VMC receivers listen
 
 interface Choice {

@@ -1,6 +1,6 @@
 /** The tools beside the stage, and the views below it. */
 import type { JSX } from "preact";
-import { Eye, FlipHorizontal2, Footprints, Ghost, Hand, Move3d, Rotate3d, RotateCcw } from "lucide-preact";
+import { Eye, FlipVertical2, Footprints, Ghost, Hand, Move3d, Rotate3d, RotateCcw } from "lucide-preact";
 import { jointPosition, jointRotation } from "../arrays";
 import { Quaternion, Vector3 } from "three";
 import { VIEWS } from "../stage/views";
@@ -21,7 +21,7 @@ export function StageTools(): JSX.Element {
       <hr />
       <IconButton label="Feet stick to the floor" hint="Feet stay planted where they are" icon={Footprints} pressed={planted} onPress={() => setFeet(planted ? "above" : "planted")} />
       <IconButton label="Look at a point" hint="The head looks at a point you can drag" icon={Eye} pressed={!!scene?.lookAt} onPress={toggleLookAt} />
-      <IconButton label="Mirror" hint="Mirror left and right (M)" icon={FlipHorizontal2} onPress={mirror} />
+      <IconButton label="Mirror" hint="Mirror left and right (M)" icon={FlipVertical2} onPress={mirror} />
       <IconButton label="Reset" hint="Start again from the model's own pose (Shift+R)" icon={RotateCcw} onPress={reset} />
       <IconButton label="Ghost of the previous result" hint="Show the previous model's result behind this one (G)" icon={Ghost} pressed={state.showGhost.value} onPress={() => (state.showGhost.value = !state.showGhost.value)} />
     </div>

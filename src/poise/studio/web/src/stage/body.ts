@@ -4,7 +4,9 @@ import {
   BufferAttribute,
   BufferGeometry,
   Color,
+  EqualDepth,
   Matrix4,
+  MeshBasicMaterial,
   MeshStandardMaterial,
   Quaternion,
   Skeleton,
@@ -73,6 +75,19 @@ export class Figure {
   }
 }
 
+/** A see-through figure: its depth is drawn first, so that only its outside shows. */
+export class GhostFigure extends Figure {
+  constructor(shape: Shape, colour: string, opacity: number) {
+    super(shape, new MeshStandardMaterial({ color: colour, roughness: 1, transparent: true, opacity, depthWrite: false, depthFunc: EqualDepth }));
+    const depth = new SkinnedMesh(shape.geometry, new MeshBasicMaterial({ colorWrite: false }));
+    depth.bind(this.mesh.skeleton, new Matrix4());
+    depth.frustumCulled = false;
+    depth.renderOrder = 1;
+    this.mesh.renderOrder = 2;
+    this.mesh.add(depth);
+  }
+}
+
 const position = new Vector3();
 const rotation = new Quaternion();
 const unit = new Vector3(1, 1, 1);
@@ -86,8 +101,4 @@ function place(matrix: Matrix4, world: Float32Array, joint: number): void {
 
 export function solidMaterial(): MeshStandardMaterial {
   return new MeshStandardMaterial({ vertexColors: true, roughness: 0.62, metalness: 0 });
-}
-
-export function ghostMaterial(colour: string, opacity: number): MeshStandardMaterial {
-  return new MeshStandardMaterial({ color: colour, roughness: 1, transparent: true, opacity });
 }

@@ -1,58 +1,58 @@
-/** The ground: a grid of metres that fades with distance, and the body's shadow on it. */
-import { Color, Group, Mesh, PlaneGeometry, ShaderMaterial, ShadowMaterial } from "three";
+/** The ground: a grid of half metres that fades with distance, and the body's shadow on it. */
+import { BufferAttribute, BufferGeometry, Color, Group, LineBasicMaterial, LineSegments, Mesh, PlaneGeometry, ShadowMaterial } from "three";
 import type { Palette } from "../theme";
 
-const EXTENT = 24; // metres
-
-const VERTEX = /* glsl */ `
-  varying vec2 at;
-  void main() {
-    at = position.xy;
-    gl_Position = projectionMatrix * modelViewMatrix * vec4(position, 1.0);
-  }`;
-
-const FRAGMENT = /* glsl */ `
-  varying vec2 at;
-  uniform vec3 fine;
-  uniform vec3 strong;
-  float lines(float spacing) {
-    vec2 cell = at / spacing;
-    vec2 distance = abs(fract(cell - 0.5) - 0.5) / fwidth(cell);
-    return 1.0 - min(min(distance.x, distance.y), 1.0);
-  }
-  void main() {
-    float fade = 1.0 - smoothstep(2.0, 9.0, length(at));
-    float half_metre = lines(0.5) * 0.45;
-    float metre = lines(1.0) * 0.8;
-    float alpha = max(half_metre, metre) * fade;
-    if (alpha < 0.004) discard;
-    gl_FragColor = vec4(mix(fine, strong, step(half_metre, metre - 0.01)), alpha);
-    #include <colorspace_fragment>
-  }`;
+const REACH = 8; // metres to where the grid has faded
+const SPACING = 0.5;
+const PIECE = 1; // metres of a line that have one strength at each end
+const SHADE = 3.4; // metres around the body in which its shadow falls; drawing shadows costs, most of all without a graphics card
 
 export class Ground {
   readonly group = new Group();
-  private readonly shadow = new ShadowMaterial({ opacity: 0.3 });
-  private readonly grid = new ShaderMaterial({
-    vertexShader: VERTEX,
-    fragmentShader: FRAGMENT,
-    uniforms: { fine: { value: new Color() }, strong: { value: new Color() } },
-    transparent: true,
-    depthWrite: false,
-  });
+  private readonly shadow = new ShadowMaterial({ opacity: 0.3, depthWrite: false });
+  private readonly shade = new Mesh(new PlaneGeometry(SHADE, SHADE), this.shadow);
+  private readonly lines = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ vertexColors: true, transparent: true, depthWrite: false }));
+  private readonly points = gridPoints();
 
   constructor() {
-    const lattice = new Mesh(new PlaneGeometry(EXTENT, EXTENT), this.grid);
-    const shade = new Mesh(new PlaneGeometry(EXTENT, EXTENT), this.shadow);
-    shade.receiveShadow = true;
-    shade.position.z = 0.001;
-    this.group.add(lattice, shade);
-    this.group.rotation.x = -Math.PI / 2;
+    this.lines.geometry.setAttribute("position", new BufferAttribute(this.points, 3));
+    this.shade.receiveShadow = true;
+    this.shade.rotation.x = -Math.PI / 2;
+    this.group.add(this.lines, this.shade);
+  }
+
+  /** Keeps the part that takes shadows under the body. */
+  follow(x: number, z: number): void {
+    this.shade.position.set(x, 0.001, z);
   }
 
   paint(palette: Palette): void {
-    (this.grid.uniforms["fine"]!.value as Color).set(palette.grid);
-    (this.grid.uniforms["strong"]!.value as Color).set(palette.gridStrong);
     this.shadow.opacity = palette.shadow;
+    this.lines.geometry.setAttribute("color", new BufferAttribute(gridColours(this.points, palette), 4));
   }
+}
+
+function gridPoints(): Float32Array {
+  const ends: number[] = [];
+  for (let across = -REACH; across <= REACH; across += SPACING) {
+    for (let along = -REACH; along < REACH; along += PIECE) {
+      ends.push(across, 0, along, across, 0, along + PIECE);
+      ends.push(along, 0, across, along + PIECE, 0, across);
+    }
+  }
+  return new Float32Array(ends);
+}
+
+function gridColours(points: Float32Array, palette: Palette): Float32Array {
+  const fine = new Color(palette.grid);
+  const strong = new Color(palette.gridStrong);
+  const colours = new Float32Array((points.length / 3) * 4);
+  for (let end = 0; end < points.length / 3; end += 1) {
+    const first = end - (end % 2);
+    const constant = points[first * 3] === points[first * 3 + 3] ? points[first * 3]! : points[first * 3 + 2]!;
+    const fade = Math.max(0, 1 - Math.hypot(points[end * 3]!, points[end * 3 + 2]!) / REACH);
+    (Number.isInteger(constant) ? strong : fine).toArray(colours, end * 4);
+    colours[end * 4 + 3] = fade ** 1.5;
+  }
+  return colours;
 }

@@ -10,6 +10,7 @@ import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
 import type { Stage } from "./stage";
 
+const AXES = { x: "#d4503f", y: "#5a9a3c", z: "#3f74d6", active: "#f0a030" };
 const CLICK = 4; // pixels that a click may wander
 
 interface Grip {
@@ -137,6 +138,7 @@ export class HandleTool {
   private makeGizmo(): TransformControls {
     const gizmo = new TransformControls(this.stage.camera, this.stage.canvas);
     gizmo.setSize(0.75);
+    gizmo.setColors(AXES.x, AXES.y, AXES.z, AXES.active);
     gizmo.addEventListener("change", this.stage.invalidate);
     gizmo.addEventListener("objectChange", () => this.turn(false));
     gizmo.addEventListener("dragging-changed", ({ value }) => {

@@ -15,15 +15,16 @@ import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import type { Body } from "../messages";
 import type { Palette } from "../theme";
-import { Figure, Shape, ghostMaterial, solidMaterial } from "./body";
+import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
 import { Ground } from "./ground";
+import { Pace } from "./pace";
 import { type ViewName, standpoint } from "./views";
 
 export type Painter = (pen: CanvasRenderingContext2D, size: Vec2) => void;
 export type GhostName = "before" | "hover";
 
 const SHADOW_MAP = 1024;
-const HOME = new Vector3(0, 0.92, 0);
+const HOME = new Vector3(0, 0.86, 0);
 const HOME_DISTANCE = 4.3;
 const GHOST_OPACITY: Record<GhostName, number> = { before: 0.3, hover: 0.42 };
 
@@ -45,6 +46,7 @@ export class Stage {
   private skins: Figure[] = [];
   private palette: Palette | null = null;
   private waiting = false;
+  private readonly pace = new Pace(() => this.draw(1));
   private followed = false;
 
   constructor(private readonly host: HTMLElement) {
@@ -91,6 +93,7 @@ export class Stage {
     const root = jointPosition(world, 0);
     this.sun.target.position.set(root[0], 0.8, root[2]);
     this.sun.position.set(root[0] + 1.7, 4.6, root[2] + 2.4);
+    this.ground.follow(root[0], root[2]);
     if (!this.followed) this.centre(root);
     this.invalidate();
   }
@@ -116,7 +119,7 @@ export class Stage {
 
   private makeSkin(number: number): Figure | null {
     if (!this.shape || !this.palette) return null;
-    const skin = new Figure(this.shape, ghostMaterial(this.palette.ghost, 0.2));
+    const skin = new GhostFigure(this.shape, this.palette.ghost, 0.2);
     this.scene.add(skin.mesh);
     this.skins[number] = skin;
     return skin;
@@ -125,8 +128,7 @@ export class Stage {
   private makeGhost(name: GhostName): Figure | null {
     if (!this.shape || !this.palette) return null;
     const colour = name === "hover" ? this.palette.accent : this.palette.ghost;
-    const ghost = new Figure(this.shape, ghostMaterial(colour, GHOST_OPACITY[name]));
-    ghost.mesh.renderOrder = 2;
+    const ghost = new GhostFigure(this.shape, colour, GHOST_OPACITY[name]);
     this.scene.add(ghost.mesh);
     this.ghosts.set(name, ghost);
     return ghost;
@@ -212,8 +214,10 @@ export class Stage {
     requestAnimationFrame(() => this.draw());
   };
 
-  draw(): void {
+  draw(share = this.pace.tick(performance.now())): void {
     this.waiting = false;
+    const pixels = share * Math.min(devicePixelRatio, 2);
+    if (this.renderer.getPixelRatio() !== pixels) this.renderer.setPixelRatio(pixels);
     this.renderer.render(this.scene, this.camera);
     const ratio = this.paper.width / Math.max(this.host.clientWidth, 1);
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -225,7 +229,6 @@ export class Stage {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (!width || !height) return;
     const ratio = Math.min(devicePixelRatio, 2);
-    this.renderer.setPixelRatio(ratio);
     this.renderer.setSize(width, height);
     this.paper.width = width * ratio;
     this.paper.height = height * ratio;
