@@ -5,16 +5,18 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
+PAGE := src/poise/studio/web
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator
+.PHONY: help setup run demo test check fuzz bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.run ## make .venv, install the locked dependencies, compile the kernels
+setup: .venv/.run page ## make .venv, install the locked dependencies, compile the kernels, build the studio's page
 
-run: demo ## the demo, until there is a studio
+run: setup ## open the studio in the browser
+	$(BIN)/poise studio
 
 demo: .venv/.run ## make a motion, write it as BVH, GLB and PNG into out/, and sum it up
 	$(BIN)/poise demo --output out
@@ -22,7 +24,7 @@ demo: .venv/.run ## make a motion, write it as BVH, GLB and PNG into out/, and s
 test: .venv/.dev gltf-validator ## run the tests
 	$(BIN)/pytest
 
-check: lint types layers examples docs ## format, lint, types, layers, examples and documentation
+check: lint types layers page-types examples docs browser ## format, lint, types, layers, examples, documentation, the page
 
 format: .venv/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format
@@ -38,6 +40,13 @@ types: .venv/.dev ## check types
 layers: .venv/.dev ## check that every layer imports only from those below it
 	$(BIN)/lint-imports
 
+page-types: page ## check the types of the studio's page
+	@if [ -d $(PAGE)/node_modules ]; then npm run --silent --prefix $(PAGE) types; else echo "the page's types are not checked without Node"; fi
+
+browser: .venv/.dev page ## use the studio's page in Chromium
+	@tools/browser.sh
+	$(BIN)/pytest tests/studio/browser
+
 examples: .venv/.dev ## run every example
 	@for example in examples/[0-9]*.py; do echo "$$example"; MPLBACKEND=Agg $(BIN)/python -W error "$$example"; done
 
@@ -47,6 +56,10 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
 	$(BIN)/python docs/make_front_picture.py
 	$(BIN)/python docs/make_performer_sheets.py
+
+studio-pictures: .venv/.dev page ## take the pictures of the studio again, from the real page
+	@tools/browser.sh
+	$(BIN)/python docs/make_studio_picture.py
 
 fuzz: .venv/.dev ## feed 20,000 damaged files to the readers
 	$(BIN)/python fuzz/fuzz_formats.py
@@ -61,7 +74,7 @@ lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh
 
 clean: ## remove everything that was made, the virtual environment too
-	rm -rf .venv .venv-bench out site dist build tests/tools/node_modules
+	rm -rf .venv .venv-bench out site dist build tests/tools/node_modules $(PAGE)/node_modules $(PAGE)/dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -78,6 +91,12 @@ clean: ## remove everything that was made, the virtual environment too
 .venv-bench/.speed: requirements/bench.lock pyproject.toml tools/setup.sh
 	VENV=.venv-bench tools/setup.sh requirements/bench.lock
 	@touch $@
+
+# The studio's page is built again when its sources change; without Node a message says so and nothing fails.
+page: $(PAGE)/dist/index.html ## build the studio's page
+
+$(PAGE)/dist/index.html: $(shell find $(PAGE)/src $(PAGE)/public -type f) $(wildcard $(PAGE)/*.json $(PAGE)/*.ts $(PAGE)/*.html) tools/page.sh
+	@tools/page.sh
 
 # The Khronos glTF validator; without npm the tests that need it say so and skip.
 gltf-validator: $(patsubst %/package-lock.json,%/node_modules,$(wildcard tests/tools/package-lock.json))

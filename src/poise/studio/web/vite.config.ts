@@ -6,6 +6,6 @@ const STUDIO = "http://127.0.0.1:8420";
 export default defineConfig({
   base: "./",
   build: { outDir: "dist", target: "es2022", chunkSizeWarningLimit: 1200 },
-  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   server: { proxy: { "/ws": { target: STUDIO, ws: true }, "/upload": STUDIO, "/files": STUDIO } },
 });
