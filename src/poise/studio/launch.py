@@ -14,7 +14,7 @@ from threading import Timer
 from poise.apps.warm_up import warm_up
 from poise.studio.defaults import Step, embedded, from_files
 from poise.studio.security import Access, is_loopback
-from poise.studio.server import Studio, listen, serve
+from poise.studio.server import Studio, listen, server_of
 from poise.studio.shelf import Shelf
 
 OPEN_AFTER = 0.3  # seconds
@@ -34,7 +34,7 @@ class Ready:
             opening = Timer(OPEN_AFTER, webbrowser.open, [self.address])
             opening.daemon = True
             opening.start()
-        serve(self.studio, self.listener)
+        server_of(self.studio).run(sockets=[self.listener])
 
 
 def shelf_of(files: Sequence[Path], *, step: Step) -> Shelf:

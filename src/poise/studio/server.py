@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from os import cpu_count
 from pathlib import Path
 
+import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.studio.archives import unpack
 from poise.studio.connection import Connection
 from poise.studio.security import Access, Gate
 from poise.studio.sessions import Sessions
 from poise.studio.shelf import Shelf
-from poise.studio.uploads import RefusedUploadError, Uploads
+from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads
 
 PAGE = Path(__file__).parent / "web" / "dist"
 LARGEST_MESSAGE = 1_000_000  # bytes
 PORT, PORTS_TRIED = 8420, 20
 SESSION_HEADER = "x-poise-session"
+HANG_UP = {"Connection": "close"}  # on those who would go on sending what is not wanted
 NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Poise studio</title>
 <body style="font: 16px/1.5 system-ui; max-width: 34em; margin: 15vh auto; padding: 0 1em">
 <h1>The page has not been built</h1><p>The studio's server runs, but its page is not there yet. In a checkout of Poise
@@ -66,20 +70,24 @@ class Studio:
     async def _upload(self, request: Request) -> Response:
         owner = request.headers.get(SESSION_HEADER, "")
         if owner not in self.sessions:
-            return _words("an upload names the session it is for", 403)
+            return _words("an upload names the session it is for", 403, **HANG_UP)
         length = request.headers.get("content-length", "")
         announced = int(length) if length.isdigit() else None
+        name = request.query_params.get("name", "")
         try:
-            upload = await self.uploads.take(
-                request.query_params.get("name", ""), request.stream(), owner=owner, announced=announced
-            )
+            taken = [await self.uploads.take(name, request.stream(), owner=owner, announced=announced)]
+            if taken[0].path.suffix.lower() == ARCHIVE:
+                taken = await run_in_threadpool(unpack, taken[0], self.uploads)
         except RefusedUploadError as error:
-            return _words(str(error), 413)
-        return JSONResponse({"upload": upload.id, "name": upload.name})
+            return _words(str(error), 413, **HANG_UP)
+        except ClientDisconnect:
+            return _words("the upload broke off", 400)
+        files = [{"upload": upload.id, "name": upload.name} for upload in taken]
+        return JSONResponse({"upload": taken[0].id, "files": files})
 
     async def _download(self, request: Request) -> Response:
         try:
-            upload = self.uploads[request.path_params["upload"]]
+            upload = self.uploads.find(request.path_params["upload"])
         except PoiseError:
             return _words("there is no such file any more", 404)
         return FileResponse(upload.path, filename=upload.name)
@@ -93,17 +101,13 @@ class Studio:
         return FileResponse(wanted, headers={"Cache-Control": "no-cache"})
 
 
-def serve(studio: Studio, listener: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
-    """Serves until interrupted; `ready` is called once it listens."""
-    import uvicorn
-
+def server_of(studio: Studio) -> uvicorn.Server:
+    """A server to be run on a socket that listens."""
     config = uvicorn.Config(
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         log_level="warning", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
-    server = uvicorn.Server(config)
-    ready()
-    server.run(sockets=[listener])
+    return uvicorn.Server(config)
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -125,5 +129,5 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise InvalidValueError(f"cannot listen on {host}:{tried[0]}: {problem.strerror if problem else ''}")
 
 
-def _words(text: str, status: int) -> PlainTextResponse:
-    return PlainTextResponse(text + "\n", status_code=status)
+def _words(text: str, status: int, **headers: str) -> PlainTextResponse:
+    return PlainTextResponse(text + "\n", status_code=status, headers=headers)

@@ -13,8 +13,10 @@ from threading import RLock
 from typing import Any, Protocol, runtime_checkable
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.motion.motion import Motion
 from poise.studio import messages
 from poise.studio.arrays import body_of, packed, world_of_pose
+from poise.studio.jobs import Jobs
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.shelf import Shelf, stand
 from poise.studio.solving import Poser, Solved, planted, point_of, points_of
@@ -43,12 +45,13 @@ class Session:
     """The scene of one person."""
 
     def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
-        self.shelf, self.uploads = shelf, uploads
+        self.shelf, self.uploads = Shelf(shelf), uploads
         self.token = secrets.token_urlsafe(24)
-        self.poser, self.lock = Poser(shelf), RLock()
-        self.history = History(_first_state(shelf))
+        self.poser, self.jobs, self.lock = Poser(self.shelf), Jobs(self), RLock()
+        self.history = History(_first_state(self.shelf))
         self.state = self.history.now
         self.solved: Solved | None = None
+        self.motion: Motion | None = None
         self.streaming: str | None = None
         self.outlet: Callable[[ServerMessage], None] | None = None
         self._seq = -1

@@ -17,7 +17,7 @@ from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.priors.style.sampling import spread_latents, standing_pose
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.skeleton import Pose
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
 
 PLAIN: messages.Kind = "plain"
@@ -48,45 +48,53 @@ class Entry:
 
 
 class Shelf:
-    """Models by id, in the order they came; safe to use from several threads."""
+    """Models by id, in the order they came, after those of the shelf it stands on; plain IK is always there."""
 
-    def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+    def __init__(self, base: Shelf | None = None) -> None:
+        self._base = base
+        self._own: dict[str, Entry] = {}
         self._lock = Lock()
-        self.version = 0
 
     def add(self, prior: Prior, name: str, summary: str = "") -> Entry:
-        """Puts a model on the shelf under an id of its own; the first one also gives plain IK its body."""
+        """Puts a model on the shelf under an id of its own."""
         kind = cast(messages.Kind, getattr(prior, "kind", ""))
         with self._lock:
             entry = Entry(self._free_id(name), name, prior, kind, summary)
-            self._entries[entry.id] = entry
-            if PLAIN not in self._entries or kind == "gaussian":
-                words = "no prior: the least change of the pose that meets the handles"
-                self._entries[PLAIN] = Entry(PLAIN, "plain IK", prior, PLAIN, words)
-            self.version += 1
+            self._own[entry.id] = entry
         return entry
 
     def __getitem__(self, model: str) -> Entry:
-        entry = self._entries.get(model)
-        if entry is None:
-            raise UnknownNameError("model", model, self._entries)
-        return entry
+        if model == PLAIN:
+            return self.plain(self.first.prior.space.skeleton)
+        found = {entry.id: entry for entry in self.learned}
+        if model not in found:
+            raise UnknownNameError("model", model, [*found, PLAIN])
+        return found[model]
 
-    def __contains__(self, model: str) -> bool:
-        return model in self._entries
+    @property
+    def learned(self) -> list[Entry]:
+        """All models but plain IK."""
+        return [*(self._base.learned if self._base else ()), *self._own.values()]
 
     @property
     def first(self) -> Entry:
         """The model a new session begins with."""
-        if not self._entries:
+        if not self.learned:
             raise InvalidValueError("there is no model yet")
-        return next(iter(self._entries.values()))
+        return self.learned[0]
+
+    def plain(self, skeleton: Skeleton) -> Entry:
+        """Plain IK on a skeleton, within the joint limits of what is known of it: of a gaussian, if there is one."""
+        alike = [entry for entry in self.learned if entry.prior.space.skeleton.same_topology(skeleton)]
+        if not alike:
+            raise InvalidValueError("there is no model of this skeleton")
+        widest = next((entry for entry in alike if entry.kind == "gaussian"), alike[0])
+        words = "no prior: the least change of the pose that meets the handles"
+        return Entry(PLAIN, "plain IK", widest.prior, PLAIN, words)
 
     def described(self) -> list[messages.Model]:
         """All models, plain IK last."""
-        entries = sorted(self._entries.values(), key=lambda entry: entry.is_plain)
-        return [entry.described() for entry in entries]
+        return [entry.described() for entry in (*self.learned, self[PLAIN])]
 
     def blend(self, weights: Iterable[messages.Weight]) -> Prior:
         """The blend of models by weights that need not sum to one; a single one is itself."""
@@ -102,7 +110,7 @@ class Shelf:
 
     def _free_id(self, name: str) -> str:
         base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "model"
-        taken, number = {PLAIN, messages.LOOK_AT, *self._entries}, 2
+        taken, number = {PLAIN, *(entry.id for entry in self.learned)}, 2
         found = base
         while found in taken:
             found, number = f"{base}-{number}", number + 1

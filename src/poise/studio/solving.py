@@ -18,7 +18,7 @@ from poise.solvers.constraints import Constraint, LookAt, Orientation, Position,
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.messages import LOOK_AT, Handle, Vec3
-from poise.studio.shelf import Shelf
+from poise.studio.shelf import PLAIN, Entry, Shelf
 from poise.studio.state import Placed, State
 
 Array = np.ndarray
@@ -61,11 +61,17 @@ class Poser:
     def prior_of(self, state: State) -> Prior:
         """The model or blend that a state asks for."""
         if not state.weights:
-            return self._shelf[state.model].prior
+            return self.entry_of(state).prior
         key = tuple((weight.model, weight.weight) for weight in state.weights)
         if self._blend is None or self._blend[0] != key:
             self._blend = key, self._shelf.blend(state.weights)
         return self._blend[1]
+
+    def entry_of(self, state: State) -> Entry:
+        """The model that a state names; plain IK is of whatever body is shown."""
+        if state.model == PLAIN:
+            return self._shelf.plain(state.pose.skeleton)
+        return self._shelf[state.model]
 
     def solve(
         self,
@@ -93,7 +99,7 @@ class Poser:
         return Solved(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
 
     def _solver(self, state: State, prior: Prior, constraints: Sequence[Constraint]) -> Solver:
-        method = DLS if not state.weights and self._shelf[state.model].is_plain else MAP
+        method = DLS if not state.weights and state.model == PLAIN else MAP
         key = (id(prior), method, tuple(_signature(constraint) for constraint in constraints))
         solver = self._solvers.pop(key, None)
         if solver is None:

@@ -1,6 +1,8 @@
 """The parts of the studio, each answering its own messages."""
 
+from poise.studio.panels.files import FilesPanel
+from poise.studio.panels.learning import LearningPanel
 from poise.studio.panels.posing import PosingPanel
 from poise.studio.panels.styles import StylesPanel
 
-PANELS = (PosingPanel, StylesPanel)
+PANELS = (PosingPanel, StylesPanel, LearningPanel, FilesPanel)

@@ -7,7 +7,7 @@ from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.latent import PlaneOfStyle, plane_of
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.shelf import stand
+from poise.studio.shelf import PLAIN, stand
 from poise.studio.solving import planted, replanted
 from poise.studio.state import Placed, State, empty_timeline
 
@@ -31,8 +31,9 @@ class StylesPanel:
 
     def choose(self, message: messages.ChooseModel) -> Answer:
         """Another prior on the same handles; on another skeleton the scene begins anew."""
-        entry = self._session.shelf[message.model]
-        state = self._session.state.with_(model=entry.id, weights=())
+        if message.model != PLAIN:
+            self._session.shelf[message.model]  # or an error that names those there are
+        state = self._session.state.with_(model=message.model, weights=())
         return self._switched(state)
 
     def blend(self, message: messages.Blend) -> Answer:
@@ -76,13 +77,13 @@ class StylesPanel:
 
     def _plane(self) -> PlaneOfStyle:
         plane = plane_of(self._session.poser.prior_of(self._session.state))
-        if plane is None or self._session.shelf[self._session.state.model].is_plain:
+        if plane is None or self._session.state.model == PLAIN:
             raise InvalidValueError("the model in use has no latent space; choose a style")
         return plane
 
     def _switched(self, state: State) -> Answer:
         session = self._session
-        before, name = session.state, session.shelf[session.state.model].name
+        before, name = session.state, session.poser.entry_of(session.state).name
         prior = session.poser.prior_of(state)
         if not prior.space.skeleton.same_topology(before.pose.skeleton):
             return self._begun_anew(state)

@@ -1,0 +1,48 @@
+"""Learning: a model from motions that were dropped on the page, used as soon as it is there."""
+
+from __future__ import annotations
+
+from poise.apps.learning import learn, read_motion, summary
+from poise.priors.style.prior import StylePrior
+from poise.studio import messages
+from poise.studio.jobs import Done, Report
+from poise.studio.panels.styles import StylesPanel
+from poise.studio.session import Answer, Handler, Session
+
+READING = 0.1  # of the progress
+
+
+class LearningPanel:
+    """From files to a model."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {messages.Learn: self.learn}
+
+    def learn(self, message: messages.Learn) -> Answer:
+        """Begins to learn; the model is chosen when it is there."""
+        session = self._session
+        paths = [session.uploads.find(upload, owner=session.token).path for upload in message.uploads]
+
+        def work(report: Report) -> Done:
+            motions = []
+            for number, path in enumerate(paths):
+                report(READING * number / len(paths))
+                motions.append(read_motion(path))
+            prior = learn(
+                motions, kind=message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
+            )
+            curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
+
+            def take() -> Answer:
+                entry = session.shelf.add(prior, message.name, summary(prior))
+                chosen = StylesPanel(session).choose(messages.ChooseModel(model=entry.id))
+                return [messages.Models(models=session.shelf.described()), *chosen]
+
+            return Done(take, curve)
+
+        return [session.jobs.start("learn", f"learning {message.name}", work)]

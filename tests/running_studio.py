@@ -1,0 +1,80 @@
+"""A real studio in a thread of its own, and a page that talks to it, as tests need them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from websockets.sync.client import ClientConnection, connect
+
+from poise.studio import messages as said
+from poise.studio.security import Access
+from poise.studio.server import Studio, listen, server_of
+from poise.studio.shelf import Shelf
+
+DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
+Said = TypeVar("Said")
+
+
+class Page:
+    """What a page does, without a browser."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.numbers = iter(range(1, 10**9))
+
+    def say(self, message: said.ClientMessage) -> None:
+        self.socket.send(msgspec.msgpack.encode(message))
+
+    def hear(self) -> said.ServerMessage:
+        data = self.socket.recv(timeout=20)
+        assert isinstance(data, bytes)
+        return DECODER.decode(data)
+
+    def hear_until(self, kind: type[Said]) -> Said:
+        """The next message of a kind; a refusal on the way is a failure."""
+        while True:
+            message = self.hear()
+            if isinstance(message, kind):
+                return message
+            assert not isinstance(message, said.Refusal), message.words
+
+    def hello(self, token: str | None = None) -> said.Welcome:
+        self.say(said.Hello(protocol=said.PROTOCOL, token=token))
+        welcome = self.hear_until(said.Welcome)
+        self.hear_until(said.Pose)
+        return welcome
+
+
+class Running:
+    """A studio that listens."""
+
+    def __init__(self, studio: Studio, port: int) -> None:
+        self.studio, self.port = studio, port
+        self.address = f"http://127.0.0.1:{port}"
+
+    @contextmanager
+    def page(self, **options: Any) -> Iterator[Page]:
+        with connect(f"ws://127.0.0.1:{self.port}/ws", max_size=None, **options) as socket:
+            yield Page(socket)
+
+
+@contextmanager
+def running(shelf: Shelf, *, access: Access | None = None, **options: Any) -> Iterator[Running]:
+    listener = listen("127.0.0.1", 0)
+    studio = Studio(shelf, access=access, **options)
+    server = server_of(studio)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield Running(studio, listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()

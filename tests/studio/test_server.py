@@ -1,0 +1,378 @@
+"""The studio over its socket: people apart from each other, reconnecting, and all that is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from poise.formats import write
+from poise.performer import act
+from poise.studio import archives
+from poise.studio import messages as said
+from poise.studio.security import Access
+from poise.studio.shelf import Shelf
+from poise.studio.uploads import Uploads
+from running_studio import Page, Running, running
+
+HAND = said.Handle(id="hand", joint="left_hand")
+
+
+@pytest.fixture
+def studio(shelf: Shelf) -> Iterator[Running]:
+    with running(shelf) as started:
+        yield started
+
+
+@pytest.fixture
+def page(studio: Running) -> Iterator[Page]:
+    with studio.page() as page:
+        page.hello()
+        yield page
+
+
+def still_well(studio: Running) -> None:
+    with studio.page() as page:
+        page.hello()
+        page.say(said.PutHandle(handle=HAND))
+        assert page.hear_until(said.SceneChanged).scene.handles[0].joint == "LeftHand"
+
+
+def upload(studio: Running, token: str, name: str, content: bytes) -> httpx.Response:
+    return httpx.post(
+        f"{studio.address}/upload", params={"name": name}, content=content, headers={"X-Poise-Session": token}
+    )
+
+
+def test_a_hand_is_dragged(page: Page) -> None:
+    page.say(said.PutHandle(handle=HAND))
+    x, y, z = page.hear_until(said.SceneChanged).scene.handles[0].position or (0.0, 0.0, 0.0)
+    for number in range(1, 20):
+        page.say(said.Drag(seq=number, handle="hand", position=(x, y + 0.01 * number, z), last=number == 19))
+    scene = page.hear_until(said.SceneChanged)
+    assert scene.scene.undo == 2
+    assert page.hear_until(said.Pose).status == "reached"
+
+
+def test_people_do_not_see_each_other(studio: Running) -> None:
+    with studio.page() as one, studio.page() as other:
+        assert one.hello().token != other.hello().token
+        one.say(said.PutHandle(handle=HAND))
+        one.hear_until(said.SceneChanged)
+        other.say(said.SetFeet(feet="free"))
+        assert other.hear_until(said.SceneChanged).scene.handles == []
+
+
+def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        page.say(said.PutHandle(handle=HAND))
+        page.hear_until(said.SceneChanged)
+    with studio.page() as again:
+        again.say(said.Hello(protocol=said.PROTOCOL, token=token))
+        assert again.hear_until(said.Welcome).resumed
+        assert [handle.id for handle in again.hear_until(said.SceneChanged).scene.handles] == ["hand"]
+
+
+def test_the_newest_connection_of_a_session_wins(studio: Running) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        with studio.page() as newer:
+            newer.hello(token)
+            with pytest.raises(ConnectionClosed):
+                page.socket.recv(timeout=5)
+            newer.say(said.PutHandle(handle=HAND))
+            newer.hear_until(said.SceneChanged)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "not understood"),
+        (b"\xc1\xff\x00", "not understood"),
+        (b"\x93" * 5000, "not understood"),
+        (msgspec.msgpack.encode({"type": "drag", "seq": 1}), "handle"),
+        (
+            msgspec.msgpack.encode({"type": "drag", "seq": 1, "handle": "x", "position": [float("nan")] * 3}),
+            "position",
+        ),
+        (
+            msgspec.msgpack.encode({"type": "learn", "name": "x", "kind": "style", "uploads": ["a"] * 99}),
+            "length",
+        ),
+        ("text", "binary"),
+    ],
+)
+def test_malformed_messages_are_refused_and_the_connection_lives_on(
+    page: Page, data: bytes | str, why: str
+) -> None:
+    page.socket.send(data)
+    refusal = page.hear()
+    assert isinstance(refusal, said.Refusal)
+    assert why in refusal.words
+    page.say(said.PutHandle(handle=HAND))
+    page.hear_until(said.SceneChanged)
+
+
+def test_a_message_that_is_too_large_ends_only_its_own_connection(studio: Running) -> None:
+    with studio.page() as page:
+        page.hello()
+        page.socket.send(b"\xc6" + bytes(3_000_000))
+        with pytest.raises(ConnectionClosed) as closed:
+            page.socket.recv(timeout=5)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+    still_well(studio)
+
+
+def test_a_connection_begins_with_hello(studio: Running) -> None:
+    with studio.page() as page:
+        page.say(said.Undo())
+        refusal = page.hear()
+        assert isinstance(refusal, said.Refusal)
+        assert refusal.words == "a connection begins with hello"
+        page.say(said.Hello(protocol=99))
+        refusal = page.hear()
+        assert isinstance(refusal, said.Refusal)
+        assert "reload the page" in refusal.words
+        page.hello()
+
+
+def test_what_comes_out_of_order_is_refused(page: Page) -> None:
+    page.say(said.PutHandle(handle=HAND))
+    page.hear_until(said.Pose)
+    for seq in (7, 3):
+        page.say(said.Drag(seq=seq, handle="hand", position=(0.3, 1.0, 0.2), last=True))
+    page.hear_until(said.Pose)
+    refusal = page.hear()
+    assert isinstance(refusal, said.Refusal)
+    assert (refusal.seq, refusal.about) == (3, "drag")
+
+
+def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
+    page.say(said.PutHandle(handle=HAND))
+    page.hear_until(said.Pose)
+    for number in range(1, 2001):
+        page.say(
+            said.Drag(seq=number, handle="hand", position=(0.3, 1.0 + number / 1e4, 0.2), last=number == 2000)
+        )
+    answers = 0
+    while not (pose := page.hear_until(said.Pose)).fine:
+        answers += 1
+    assert pose.seq == 2000
+    assert answers < 2000
+
+
+# --- who may talk to it ---------------------------------------------------------------------------------------------
+
+
+def test_a_page_from_elsewhere_is_refused(studio: Running) -> None:
+    with pytest.raises(InvalidStatus) as refused, studio.page(origin="https://elsewhere.example"):
+        pass
+    assert refused.value.response.status_code == 403
+    assert b"https://elsewhere.example may not use this studio" in (refused.value.response.body or b"")
+    with studio.page(origin=f"http://127.0.0.1:{studio.port}") as page:
+        page.hello()
+
+
+def test_a_name_made_to_point_here_is_refused(studio: Running) -> None:
+    answer = httpx.get(studio.address, headers={"Host": "rebound.example"})
+    assert answer.status_code == 403
+    assert "rebound.example" in answer.text
+    assert httpx.get(studio.address, headers={"Host": f"localhost:{studio.port}"}).status_code != 403
+
+
+def test_off_loopback_a_token_is_asked_for(shelf: Shelf, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("the page")
+    with running(shelf, access=Access("0.0.0.0", "secret"), page=tmp_path) as studio:
+        assert httpx.get(studio.address).status_code == 403
+        assert "asks for its token" in httpx.get(f"{studio.address}/?token=guess").text
+        with pytest.raises(InvalidStatus), studio.page():
+            pass
+        with httpx.Client(follow_redirects=True) as browser:
+            shown = browser.get(f"{studio.address}/?token=secret")
+            assert shown.text == "the page"
+            assert str(shown.url) == f"{studio.address}/"
+            cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        with studio.page(additional_headers={"Cookie": cookie}) as page:
+            page.hello()
+
+
+# --- pages and files ------------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_is_not_built_says_so(shelf: Shelf, tmp_path: Path) -> None:
+    with running(shelf, page=tmp_path / "nothing") as studio:
+        answer = httpx.get(studio.address)
+        assert answer.status_code == 503
+        assert "make setup" in answer.text
+
+
+def test_the_page_and_nothing_else_is_served(shelf: Shelf, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "index.html").write_text("the page")
+    (tmp_path / "secret.txt").write_text("secret")
+    with running(shelf, page=tmp_path / "dist") as studio:
+        answer = httpx.get(studio.address)
+        assert answer.text == "the page"
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        for path in ("/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "//etc/passwd", "/nothing"):
+            assert httpx.get(f"{studio.address}{path}").status_code == 404
+
+
+def test_a_model_is_learned_from_a_dropped_clip_and_the_result_exported(
+    studio: Running, tmp_path: Path
+) -> None:
+    clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
+    with studio.page() as page, studio.page() as other:
+        other.hello()
+        token = page.hello().token
+        dropped = upload(studio, token, "kick.bvh", clip.read_bytes()).json()["upload"]
+        page.say(said.Learn(name="my kick", kind="style", uploads=[dropped]))
+        models = page.hear_until(said.Models).models
+        assert "my-kick" in [model.id for model in models]
+        assert page.hear_until(said.SceneChanged).scene.model == "my-kick"
+        page.say(said.Export(format="glb"))
+        ready = page.hear_until(said.FileReady)
+        content = httpx.get(f"{studio.address}/{ready.address}").content
+        assert content.startswith(b"glTF")
+        assert len(content) == ready.size
+        other.say(said.ChooseModel(model="my-kick"))
+        refusal = other.hear()
+        assert isinstance(refusal, said.Refusal)
+
+
+def test_uploads_are_their_owners_alone(studio: Running, tmp_path: Path) -> None:
+    clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
+    with studio.page() as page, studio.page() as thief:
+        dropped = upload(studio, page.hello().token, "kick.bvh", clip.read_bytes()).json()["upload"]
+        thief.hello()
+        thief.say(said.Learn(name="mine", kind="style", uploads=[dropped]))
+        refusal = thief.hear()
+        assert isinstance(refusal, said.Refusal)
+        assert "uploaded file" in refusal.words
+    assert upload(studio, "no session", "kick.bvh", b"x").status_code == 403
+
+
+def post(studio: Running, token: str, *, length: int, most: int) -> str:
+    """The answer to an upload of that length, of which no more than so much is ever sent."""
+    head = (
+        f"POST /upload?name=big.bvh HTTP/1.1\r\nHost: 127.0.0.1:{studio.port}\r\n"
+        f"X-Poise-Session: {token}\r\nContent-Length: {length}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=10) as client:
+        client.sendall(head.encode())
+        for _ in range(most // 100_000):
+            client.sendall(bytes(100_000))
+        return client.recv(10_000).decode()
+
+
+def test_two_gigabytes_are_refused_before_they_arrive(studio: Running) -> None:
+    with studio.page() as page:
+        answer = post(studio, page.hello().token, length=2 * 10**9, most=0)
+        assert answer.startswith("HTTP/1.1 413")
+        assert "big.bvh is too large: 2000 MB or more; a file may have 500 MB" in answer
+    still_well(studio)
+
+
+def test_an_upload_is_cut_off_where_it_grows_too_large(studio: Running) -> None:
+    studio.studio.uploads.largest = 150_000
+    with studio.page() as page:
+        token = page.hello().token
+        chunked = httpx.post(
+            f"{studio.address}/upload?name=big.bvh",
+            headers={"X-Poise-Session": token},
+            content=iter([bytes(100_000)] * 2),
+        )
+        assert chunked.status_code == 413
+        assert len(studio.studio.uploads) == 0
+        assert list(studio.studio.uploads.folder(token).iterdir()) == []
+    still_well(studio)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../walk.bvh",
+        "/etc/walk.bvh",
+        "..\\walk.bvh",
+        "C:walk.bvh",
+        ".walk.bvh",
+        "walk.exe",
+        "",
+        "a\0.bvh",
+        "x" * 300 + ".bvh",
+    ],
+)
+def test_path_tricks_in_names_are_refused(studio: Running, name: str) -> None:
+    with studio.page() as page:
+        answer = upload(studio, page.hello().token, name, b"HIERARCHY")
+        assert answer.status_code == 413
+        assert len(studio.studio.uploads) == 0
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return content.getvalue()
+
+
+def test_an_archive_of_clips_is_unpacked(studio: Running) -> None:
+    with studio.page() as page:
+        archive = zipped({"clips/a.bvh": b"HIERARCHY a", "clips/b.amc": b":FULLY-SPECIFIED"})
+        answer = upload(studio, page.hello().token, "clips.zip", archive).json()
+        assert [file["name"] for file in answer["files"]] == ["a.bvh", "b.amc"]
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"bomb.bvh": bytes(60_000_000)}, "far more than its archive"),
+        ({"../../evil.bvh": b"x"}, "points outside"),
+        ({"C:/evil.bvh": b"x"}, "points outside"),
+        ({"inner.zip": b"x"}, "another archive"),
+        ({"a.bvh": b"x", "tool.exe": b"x"}, "of no use"),
+        ({f"{number}.bvh": b"" for number in range(600)}, "holds 600 files"),
+        ({}, "holds 0 files"),
+    ],
+)
+def test_hostile_archives_are_refused_and_leave_nothing(
+    studio: Running, files: dict[str, bytes], why: str
+) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        answer = upload(studio, token, "clips.zip", zipped(files))
+        assert answer.status_code == 413
+        assert why in answer.text
+        assert list(studio.studio.uploads.folder(token).iterdir()) == []
+    still_well(studio)
+
+
+def test_what_is_no_archive_is_refused(studio: Running) -> None:
+    with studio.page() as page:
+        answer = upload(studio, page.hello().token, "clips.zip", os.urandom(1000))
+        assert answer.status_code == 413
+        assert "cannot be unpacked" in answer.text
+    assert archives.MOST_TIMES > 1
+
+
+def test_the_oldest_uploads_make_room() -> None:
+    uploads = Uploads(most_bytes=250)
+    kept = []
+    for number in range(4):
+        path = uploads.folder("me") / f"{number}.bvh"
+        path.write_bytes(bytes(100))
+        kept.append(uploads.keep(path, owner="me"))
+    assert len(uploads) == 2
+    assert [upload.path.exists() for upload in kept] == [False, False, True, True]
+    uploads.close()
