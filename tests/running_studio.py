@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 from poise.studio import messages as said
 from poise.studio.security import Access
 from poise.studio.server import Studio, listen, server_of
+from poise.studio.session import Session
 from poise.studio.shelf import Shelf
 
 DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
@@ -78,3 +79,22 @@ def running(shelf: Shelf, *, access: Access | None = None, **options: Any) -> It
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+class Heard:
+    """What a session says unasked."""
+
+    def __init__(self, session: Session) -> None:
+        self.messages: list[said.ServerMessage] = []
+        session.outlet = self.messages.append
+
+    def wait_for(self, kind: type[Said], which: Callable[[Said], bool] = lambda _: True) -> Said:
+        """The first of a kind that comes, within a while; a refusal is a failure."""
+        until = time.monotonic() + 30.0
+        while time.monotonic() < until:
+            for message in list(self.messages):
+                assert not isinstance(message, said.Refusal), message.words
+                if isinstance(message, kind) and which(message):
+                    return message
+            time.sleep(0.01)
+        raise AssertionError(f"no {kind.__name__} came")

@@ -66,17 +66,34 @@ class Keyframed:
 def keyframe(script: Script, prior: Prior, *, progress: Progress = lambda _done, _all: None) -> Keyframed:
     """The motion of a script, on the body of the model."""
     names, weights = script.weights()
-    priors = _priors(script, prior, names)
-    _check_handles(script, prior)
-    shares = [tuple(float(share) for share in row) for row in weights]
-    paths = _with_pins(script, priors, shares)
-    frames = _frames(script, paths, shares, priors[0])
+    return keyframe_in(script, _priors(script, prior, names), weights, progress=progress)
+
+
+def keyframe_in(
+    script: Script,
+    priors: Sequence[Prior],
+    weights: Float[Array, "frames styles"],
+    *,
+    progress: Progress = lambda _done, _all: None,
+) -> Keyframed:
+    """The motion of a script under priors of one skeleton, with how much of each every frame has."""
+    paths, frames = plan(script, priors, weights)
     trajectory = solve_trajectory(
         priors, frames, fps=script.fps, smoothness=_smoothness(script), progress=progress
     )
     return Keyframed(
         trajectory.motion(script.fps, name=script.name), _distances(trajectory, paths, script), trajectory
     )
+
+
+def plan(
+    script: Script, priors: Sequence[Prior], weights: Float[Array, "frames styles"]
+) -> tuple[list[HandlePath], list[Frame]]:
+    """Where every handle goes, pins among them, and what every frame must meet."""
+    _check_handles(script, priors[0])
+    shares = [tuple(float(share) for share in row) for row in weights]
+    paths = _with_pins(script, priors, shares)
+    return paths, _frames(script, paths, shares, priors[0])
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:

@@ -24,7 +24,7 @@ from poise.priors.blend import BlendPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.skeleton.skeleton import JointLimits
+from poise.skeleton.skeleton import JointLimits, Pose
 from poise.solvers import core, dual_step
 from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint, Position
@@ -123,22 +123,23 @@ def frame_by_frame(
     frames: Sequence[Frame],
     space: PoseSpace,
     *,
+    after: Pose | None = None,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> Float[Array, "frames size"]:
-    """Each frame by itself, tracked from the one before: the first guess of the whole."""
+    """Each frame by itself, tracked from the one before: the first guess of the whole. The first comes after a pose."""
     poses: list[Array] = []
-    kind, solver, last = None, None, None
+    kind, solver, before = None, None, after
     for done, frame in enumerate(frames, start=1):
         known = (frame.weights, *((type(c), c.label, c.compliance) for c in frame.constraints))
         if solver is None or known != kind:
             kind, solver = known, Solver(_model(priors, frame.weights), frame.constraints)
-            start = None if last is None else solver.space.q_from_pose(last.pose)
+            start = None if before is None else solver.space.q_from_pose(before)
             if start is not None:
                 solver.resume(start)
         targets = [c.target for c in frame.constraints if isinstance(c, Position)]
         last = solver.solve(start, targets=np.array(targets, dtype=np.float64).reshape(-1, 3))
-        start = last.q
-        poses.append(space.q_from_pose(last.pose))
+        start, before = last.q, last.pose
+        poses.append(space.q_from_pose(before))
         progress(done)
     return np.stack(poses)
 

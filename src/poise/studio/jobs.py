@@ -1,4 +1,4 @@
-"""Long tasks of a session (learning, exporting, solving a timeline): beside the drags, one at a time, with progress."""
+"""Long tasks of a session (learning, exporting, smoothing a timeline): beside the drags, with progress."""
 
 from __future__ import annotations
 
@@ -35,45 +35,76 @@ class Done:
 Work = Callable[[Report], Done]
 
 
+class OvertakenError(Exception):
+    """Raised inside a task of which a newer one has been asked for."""
+
+
 class Jobs:
-    """What a session has under way."""
+    """What a session has under way, by the message that asked for it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._running: str | None = None
+        self._running: dict[str, str] = {}
+        self._next: dict[str, tuple[str, Work]] = {}
 
     def start(self, task: str, words: str, work: Work) -> messages.Progress:
-        """Begins a task, which is named after the message that asked for it."""
-        if self._running is not None:
-            raise InvalidValueError(f"{self._running} is still under way; one thing at a time")
-        self._running = words
-        _POOL.submit(self._run, task, words, work)
+        """Begins a task; another of its kind has to end first."""
+        if task in self._running:
+            raise InvalidValueError(f"{self._running[task]} is still under way; one at a time")
+        self._begin(task, words, work)
         return _progress(task, words, 0.0)
 
+    def start_newest(self, task: str, words: str, work: Work) -> None:
+        """Begins a task, or lets it take the place of the one of its kind that runs."""
+        with self._session.lock:
+            if task in self._running:
+                self._next[task] = (words, work)
+            else:
+                self._begin(task, words, work)
+
+    def _begin(self, task: str, words: str, work: Work) -> None:
+        self._running[task] = words
+        _POOL.submit(self._run, task, words, work)
+
     def _run(self, task: str, words: str, work: Work) -> None:
-        session, told = self._session, [time.monotonic()]
+        answer, curve = self._outcome(task, words, work)
+        with self._session.lock:
+            del self._running[task]
+            waiting = self._next.pop(task, None)
+            if waiting is not None:
+                self._begin(task, *waiting)
+        if answer is not None:
+            self._session.post(_progress(task, words, 1.0, curve=curve), *answer)
 
-        def report(share: float) -> None:
-            if time.monotonic() - told[0] > PROGRESS_EVERY:
-                told[0] = time.monotonic()
-                session.post(_progress(task, words, min(share, 0.99)))
-
-        answer: Answer = []
-        curve: Sequence[float] = ()
+    def _outcome(self, task: str, words: str, work: Work) -> tuple[Answer | None, Sequence[float]]:
+        """What to say when a task has ended; nothing where a newer one took its place."""
         try:
-            done = work(report)
-            curve = done.curve
-            with session.lock:
-                answer = done.take()
+            done = work(self._reporter(task, words))
+            with self._session.lock:
+                if task in self._next:
+                    return None, ()
+                return done.take(), done.curve
+        except OvertakenError:
+            return None, ()
         except PoiseError as error:
-            answer = [messages.Refusal(words=str(error), about=task, seq=None)]
+            return [messages.Refusal(words=str(error), about=task, seq=None)], ()
         except Exception:
             _LOG.exception("while %s", words)
             trouble = f"{words} went wrong; the terminal that the studio runs in says how"
-            answer = [messages.Refusal(words=trouble, about=task, seq=None)]
-        finally:
-            self._running = None
-            session.post(_progress(task, words, 1.0, curve=curve), *answer)
+            return [messages.Refusal(words=trouble, about=task, seq=None)], ()
+
+    def _reporter(self, task: str, words: str) -> Report:
+        told = time.monotonic()
+
+        def report(share: float) -> None:
+            nonlocal told
+            if task in self._next:
+                raise OvertakenError
+            if time.monotonic() - told > PROGRESS_EVERY:
+                told = time.monotonic()
+                self._session.post(_progress(task, words, min(share, 0.99)))
+
+        return report
 
 
 def _progress(task: str, words: str, share: float, *, curve: Sequence[float] = ()) -> messages.Progress:

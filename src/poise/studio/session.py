@@ -55,6 +55,7 @@ class Session:
         self.streaming: str | None = None
         self.outlet: Callable[[ServerMessage], None] | None = None
         self._seq = -1
+        self.restorers: list[Callable[[State, State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
         self._handlers = self._collect()
 
@@ -89,6 +90,11 @@ class Session:
         self.outlet = None
         self.on_pose.clear()
 
+    @property
+    def seq(self) -> int:
+        """The number of the newest message that streams."""
+        return max(self._seq, 0)
+
     # --- for panels ------------------------------------------------------------------------------------------------
 
     def show(self, state: State, solved: Solved | None = None, *, fine: bool = True) -> messages.Pose:
@@ -110,8 +116,9 @@ class Session:
         """Shows a state from the history, with its body if that is another."""
         other = not state.pose.skeleton.same_topology(self.state.pose.skeleton)
         self.solved = None
-        pose = self.show(state)
-        return [*([self.body()] if other else []), self.scene(), pose]
+        before, pose = self.state, self.show(state)
+        restored = [message for restore in self.restorers for message in restore(before, state)]
+        return [*([self.body()] if other else []), self.scene(), pose, *restored]
 
     def body(self) -> messages.Body:
         """The mannequin of the skeleton shown."""
@@ -135,7 +142,7 @@ class Session:
         if solved is not None:
             told = _told(solved)
         return messages.Pose(
-            seq=max(self._seq, 0), fine=fine, world=world_of_pose(state.pose), handles=packed(points),
+            seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
             log_likelihood=solved.log_likelihood if solved else None,
             percentile=solved.percentile if solved else None,
             latent=self._latent(solved), **told,

@@ -144,14 +144,14 @@ def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition
 def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
     """Where the feet of a pose stand, by role; those given already stay."""
     points = points_of(pose, [Point(role) for role in _feet(pose.skeleton)])
-    found = {role: _vec3(point) for role, point in zip(_feet(pose.skeleton), points, strict=True)}
+    found = {role: vec3(point) for role, point in zip(_feet(pose.skeleton), points, strict=True)}
     return {**found, **(but or {})}
 
 
 def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
     """Anchors after a solve: those that held stay where they are, those of feet that were moved by hand follow."""
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
-    taken = _taken_sides(state.pose.skeleton, active)
+    taken = taken_sides(state.pose.skeleton, active)
     kept = {role: point for role, point in state.anchors.items() if not role.startswith(tuple(taken))}
     return planted(state.pose, but=kept)
 
@@ -195,7 +195,7 @@ def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
         return []
     if state.feet == "above":
         return list(floor(roles))
-    taken = tuple(_taken_sides(state.pose.skeleton, active))
+    taken = tuple(taken_sides(state.pose.skeleton, active))
     held = [role for role in roles if not role.startswith(taken)] if taken else roles
     stay = [
         Position(role, state.anchors[role], priority=HELD, name=role.replace("_", " "))
@@ -205,7 +205,7 @@ def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
     return [*stay, *floor([role for role in roles if role not in held])]
 
 
-def _taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
+def taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
     """The sides whose shin, foot or toes a handle with a position holds."""
     taken = set()
     for side in ("left", "right"):
@@ -233,6 +233,7 @@ def _share(value: float, quantiles: Float[Array, "101"]) -> float:
     return float(np.interp(value, quantiles, np.arange(101)))
 
 
-def _vec3(point: Float[Array, "3"]) -> Vec3:
+def vec3(point: Float[Array, "3"]) -> Vec3:
+    """A point as messages have it."""
     x, y, z = (float(value) for value in point)
     return x, y, z

@@ -13,10 +13,11 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
+from poise.studio.keys import without_handle
 from poise.studio.messages import LOOK_AT, Handle, Vec3
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.shelf import stand
-from poise.studio.solving import planted, point_of, points_of, replanted
+from poise.studio.solving import planted, point_of, points_of, replanted, vec3
 from poise.studio.state import Placed, State
 
 
@@ -57,7 +58,8 @@ class PosingPanel:
 
     def remove_handle(self, message: messages.RemoveHandle) -> Answer:
         """The pose stays: what a handle held is let go only when something else is moved."""
-        return self._session.commit(self._session.state.without_handle(message.id))
+        state = self._session.state.without_handle(message.id)
+        return self._session.commit(state.with_(timeline=without_handle(state.timeline, message.id)))
 
     def drag(self, message: messages.Drag) -> Answer:
         """A moment of a drag; the last one is solved finely and is a step of undo."""
@@ -154,7 +156,7 @@ def mirrored(state: State) -> State:
     partner, carries = mirror_joints(skeleton), reflections(skeleton, pose.rotations[None])
 
     def across(point: Vec3 | None) -> Vec3 | None:
-        return None if point is None else _vec3(ACROSS @ np.array(point) + shift)
+        return None if point is None else vec3(ACROSS @ np.array(point) + shift)
 
     def of(handle: Handle) -> Handle:
         other = int(partner[skeleton.index(handle.joint)])
@@ -163,7 +165,7 @@ def mirrored(state: State) -> State:
             turn = ACROSS @ rotations.matrix_from_quaternion(np.array(handle.rotation)) @ carries[other].T
             rotation = tuple(rotations.quaternion_from_matrix(turn).tolist())
         return msgspec.structs.replace(
-            handle, joint=skeleton.names[other], offset=_vec3(carries[other] @ np.array(handle.offset)),
+            handle, joint=skeleton.names[other], offset=vec3(carries[other] @ np.array(handle.offset)),
             position=across(handle.position), rotation=rotation,
         )  # fmt: skip
 
@@ -190,7 +192,7 @@ def _followed(pose: Pose, handle: Handle) -> dict[str, object]:
 
 
 def _where(pose: Pose, handle: Handle) -> Vec3:
-    return _vec3(points_of(pose, [point_of(handle)])[0])
+    return vec3(points_of(pose, [point_of(handle)])[0])
 
 
 def _turn(pose: Pose, handle: Handle) -> messages.Quaternion:
@@ -198,8 +200,3 @@ def _turn(pose: Pose, handle: Handle) -> messages.Quaternion:
     turn = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(handle.joint)])
     w, x, y, z = (float(value) for value in turn)
     return w, x, y, z
-
-
-def _vec3(point: np.ndarray) -> Vec3:
-    x, y, z = (float(value) for value in point)
-    return x, y, z

@@ -1,0 +1,134 @@
+"""A timeline as a keyframe script: keys as paths of handles, pins and planted feet as places held, styles by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, StyleChange
+from poise.geometry.splines import smoothstep
+from poise.skeleton.pose_space import Handle as Point
+from poise.studio.messages import Key, StyleKey, Timeline, Vec3
+from poise.studio.solving import point_of, taken_sides
+from poise.studio.state import State
+
+Array = np.ndarray
+
+STYLE_BLEND = 0.4  # seconds in which one style goes over into the next
+
+
+def script_of(state: State) -> Script:
+    """What the keys, pins, pinned handles and feet of a state ask of every frame."""
+    timeline = state.timeline
+    keyed = {key.handle for key in timeline.keys}
+    paths = [path_of(state, handle) for handle in dict.fromkeys(key.handle for key in timeline.keys)]
+    end = (timeline.frames - 1) / timeline.fps
+    pins = [
+        Pin(
+            point_of(state.handle(pin.handle)),
+            pin.first / timeline.fps,
+            pin.last / timeline.fps,
+            _place(state, pin.handle),
+        )
+        for pin in timeline.pins
+        if pin.last > pin.first
+    ]
+    pins += [
+        Pin(point, 0.0, end, np.array(at))
+        for point, at in _held(state, keyed | {pin.handle for pin in timeline.pins})
+    ]
+    return Script(
+        name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
+        changes=[StyleChange(0.0, MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
+    )  # fmt: skip
+
+
+def path_of(state: State, handle: str) -> HandlePath:
+    """The curve through a handle's keys; it stays at the first before it and at the last after it."""
+    timeline, own = state.timeline, state.handle(handle)
+    keys = sorted((key for key in timeline.keys if key.handle == handle), key=lambda key: key.frame)
+    places = [(key.frame, key.position) for key in keys if key.position is not None]
+    frames, points = [frame for frame, _ in places], [list(point) for _, point in places]
+    if frames[0] > 0:
+        frames, points = [0, *frames], [points[0], *points]
+    if frames[-1] < timeline.frames - 1:
+        frames, points = [*frames, timeline.frames - 1], [*points, points[-1]]
+    tangents = np.full((len(frames), 3), np.nan)
+    return HandlePath(
+        point_of(own), np.array(frames) / timeline.fps, np.array(points, dtype=np.float64), tangents,
+        ("none",) * len(frames), tolerance=None if own.hard else own.tolerance,
+    )  # fmt: skip
+
+
+def weights_of(timeline: Timeline, model: str) -> tuple[list[str], Float[Array, "frames styles"]]:
+    """The models by id, and how much of each every frame has; without a lane all frames are of one model."""
+    keys = sorted(timeline.styles, key=lambda key: key.frame)
+    names = list(dict.fromkeys(weight.model for key in keys for weight in key.weights)) or [model]
+    weights = (
+        np.ones((timeline.frames, 1)) if not keys else np.tile(_shares(keys[0], names), (timeline.frames, 1))
+    )
+    times = np.arange(timeline.frames) / timeline.fps
+    for key in keys[1:]:
+        share = smoothstep((times - key.frame / timeline.fps) / STYLE_BLEND)[:, None]
+        weights = (1.0 - share) * weights + share * _shares(key, names)
+    return names, weights
+
+
+def touched_range(timeline: Timeline, key: Key) -> tuple[int, int]:
+    """The first frame that a key has a say in, and the one after the last: from the key before to the key after."""
+    frames = sorted(
+        {other.frame for other in timeline.keys if other.handle == key.handle and other.frame != key.frame}
+    )
+    before = [frame for frame in frames if frame < key.frame]
+    after = [frame for frame in frames if frame > key.frame]
+    return (before[-1] if before else 0), (after[0] + 1 if after else timeline.frames)
+
+
+def with_key(timeline: Timeline, key: Key) -> Timeline:
+    """With a key in the place of the one of its handle and frame, or added."""
+    others = [old for old in timeline.keys if (old.handle, old.frame) != (key.handle, key.frame)]
+    return msgspec.structs.replace(
+        timeline, keys=sorted([*others, key], key=lambda each: (each.handle, each.frame))
+    )
+
+
+def without_handle(timeline: Timeline, handle: str) -> Timeline:
+    """Without anything of a handle that is no more."""
+    keys = [key for key in timeline.keys if key.handle != handle]
+    return msgspec.structs.replace(
+        timeline, keys=keys, pins=[pin for pin in timeline.pins if pin.handle != handle]
+    )
+
+
+def _shares(key: StyleKey, names: Sequence[str]) -> Float[Array, "styles"]:
+    shares = np.zeros(len(names))
+    for weight in key.weights:
+        shares[names.index(weight.model)] += weight.weight
+    return shares / shares.sum() if shares.sum() > 0 else np.full(len(names), 1.0 / len(names))
+
+
+def _place(state: State, handle: str) -> Float[Array, "3"] | None:
+    """Where a pinned handle is held: on its own path, where it has keys, else where it is in the scene."""
+    if any(key.handle == handle for key in state.timeline.keys):
+        return None
+    position = state.handle(handle).position
+    return None if position is None else np.array(position)
+
+
+def _held(state: State, busy: set[str]) -> list[tuple[Point, Vec3]]:
+    """What stands still all the time: pinned handles without keys, and planted feet that no handle has taken."""
+    still = [
+        handle
+        for handle in state.handles
+        if handle.pinned and handle.position is not None and handle.id not in busy
+    ]
+    held = [(point_of(handle), handle.position) for handle in still if handle.position is not None]
+    if state.feet != "planted":
+        return held
+    moving = [handle for handle in state.handles if handle.id in busy or handle.pinned]
+    taken = taken_sides(state.pose.skeleton, moving)
+    feet = {role: at for role, at in state.anchors.items() if not role.startswith(tuple(taken) or ("-",))}
+    return [*held, *((Point(role), at) for role, at in feet.items())]

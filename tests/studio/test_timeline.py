@@ -1,0 +1,183 @@
+"""Keys, pins and styles on the timeline."""
+
+import time
+
+import numpy as np
+import pytest
+
+from poise.errors import InvalidValueError
+from poise.studio import keys
+from poise.studio import messages as said
+from poise.studio.session import Session
+from poise.studio.solving import point_of, points_of
+from running_studio import Heard
+
+FRAMES = 16
+
+
+@pytest.fixture
+def animated(session: Session, unchecked_shapes: None) -> Session:
+    del unchecked_shapes
+    session.answer(said.SetTimeline(fps=12.0, frames=FRAMES))
+    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    return session
+
+
+def key(
+    session: Session, frame: int, by: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> list[said.ServerMessage]:
+    at = np.array(session.state.handle("hand").position) + by
+    return session.answer(said.PutKey(key=said.Key(handle="hand", frame=frame, position=tuple(at.tolist()))))
+
+
+def hand_at(session: Session, frame: int) -> np.ndarray:
+    assert session.motion is not None
+    return points_of(session.motion[frame], [point_of(session.state.handle("hand"))])[0]
+
+
+def test_a_key_gives_a_motion_that_goes_through_it(animated: Session) -> None:
+    start = np.array(animated.state.handle("hand").position)
+    key(animated, 0)
+    key(animated, 10, (0.1, 0.2, 0.1))
+    answer = key(animated, FRAMES - 1, (0.0, 0.1, 0.0))
+    moved = next(message for message in answer if isinstance(message, said.MotionRange))
+    assert moved.first == 10
+    assert moved.path_handles == ["hand"]
+    assert len(moved.world) == moved.frames * 27 * 7 * 4
+    np.testing.assert_allclose(hand_at(animated, 10), start + np.array([0.1, 0.2, 0.1]), atol=5e-3)
+    np.testing.assert_allclose(hand_at(animated, FRAMES - 1), start + np.array([0.0, 0.1, 0.0]), atol=5e-3)
+
+
+def test_a_dragged_key_changes_only_the_frames_between_its_neighbours(animated: Session) -> None:
+    for frame in (0, 5, 10, FRAMES - 1):
+        key(animated, frame, (0.0, 0.01 * frame, 0.0))
+    before = animated.motion
+    at = np.array(animated.state.handle("hand").position) + np.array([0.1, 0.2, 0.1])
+    dragged = said.Key(handle="hand", frame=5, position=tuple(at.tolist()))
+    answer = animated.answer(said.DragKey(seq=1, key=dragged))
+    moved = answer[-1]
+    assert isinstance(moved, said.MotionRange)
+    assert (moved.first, moved.frames, moved.fine) == (0, 11, False)
+    assert before is not None
+    assert animated.motion is not None
+    np.testing.assert_array_equal(animated.motion.rotations[11:], before.rotations[11:])
+    assert not np.allclose(animated.motion.rotations[5], before.rotations[5])
+
+
+def test_scrubbing_shows_the_frame_and_is_no_step_of_undo(animated: Session) -> None:
+    key(animated, 0)
+    key(animated, 10, (0.1, 0.2, 0.1))
+    steps = animated.history.undos
+    animated.answer(said.SetFrame(frame=10))
+    assert animated.motion is not None
+    np.testing.assert_array_equal(animated.state.pose.rotations, animated.motion.rotations[10])
+    assert animated.history.undos == steps
+
+
+def test_undo_takes_a_key_back_and_the_motion_with_it(animated: Session) -> None:
+    key(animated, 0)
+    key(animated, 10, (0.1, 0.2, 0.1))
+    lifted = hand_at(animated, 10)
+    answer = animated.answer(said.Undo())
+    assert any(isinstance(message, said.MotionRange) for message in answer)
+    assert len(animated.state.timeline.keys) == 1
+    assert np.linalg.norm(hand_at(animated, 10) - lifted) > 0.1
+
+
+def test_the_whole_is_smoothed_in_the_background(animated: Session) -> None:
+    heard = Heard(animated)
+    key(animated, 0)
+    key(animated, 10, (0.1, 0.2, 0.1))
+    smooth = heard.wait_for(said.MotionRange, lambda message: message.fine)
+    assert (smooth.first, smooth.frames, smooth.unmet) == (0, FRAMES, [])
+    jerks = [
+        np.abs(np.diff(animated.motion.root_positions, n=2, axis=0)).max() for _ in (0,) if animated.motion
+    ]
+    assert jerks[0] < 0.05
+
+
+def test_a_pinned_hand_stays_while_the_other_moves(animated: Session) -> None:
+    animated.answer(said.PutHandle(handle=said.Handle(id="other", joint="right_hand", pinned=False)))
+    animated.answer(said.PutPin(pin=said.Pin(handle="other", first=0, last=FRAMES - 1)))
+    held = np.array(animated.state.handle("other").position)
+    key(animated, 0)
+    key(animated, 10, (0.05, 0.15, 0.1))
+    assert animated.motion is not None
+    for frame in (0, 6, 10, FRAMES - 1):
+        at = points_of(animated.motion[frame], [point_of(animated.state.handle("other"))])[0]
+        np.testing.assert_allclose(at, held, atol=5e-3)
+    animated.answer(said.RemovePin(handle="other", first=0))
+    assert animated.state.timeline.pins == []
+
+
+def test_styles_go_over_into_each_other() -> None:
+    def style(frame: int, **weights: float) -> said.StyleKey:
+        shares = [said.Weight(model=name, weight=weight) for name, weight in weights.items()]
+        return said.StyleKey(frame=frame, weights=shares)
+
+    lane = said.Timeline(
+        fps=10.0,
+        frames=20,
+        frame=0,
+        keys=[],
+        pins=[],
+        clip=None,
+        styles=[style(0, reach=1.0), style(10, walk=1.0, reach=1.0)],
+    )
+    names, weights = keys.weights_of(lane, "both")
+    assert names == ["reach", "walk"]
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(weights[9], [1.0, 0.0])
+    np.testing.assert_allclose(weights[-1], [0.5, 0.5])
+    assert 0.5 < weights[12, 0] < 1.0
+
+
+def test_a_style_lane_is_solved(animated: Session) -> None:
+    for frame, model in ((0, "reach"), (10, "walk")):
+        style = said.StyleKey(frame=frame, weights=[said.Weight(model=model, weight=1.0)])
+        animated.answer(said.PutStyleKey(key=style))
+    answer = key(animated, 0)
+    assert any(isinstance(message, said.MotionRange) for message in answer)
+    animated.answer(said.RemoveStyleKey(frame=10))
+    assert len(animated.state.timeline.styles) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (said.PutKey(key=said.Key(handle="hand", frame=FRAMES)), "frames 0 to 15"),
+        (said.SetFrame(frame=FRAMES), "frames 0 to 15"),
+        (said.PutKey(key=said.Key(handle="nobody", frame=0)), "no handle 'nobody'"),
+        (said.RemoveKey(handle="hand", frame=3), "no key at frame 3"),
+        (said.PutPin(pin=said.Pin(handle="hand", first=5, last=5)), "ends after it begins"),
+        (said.RemovePin(handle="hand", first=5), "not pinned"),
+        (said.SolveTimeline(), "nothing on the timeline"),
+    ],
+)
+def test_mistakes_are_explained(animated: Session, message: said.ClientMessage, why: str) -> None:
+    from poise.errors import PoiseError
+
+    with pytest.raises(PoiseError, match=why):
+        animated.answer(message)
+
+
+def test_plain_kinematics_cannot_keyframe(animated: Session) -> None:
+    animated.answer(said.ChooseModel(model="plain"))
+    with pytest.raises(InvalidValueError, match="needs a learned model"):
+        key(animated, 0)
+
+
+def test_removing_a_handle_removes_its_keys(animated: Session) -> None:
+    key(animated, 0)
+    animated.answer(said.RemoveHandle(id="hand"))
+    assert animated.state.timeline.keys == []
+
+
+def test_smoothing_is_overtaken_by_a_newer_edit(animated: Session) -> None:
+    heard = Heard(animated)
+    key(animated, 0)
+    for step in range(5):
+        key(animated, 10, (0.0, 0.02 * step, 0.0))
+    heard.wait_for(said.MotionRange, lambda message: message.fine)
+    time.sleep(0.05)
+    assert sum(isinstance(message, said.MotionRange) and message.fine for message in heard.messages) == 1
