@@ -2,7 +2,26 @@
 
 from poise.library.build import Built, Recipe, build
 from poise.library.catalogue import Clip
+from poise.library.features import QueryMetric
+from poise.library.graph import NeighbourGraph, build_graph
 from poise.library.poses import Poses
+from poise.library.search import ExactSearch, ExhaustiveSearch, FaissSearch, Found, GraphSearch, Search
 from poise.library.store import Library
 
-__all__ = ["Built", "Clip", "Library", "Poses", "Recipe", "build"]
+__all__ = [
+    "Built",
+    "Clip",
+    "ExactSearch",
+    "ExhaustiveSearch",
+    "FaissSearch",
+    "Found",
+    "GraphSearch",
+    "Library",
+    "NeighbourGraph",
+    "Poses",
+    "QueryMetric",
+    "Recipe",
+    "Search",
+    "build",
+    "build_graph",
+]

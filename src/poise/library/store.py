@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,6 +11,7 @@ from pathlib import Path
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import FileAccessError
 from poise.library.catalogue import FILE, Catalogue, Clip
+from poise.library.graph import NeighbourGraph, build_graph
 from poise.library.poses import Poses, map_poses, write_poses
 from poise.library.shards import FOLDER, read_canonical, read_own
 from poise.library.tensor_file import sha256_of
@@ -19,6 +20,9 @@ from poise.skeleton.skeleton import Skeleton
 
 POSES_FILE = "poses.safetensors"
 CACHE = "cache"
+GRAPH_FILE = "graph.safetensors"
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,16 @@ class Library:
             header = {"clips": _fingerprint(clips)}
             write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
 
+    def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
+        """The neighbour graph of all poses: the one kept since the last time, else built, which takes a while."""
+        poses, place = self.poses, self.cache / GRAPH_FILE
+        if place.is_file() and (kept := _kept_graph(place, self.fingerprint)) is not None:
+            return kept
+        graph = build_graph(poses, progress=progress)
+        self.cache.mkdir(exist_ok=True)
+        graph.save(place, fingerprint=self.fingerprint)
+        return graph
+
     @property
     def cache(self) -> Path:
         """Where what can be computed again is kept, such as neighbour graphs."""
@@ -185,6 +199,13 @@ class Library:
         except (ParseError, FileAccessError, KeyError):
             return False
         return bool(header.get("clips") == _fingerprint(clips))
+
+
+def _kept_graph(place: Path, fingerprint: str) -> NeighbourGraph | None:
+    try:
+        return NeighbourGraph.load(place, fingerprint=fingerprint)
+    except (ParseError, KeyError):
+        return None  # damaged: what can be computed again is
 
 
 def _fingerprint(clips: Sequence[Clip]) -> str:

@@ -13,6 +13,7 @@ import re
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.geometry import rotations
 from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.roles import SIDES, side_and_part, subtree
 from poise.skeleton.skeleton import Skeleton
@@ -64,8 +65,25 @@ def reflections(
     """
     neutral, partner = neutral_pose(skeleton, samples), mirror_joints(skeleton)
     if stands_at_rest(skeleton):
-        return np.swapaxes(neutral.world, -1, -2) @ ACROSS @ neutral.world[partner]
+        carried = np.swapaxes(neutral.world, -1, -2) @ ACROSS @ neutral.world[partner]
+        return np.stack([_onto_bones(skeleton, partner, joint, s) for joint, s in enumerate(carried)])
     return _rounded_reflections(skeleton, neutral, partner)
+
+
+def _onto_bones(
+    skeleton: Skeleton, partner: Int[Array, "joints"], joint: int, reflection: Float[Array, "3 3"]
+) -> Float[Array, "3 3"]:
+    """The reflection turned the shortest way so that it carries the other side's bone onto this side's.
+
+    Recorded rest poses lean: a neck set ten degrees to one side is turned back by every frame's rotation, and a mirror
+    that took the joint's axes for upright would lean the head to the other side by twice that.
+    """
+    bones = [child for child in skeleton.children[joint] if np.any(skeleton.offsets[child])]
+    if len(bones) != 1 or not np.any(skeleton.offsets[partner[bones[0]]]):
+        return reflection  # several bones, as the hips have, fix the axes among themselves
+    ours, theirs = skeleton.offsets[bones[0]], reflection @ skeleton.offsets[partner[bones[0]]]
+    turn = rotations.matrix_from_quaternion(rotations.quaternion_between(theirs, ours))
+    return np.asarray(turn @ reflection)
 
 
 def _rounded_reflections(

@@ -1,0 +1,233 @@
+"""Nearest frames of a library, found anew for every frame of a performance (Chai and Hodgins 2005, section 5.1).
+
+`GraphSearch` goes from the last frame's neighbours over the graph and looks at a small, constant number of frames,
+however large the library. `ExactSearch` prunes whole runs and misses nothing; `FaissSearch` is faiss' exact search and
+`ExhaustiveSearch` looks at every frame: they are what the graph is measured against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import InvalidValueError, MissingExtraError
+from poise.library import search_kernels
+from poise.library.graph import NeighbourGraph
+from poise.library.segments import Runs
+
+Array = np.ndarray
+
+PROBES = 48  # runs looked at besides at every frame, so that a better part of the library is found by and by
+_JUMP = 1.5  # times the usual distance: the motion has left the graph's reach
+_FOLLOW = 0.1  # how quickly what is usual follows what is found
+_NOTHING = np.zeros(2, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The nearest frames, the nearest first, their squared distances, and how many frames were looked at."""
+
+    frames: Int[Array, "found"]
+    distances: Float[Array, "found"]
+    visited: int
+    everywhere: bool = False
+    """Whether the whole library was searched, because there was no last frame or its neighbours did not lead here."""
+
+
+@runtime_checkable
+class Search(Protocol):
+    """Nearest frames to rows asked for one after the other."""
+
+    def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
+        """The nearest frames to a row, those of `exclude` left out; NaN columns take no part."""
+        ...
+
+    def forget(self) -> None:
+        """Begin a new performance."""
+        ...
+
+
+class ExhaustiveSearch:
+    """Looks at every frame."""
+
+    def __init__(self, rows: Float[Array, "frames columns"]) -> None:
+        self._rows = _checked_rows(rows)
+
+    def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
+        """The nearest frames, each one compared."""
+        asked = _Asked.of(self._rows, query, count, exclude)
+        visited = search_kernels.scan(
+            self._rows, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
+        )
+        return asked.found(visited, everywhere=True)
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+
+class ExactSearch:
+    """Compares every run, and the frames of those runs that may hold one of the nearest; misses nothing."""
+
+    def __init__(self, runs: Runs, rows: Float[Array, "frames columns"]) -> None:
+        self._rows, self._runs = _checked_rows(rows), _with_radii(runs, rows)
+
+    def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
+        """The nearest frames, the same as by comparing all."""
+        asked = _Asked.of(self._rows, query, count, exclude)
+        visited = search_kernels.search_all_runs(
+            self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
+        )
+        return asked.found(visited, everywhere=True)
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+
+class GraphSearch:
+    """Goes on from the last frame's neighbours over the neighbour graph.
+
+    Where the frames it finds are suddenly much further than usual, the whole library is searched, and the graph goes on
+    from there. A few runs of the whole library are looked at besides at every frame, others each time.
+    """
+
+    def __init__(
+        self, graph: NeighbourGraph, rows: Float[Array, "frames columns"], *, probes: int = PROBES
+    ) -> None:
+        self._rows, self._runs = _checked_rows(rows), _with_radii(graph.runs, rows)
+        self._links = (graph.offsets, graph.neighbours)
+        self._run_of = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.runs.starts))
+        self._seen, self._expanded = (np.zeros(len(graph), dtype=np.int64) for _ in range(2))
+        self._stamp, self._probed, self._probes = 0, 0, min(probes, len(graph))
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a new performance: the first frame is looked for everywhere."""
+        self._last: Array = np.empty(0, dtype=np.int32)
+        self._usual = np.inf
+
+    def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
+        """The nearest frames that the graph leads to."""
+        asked = _Asked.of(self._rows, query, count, exclude)
+        found = self._walked(asked) if len(self._last) else None
+        if found is None or not len(found.frames) or np.sqrt(found.distances[-1]) > _JUMP * self._usual:
+            found = self._everywhere(_Asked.of(self._rows, query, count, exclude), found)
+        self._remember(found)
+        return found
+
+    def _walked(self, asked: _Asked) -> Found:
+        self._stamp += 1
+        probes = (self._probed, self._probed + self._probes)
+        self._probed = probes[1] % len(self._seen)
+        visited = search_kernels.walk(
+            self._rows, self._runs, self._run_of, self._links, self._last, probes,
+            (self._stamp, self._seen, self._expanded), asked.query, asked.weights, asked.excluded,
+            asked.frames, asked.distances,
+        )  # fmt: skip
+        return asked.found(visited)
+
+    def _everywhere(self, asked: _Asked, walked: Found | None) -> Found:
+        visited = search_kernels.search_all_runs(
+            self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
+        )
+        self._usual = np.inf  # what is usual is learned anew from here
+        return asked.found(visited + (walked.visited if walked else 0), everywhere=True)
+
+    def _remember(self, found: Found) -> None:
+        self._last = np.unique(self._run_of[found.frames])
+        if len(found.frames):
+            distance = float(np.sqrt(found.distances[-1]))
+            known = np.isfinite(self._usual)
+            self._usual = (1 - _FOLLOW) * self._usual + _FOLLOW * distance if known else distance
+
+
+class FaissSearch:
+    """faiss' exact search; where a query has unknown columns, which faiss cannot leave out, every frame is compared."""
+
+    def __init__(self, rows: Float[Array, "frames columns"]) -> None:
+        self._rows = _checked_rows(rows)
+        self._exhaustive = ExhaustiveSearch(rows)
+        self._faiss = _faiss()
+        self._index = self._faiss.IndexFlatL2(rows.shape[1])
+        self._index.add(self._rows)
+
+    def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
+        """The nearest frames."""
+        if np.isnan(query).any():
+            return self._exhaustive.nearest(query, count, exclude=exclude)
+        options = {} if exclude is None else {"params": self._without(exclude)}
+        distances, frames = self._index.search(
+            np.asarray(query, dtype=np.float32)[None], min(count, len(self._rows)), **options
+        )
+        present = frames[0] >= 0
+        return Found(frames[0][present], distances[0][present], len(self._rows), everywhere=True)
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    def _without(self, exclude: slice) -> object:
+        batch = self._faiss.IDSelectorRange(exclude.start, exclude.stop)
+        return self._faiss.SearchParameters(sel=self._faiss.IDSelectorNot(batch))
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A query as the kernels take it, and room for what is found."""
+
+    query: Array
+    weights: Array
+    excluded: Array
+    frames: Array
+    distances: Array
+
+    @classmethod
+    def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> _Asked:
+        if count < 1:
+            raise InvalidValueError(f"a search is for at least one frame; got {count}")
+        if query.shape != rows.shape[1:]:
+            raise InvalidValueError(
+                f"a query needs {rows.shape[1]} columns, as the library's rows have; got {query.shape}"
+            )
+        unknown = np.isnan(query)
+        room = min(count, len(rows))
+        return cls(
+            np.where(unknown, 0.0, query).astype(np.float32),
+            (~unknown).astype(np.float32),
+            _NOTHING if exclude is None else np.array([exclude.start, exclude.stop]),
+            np.full(room, -1),
+            np.full(room, np.inf),
+        )
+
+    def found(self, visited: int, *, everywhere: bool = False) -> Found:
+        """What the kernels left in the room for it."""
+        present = self.frames >= 0
+        return Found(self.frames[present], self.distances[present], visited, everywhere)
+
+
+def _checked_rows(rows: Float[Array, "frames columns"]) -> Float[Array, "frames columns"]:
+    if len(rows) == 0:
+        raise InvalidValueError("there is nothing to search: the library has no frames")
+    plain = np.ascontiguousarray(rows, dtype=np.float32)
+    if plain.flags.writeable:
+        plain = plain.view()
+        plain.flags.writeable = False
+    return plain
+
+
+def _with_radii(runs: Runs, rows: Float[Array, "frames columns"]) -> tuple[Array, Array, Array]:
+    """Runs with their radii among these rows."""
+    radii = np.empty(len(runs))
+    search_kernels.run_radii(_checked_rows(rows), runs.starts, runs.middles, radii)
+    return runs.starts, runs.middles, radii
+
+
+def _faiss() -> ModuleType:
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtraError("faiss-cpu", extra="library", purpose="searching with faiss") from error
+    faiss.omp_set_num_threads(1)
+    return faiss

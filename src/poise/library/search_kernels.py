@@ -1,0 +1,196 @@
+"""Nearest rows in compiled code: the best so far in a heap, runs pruned by their radii, and the walk over the graph.
+
+Distances are squared and Euclidean over the columns of weight one; a query's unknown columns have weight zero. A run
+whose middle is further away than the worst of the best by more than its radius holds nothing better, and is left out.
+"""
+
+import math
+
+import numpy as np
+
+from poise.compiled import compiled
+
+Array = np.ndarray
+
+BEAM = 2  # runs from which a descent goes on at once
+
+
+@compiled
+def squared_distance(rows: Array, frame: int, query: Array, weights: Array) -> float:
+    """Four sums side by side: one alone would wait for itself at every column."""
+    a = b = c = d = np.float32(0.0)
+    columns = len(query)
+    whole = columns - columns % 4
+    for i in range(0, whole, 4):
+        g0, g1 = rows[frame, i] - query[i], rows[frame, i + 1] - query[i + 1]
+        g2, g3 = rows[frame, i + 2] - query[i + 2], rows[frame, i + 3] - query[i + 3]
+        a += weights[i] * g0 * g0
+        b += weights[i + 1] * g1 * g1
+        c += weights[i + 2] * g2 * g2
+        d += weights[i + 3] * g3 * g3
+    for i in range(whole, columns):
+        gap = rows[frame, i] - query[i]
+        a += weights[i] * gap * gap
+    return float((a + b) + (c + d))
+
+
+@compiled
+def _offer(frames: Array, distances: Array, frame: int, distance: float) -> None:
+    """Put a frame into the heap of the best, whose first is the worst, if it is better than that."""
+    if distance >= distances[0]:
+        return
+    count, place = len(frames), 0
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        if child + 1 < count and distances[child + 1] > distances[child]:
+            child += 1
+        if distances[child] <= distance:
+            break
+        frames[place], distances[place] = frames[child], distances[child]
+        place = child
+    frames[place], distances[place] = frame, distance
+
+
+@compiled
+def _in_order(frames: Array, distances: Array) -> None:
+    order = np.argsort(distances, kind="mergesort")
+    frames[:], distances[:] = frames[order], distances[order]
+
+
+@compiled
+def scan(rows: Array, query: Array, weights: Array, excluded: Array, frames: Array, distances: Array) -> int:
+    """Every frame; how many were looked at."""
+    for frame in range(len(rows)):
+        if not excluded[0] <= frame < excluded[1]:
+            _offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
+    _in_order(frames, distances)
+    return len(rows)
+
+
+@compiled
+def run_radii(rows: Array, starts: Array, middles: Array, radii: Array) -> None:
+    """How far the rows of every run are from that of its middle frame, at most."""
+    ones = np.ones(rows.shape[1], np.float32)
+    for run in range(len(middles)):
+        furthest = 0.0
+        for frame in range(starts[run], starts[run + 1]):
+            furthest = max(furthest, squared_distance(rows, frame, rows[middles[run]], ones))
+        radii[run] = math.sqrt(furthest) * (1.0 + 1e-5)  # single precision may round the distance down
+
+
+@compiled
+def _look_into(
+    numbers: Array, count: int, rows: Array, runs: tuple[Array, Array, Array], query: Array, weights: Array,
+    excluded: Array, frames: Array, distances: Array, bounds: Array,
+) -> int:  # fmt: skip
+    """The middles of runs, then the frames of those that may hold better ones, the likeliest first; how many.
+
+    `bounds` are how near their frames may be, at best.
+    """
+    starts, middles, radii = runs
+    for place in range(count):
+        run = numbers[place]
+        squared = squared_distance(rows, middles[run], query, weights)
+        bounds[place] = max(0.0, math.sqrt(squared) - radii[run])
+        if not excluded[0] <= middles[run] < excluded[1]:
+            _offer(frames, distances, middles[run], squared)
+    looked_at = count
+    promising = np.flatnonzero(bounds[:count] * bounds[:count] < distances[0])
+    for place in promising[np.argsort(bounds[promising])]:
+        if bounds[place] * bounds[place] >= distances[0]:
+            break
+        run = numbers[place]
+        for frame in range(starts[run], starts[run + 1]):
+            if frame != middles[run] and not excluded[0] <= frame < excluded[1]:
+                looked_at += 1
+                _offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
+    return looked_at
+
+
+@compiled
+def search_all_runs(
+    rows: Array, runs: tuple[Array, Array, Array], query: Array, weights: Array, excluded: Array,
+    frames: Array, distances: Array,
+) -> int:  # fmt: skip
+    """Exact: every run's middle, then the frames of those runs that may hold better ones; how many were looked at."""
+    count = len(runs[1])
+    numbers, bounds = np.arange(count), np.empty(count)
+    looked_at = _look_into(numbers, count, rows, runs, query, weights, excluded, frames, distances, bounds)
+    _in_order(frames, distances)
+    return looked_at
+
+
+@compiled
+def walk(
+    rows: Array, runs: tuple[Array, Array, Array], run_of: Array, links: tuple[Array, Array], seeds: Array,
+    probes: tuple[int, int], marks: tuple[int, Array, Array], query: Array, weights: Array, excluded: Array,
+    frames: Array, distances: Array,
+) -> int:  # fmt: skip
+    """Over the graph from the runs of the last neighbours, on to the neighbours of better ones until none is better.
+
+    `probes` are a few runs of the whole library, others each time; from the nearest of them it goes downhill first.
+    """
+    waiting, bounds = np.empty(len(run_of), np.int64), np.empty(len(run_of))
+    looked_at, count = 0, 0
+    for probe in range(probes[0], probes[1]):
+        count = _await(probe % len(runs[1]), marks, waiting, count)
+    nearest = np.inf
+    while count > 0:
+        looked_at += _look_into(
+            waiting, count, rows, runs, query, weights, excluded, frames, distances, bounds
+        )
+        order = np.argsort(bounds[:count])[:BEAM]
+        if bounds[order[0]] >= nearest:
+            break
+        nearest = bounds[order[0]]
+        count = _await_neighbours(waiting[order], links, marks, waiting, 0)
+    count = 0
+    for seed in seeds:
+        count = _await(seed, marks, waiting, count)
+    count = _await_neighbours(seeds, links, marks, waiting, count)
+    while count > 0:
+        looked_at += _look_into(
+            waiting, count, rows, runs, query, weights, excluded, frames, distances, bounds
+        )
+        count = _await_neighbours(_runs_of(frames, run_of), links, marks, waiting, 0)
+    _in_order(frames, distances)
+    return looked_at
+
+
+@compiled
+def _await(run: int, marks: tuple[int, Array, Array], waiting: Array, count: int) -> int:
+    """Put a run that was not seen yet in the queue; the queue's new length."""
+    stamp, seen, _ = marks
+    if seen[run] == stamp:
+        return count
+    seen[run] = stamp
+    waiting[count] = run
+    return count + 1
+
+
+@compiled
+def _await_neighbours(
+    numbers: Array, links: tuple[Array, Array], marks: tuple[int, Array, Array], waiting: Array, count: int
+) -> int:
+    """Put the neighbours of runs in the queue, once for each run; the queue's new length."""
+    stamp, _, expanded = marks
+    offsets, neighbours = links
+    for run in numbers:
+        if expanded[run] != stamp:
+            expanded[run] = stamp
+            for edge in range(offsets[run], offsets[run + 1]):
+                count = _await(neighbours[edge], marks, waiting, count)
+    return count
+
+
+@compiled
+def _runs_of(frames: Array, run_of: Array) -> Array:
+    """The runs of the best so far; places that are still empty have none."""
+    found, count = np.empty(len(frames), np.int32), 0
+    for frame in frames:
+        if frame >= 0:
+            found[count] = run_of[frame]
+            count += 1
+    return found[:count]

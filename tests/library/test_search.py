@@ -1,0 +1,186 @@
+"""Searches: exact ones agree with a plain sort, the graph follows a performance, and finds its way back."""
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.library import (
+    ExactSearch,
+    ExhaustiveSearch,
+    FaissSearch,
+    GraphSearch,
+    NeighbourGraph,
+    Poses,
+    QueryMetric,
+    build_graph,
+)
+
+MARKERS = ["left_hand", "right_hand", "left_foot", "right_foot", "head"]
+
+
+@pytest.fixture(scope="module")
+def poses():
+    walks = [performer.act("walk", speed=speed, seconds=3.0, fps=60, seed=1) for speed in (0.9, 1.2, 1.5)]
+    return Poses.of_motions([*walks, performer.act("box", fps=60, seed=2), performer.act("throw", fps=60)])
+
+
+@pytest.fixture(scope="module")
+def graph(poses):
+    return build_graph(poses)
+
+
+@pytest.fixture(scope="module")
+def metric(poses):
+    return QueryMetric.balanced(poses, poses.space.handles(MARKERS))
+
+
+@pytest.fixture(scope="module")
+def rows(poses, metric):
+    return metric.rows(poses, poses.space.handles(MARKERS))
+
+
+def by_sorting(rows, query, count):
+    known = ~np.isnan(query)
+    return np.argsort(((rows[:, known] - query[known]) ** 2).sum(axis=1), kind="stable")[:count]
+
+
+def queries(rows, *, every=37, noise=0.02):
+    rng = np.random.default_rng(0)
+    picked = rows[::every]
+    return picked + noise * rng.normal(size=picked.shape).astype(np.float32)
+
+
+def test_rows_are_equation_2(poses, metric, rows):
+    """The squared distance of two rows is the metric's value, with the weights it says."""
+    handles = poses.space.handles(MARKERS)
+    points, maps = poses.marker_positions(handles), poses.maps
+    before, before_that, now = maps[10].astype(float), maps[9].astype(float), points[11].astype(float)
+    query = metric.query(now, before, before_that, maps=maps.shape[1])
+    expected = (
+        metric.alpha * ((points[30] - now) ** 2).sum() / metric.metres**2
+        + (1 - metric.alpha) * ((maps[30] - (2 * before - before_that)) ** 2).sum() / metric.radians**2
+    )
+    assert ((rows[30] - query) ** 2).sum() == pytest.approx(expected, rel=1e-4)
+
+
+def test_rows_kept_in_a_file_are_the_same_and_mapped(poses, metric, rows, tmp_path):
+    kept = metric.rows(poses, poses.space.handles(MARKERS), keep=tmp_path / "rows.safetensors")
+    np.testing.assert_array_equal(kept, rows)
+    assert isinstance(kept.base, np.memmap)
+
+
+@pytest.mark.parametrize("kind", ["exhaustive", "exact", "faiss"])
+def test_exact_searches_agree_with_a_sort(kind, rows, graph):
+    search = {
+        "exhaustive": lambda: ExhaustiveSearch(rows),
+        "exact": lambda: ExactSearch(graph.runs, rows),
+        "faiss": lambda: FaissSearch(rows),
+    }[kind]()
+    for query in queries(rows):
+        found = search.nearest(query, 10)
+        np.testing.assert_array_equal(found.frames, by_sorting(rows, query, 10))
+        assert np.all(np.diff(found.distances) >= 0)
+
+
+@pytest.mark.parametrize("kind", [ExhaustiveSearch, FaissSearch])
+def test_unknown_columns_take_no_part(kind, rows):
+    query = queries(rows)[3].copy()
+    query[2:9] = np.nan
+    np.testing.assert_array_equal(kind(rows).nearest(query, 5).frames, by_sorting(rows, query, 5))
+
+
+def test_excluded_frames_are_left_out(rows, graph):
+    for search in (
+        ExhaustiveSearch(rows),
+        ExactSearch(graph.runs, rows),
+        FaissSearch(rows),
+        GraphSearch(graph, rows),
+    ):
+        found = search.nearest(rows[100], 20, exclude=slice(50, 180))
+        assert len(found.frames) == 20
+        assert not np.any((found.frames >= 50) & (found.frames < 180))
+
+
+def test_exact_search_looks_at_fewer_frames(rows, graph):
+    found = ExactSearch(graph.runs, rows).nearest(rows[40], 5)
+    assert found.visited < len(rows) / 2
+
+
+def test_the_graph_follows_a_performance(poses, rows, graph, metric):
+    """Markers of a walk that is in no clip: what the graph finds is what an exact search finds, for far fewer looks."""
+    walk = Poses.of_motions([performer.act("walk", speed=1.35, seconds=2.0, fps=60, seed=9)])
+    points = walk.marker_positions(MARKERS)
+    graphed, exact = GraphSearch(graph, rows, probes=8), ExactSearch(graph.runs, rows)
+    missed, before, before_that = 0, None, None
+    for frame in points:
+        query = metric.query(frame.astype(float), before, before_that, maps=poses.maps.shape[1])
+        found, best = graphed.nearest(query, 5), exact.nearest(query, 5)
+        missed += found.frames[0] != best.frames[0]
+        before, before_that = poses.maps[best.frames[0]].astype(float), before
+    assert missed <= 2
+
+
+def test_the_graph_finds_its_way_back(rows, graph):
+    """From one clip to another at once: the jump is seen, the whole library searched, and the graph goes on."""
+    search = GraphSearch(graph, rows, probes=1)
+    for frame in range(20, 40):
+        search.nearest(rows[frame] + 0.01, 5)
+    there = len(rows) - 60
+    found = search.nearest(rows[there] + 0.01, 5)
+    assert found.everywhere
+    assert there in found.frames
+    assert not search.nearest(rows[there + 1] + 0.01, 5).everywhere
+
+
+def test_a_new_performance_starts_everywhere(rows, graph):
+    search = GraphSearch(graph, rows)
+    assert search.nearest(rows[3], 5).everywhere
+    assert not search.nearest(rows[4] + 0.001, 5).everywhere
+    search.forget()
+    assert search.nearest(rows[5], 5).everywhere
+
+
+def test_runs_cover_every_frame_once(poses, graph):
+    runs = graph.runs
+    assert (runs.starts[0], runs.starts[-1]) == (0, len(poses))
+    assert np.all(np.diff(runs.starts) > 0)
+    assert np.all((runs.middles >= runs.starts[:-1]) & (runs.middles < runs.starts[1:]))
+    for first, last in zip(poses.starts[:-1], poses.starts[1:], strict=True):
+        assert first in runs.starts
+        assert last in runs.starts
+    for run in range(0, len(runs), 7):
+        inside = poses.maps[runs.starts[run] : runs.starts[run + 1]]
+        furthest = np.abs(inside - poses.maps[runs.middles[run]]).mean(axis=1).max()
+        assert runs.radii[run] == pytest.approx(furthest, abs=1e-6)
+
+
+def test_runs_are_joined_once_and_to_those_beside_them(graph):
+    assert len(graph.neighbours) == graph.offsets[-1]
+    for run in range(len(graph)):
+        edges = graph.neighbours[graph.offsets[run] : graph.offsets[run + 1]]
+        assert run not in edges
+        assert len(set(edges.tolist())) == len(edges)
+        assert {run - 1, run + 1} & set(range(len(graph))) <= set(edges.tolist())
+
+
+def test_a_graph_is_kept_with_its_library(library):
+    first = library.graph()
+    place = library.cache / "graph.safetensors"
+    written = place.stat().st_mtime_ns
+    np.testing.assert_array_equal(library.graph().neighbours, first.neighbours)
+    assert place.stat().st_mtime_ns == written
+    assert NeighbourGraph.load(place, fingerprint="another library's") is None
+    place.write_bytes(place.read_bytes()[:100])
+    np.testing.assert_array_equal(library.graph().neighbours, first.neighbours)
+
+
+def test_mistakes_are_told(rows, poses):
+    with pytest.raises(InvalidValueError, match="at least one frame; got 0"):
+        ExhaustiveSearch(rows).nearest(rows[0], 0)
+    with pytest.raises(InvalidValueError, match=r"a query needs \d+ columns"):
+        ExhaustiveSearch(rows).nearest(rows[0, :5], 3)
+    with pytest.raises(InvalidValueError, match="alpha is from 0 to 1; got 2"):
+        QueryMetric(2.0)
+    with pytest.raises(InvalidValueError, match="keeps at least one neighbour; got 0"):
+        build_graph(poses, degree=0)
