@@ -8,6 +8,7 @@ COMMANDS = {
     "pose": "pose a whole body by a few handles",
     "keyframe": "make a motion from the paths of a few handles",
     "edit": "drag a handle's path through a clip; the body follows",
+    "markers": "solve a body from recorded markers; fill their gaps",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
     "sample": "draw poses at random from a style",

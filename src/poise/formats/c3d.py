@@ -19,7 +19,13 @@ from jaxtyping import Bool, Float
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
 from poise.formats.c3d_layout import check_layout
 from poise.formats.files import existing_file, replacing
-from poise.formats.laboratory import UP_AXES, matrix_y_up_from, stated_unit, world_from_laboratory
+from poise.formats.laboratory import (
+    UP_AXES,
+    chosen_up,
+    matrix_y_up_from,
+    stated_unit,
+    world_from_laboratory,
+)
 from poise.formats.text import unique_names
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
@@ -100,10 +106,46 @@ def write(markers: Markers, path: str | os.PathLike[str]) -> None:
     group["SCALE"]["value"] = [-step]  # below zero: coordinates are stored as floats
     content["data"]["points"] = _laboratory_points(markers)
     content["data"]["meta_points"]["residuals"] = residuals
-    with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
-        written = Path(folder) / "markers.c3d"  # ezc3d writes to a name, not to an open file
-        content.write(str(written))
-        opened.write(written.read_bytes())
+    _save(content, path)
+
+
+def write_filled(
+    source: str | os.PathLike[str],
+    markers: Markers,
+    path: str | os.PathLike[str],
+    *,
+    units: str | float | None = None,
+    up: str | None = None,
+    subject: str | None = None,
+) -> int:
+    """Writes a C3D file again with its gaps filled from markers read from it; the rest of it stays as it is.
+
+    Only points that were not seen change, to those of the markers that are not missing, with their residuals; units, up
+    and subject are those with which it was read. The value is how many points were filled.
+    """
+    file = existing_file(source)
+    content = _load(file)
+    labels = _labels(content)
+    kept, _ = _kept_points(content, labels, keep_unlabelled=True)
+    names, chosen, _ = _subjects(tuple(labels[k] for k in kept), subject=subject)
+    numbers = {name: kept[k] for name, k in zip(names, chosen, strict=True)}
+    unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
+    own, _ = _points(content, list(numbers.values()))
+    axis, _ = chosen_up(names, own * unit.metres, given_up=up, stated_up=_screen_up(content), default_up="+Z")
+    count = 0
+    for column, label in enumerate(markers.labels):
+        number = numbers[label]
+        gap = np.isnan(own[:, names.index(label)]).any(axis=1)
+        frames = np.flatnonzero(gap & np.isfinite(markers.points[:, column]).all(axis=1))
+        turned = markers.points[frames, column] @ matrix_y_up_from(axis) / unit.metres
+        content["data"]["points"][:3, number, frames] = turned.T
+        content["data"]["meta_points"]["residuals"][0, number, frames] = (
+            0.0 if markers.residuals is None else markers.residuals[frames, column] / unit.metres
+        )
+        count += len(frames)
+    _make_room(content)
+    _save(content, path)
+    return count
 
 
 # --- the file ------------------------------------------------------------------------------------------------------
@@ -116,6 +158,13 @@ def _ezc3d() -> ModuleType:
         raise MissingExtraError("ezc3d", extra="c3d", purpose="reading and writing C3D files") from None
     module: ModuleType = ezc3d
     return module
+
+
+def _save(content: Any, path: str | os.PathLike[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
+        written = Path(folder) / "markers.c3d"  # ezc3d writes to a name, not to an open file
+        content.write(str(written))
+        opened.write(written.read_bytes())
 
 
 def _load(file: Path) -> Any:
@@ -246,6 +295,19 @@ def _stored_residuals(markers: Markers) -> tuple[Float[Array, "1 markers frames"
     steps = np.ceil(np.round(measured / step, 9))
     residuals = np.where(_gaps(markers), -1.0, (steps + _SAME_STEP) * step)
     return residuals.T[None], step
+
+
+def _make_room(content: Any) -> None:
+    """Takes longer steps for residuals where the largest would not fit; rounds up, so that none becomes a zero."""
+    residuals, scale = (
+        content["data"]["meta_points"]["residuals"],
+        content["parameters"]["POINT"]["SCALE"]["value"],
+    )
+    step = max(float(residuals.max()) / _MOST_RESIDUAL_STEPS, abs(float(scale[0])))
+    if scale[0] < 0:
+        content["parameters"]["POINT"]["SCALE"]["value"] = [-step]
+        positive = residuals > 0
+        residuals[positive] = (np.ceil(np.round(residuals[positive] / step, 6)) + _SAME_STEP) * step
 
 
 def _gaps(markers: Markers) -> Bool[Array, "frames markers"]:

@@ -52,14 +52,25 @@ def world_from_laboratory(
     default_up: str,
 ) -> tuple[Float[Array, "frames markers 3"], str]:
     """Points in metres turned to Y up, and in words which axis was up: the one given, else stated, else inferred."""
-    if given_up:
-        up, reason = checked_up(given_up), "given"
-    elif stated_up:
-        up, reason = stated_up, "the file says so"
-    else:
-        up, reason = infer_up(labels, points, default=default_up)
+    up, reason = chosen_up(labels, points, given_up=given_up, stated_up=stated_up, default_up=default_up)
     turned = points if up == "+Y" else points @ matrix_y_up_from(up).T
     return turned, f"{up} is up: {reason}"
+
+
+def chosen_up(
+    labels: tuple[str, ...],
+    points: Float[Array, "frames markers 3"],
+    *,
+    given_up: str | None,
+    stated_up: str | None = None,
+    default_up: str,
+) -> tuple[str, str]:
+    """The up axis and why: the one given, else stated, else inferred."""
+    if given_up:
+        return checked_up(given_up), "given"
+    if stated_up:
+        return stated_up, "the file says so"
+    return infer_up(labels, points, default=default_up)
 
 
 def infer_up(

@@ -7,7 +7,7 @@ them goes through the shared solve, and each style moves its latent point by wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +25,21 @@ from poise.solvers.problem import Problem
 from poise.solvers.style_run import Optimum, StyleRun, resumed
 
 Array = np.ndarray
-Runner = Callable[[Array], tuple[int, int, Array]]
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """Solves one problem with a prior, again and again."""
+
+    @property
+    def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
+        """The mean of the maps and the covariance of all freedoms that the last solve took from the prior."""
+        ...
+
+    def __call__(self, q: Array) -> tuple[int, int, Array]:
+        """Move q to the solution; how it ended, the steps it took and what is left of every row."""
+        ...
+
 
 STARTS = 2
 SMOOTH_STAGES, FINER_STAGES = (0, 0), (1, 2, 2)  # of the rounds: the smooth, the middle and the fine models
@@ -59,6 +73,7 @@ class BlendRun:
         self._prediction = prior.prepare(handles)
         self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
         self._last: Optimum | None = None
+        self.expectation = prior.mean, np.zeros((problem.space.freedoms, problem.space.freedoms))
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         last = self._last
@@ -116,9 +131,8 @@ class BlendRun:
             gaussians = [part.gaussian(q, in_root_frame(q, targets), stage) for part in self._parts]
             mean, covariance = blended(self.prior, q[ROOT_SIZE:], gaussians)
             across = self._lean(q)
-            status, more, errors = self.problem.run(
-                q, self._held(q, mean), self._metric(q, covariance, across)
-            )
+            self.expectation = self._held(q, mean), self._metric(q, covariance, across)
+            status, more, errors = self.problem.run(q, *self.expectation)
             steps += more
             for part in self._styles:
                 part.follow(q)

@@ -17,10 +17,10 @@ from poise.solvers.dual_step import (
     INEQUALITY,
     VARIANCE,
     Workspace,
-    constrained_step,
     spread_rows,
     workspace,
 )
+from poise.solvers.primal_step import many_soft, step_under
 from poise.solvers.rows import Blocks, Body, evaluate
 
 Array = np.ndarray
@@ -126,9 +126,10 @@ def map_step(
     evaluate(q, body, blocks, errors, jacobian)
     remaining = _remaining(errors, rows, blocks)
     _clamp(errors, settings[LONGEST_PULL], blocks[0])
-    spread_rows(jacobian, covariance, spread, gram)
     included, variances = np.ones(len(rows), dtype=np.bool_), rows[:, VARIANCE].copy()
-    constrained_step(q, errors, rows, variances, included, covariance, limits, work)
+    if not many_soft(rows, variances, included, len(step)):
+        spread_rows(jacobian, covariance, spread, gram)
+    step_under(q, errors, rows, variances, included, covariance, limits, work)
     return take_step(q, step, shorten, settings[LONGEST_TURN], limits), remaining
 
 
@@ -165,7 +166,7 @@ def finish(
         while True:
             for r in range(len(rows)):
                 variances[r] = damping * scale * rows[r, COMPLIANCE]
-            constrained_step(q, errors, rows, variances, included, covariance, limits, work)
+            step_under(q, errors, rows, variances, included, covariance, limits, work)
             trial[:] = q
             take_step(trial, step, 1.0, settings[LONGEST_TURN], limits)
             evaluate(trial, body, blocks, errors, jacobian)

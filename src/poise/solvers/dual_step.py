@@ -174,8 +174,14 @@ def _dual_solve(
 @compiled
 def cholesky_solve(matrix: Array, right: Array) -> None:
     """Solve in place for a symmetric positive semi-definite matrix (lower part given); dependent rows get zero."""
-    size = len(right)
-    for a in range(size):
+    cholesky(matrix)
+    substitute(matrix, right)
+
+
+@compiled
+def cholesky(matrix: Array) -> None:
+    """The lower factor, in place of the lower part; its diagonal holds inverses, rows that depend on others zeros."""
+    for a in range(len(matrix)):
         diagonal = matrix[a, a]
         for b in range(a):
             total = matrix[a, b]
@@ -191,16 +197,22 @@ def cholesky_solve(matrix: Array, right: Array) -> None:
                 matrix[a, c] = 0.0
         else:
             matrix[a, a] = 1.0 / math.sqrt(pivot)  # the inverse of the diagonal is what the rest needs
+
+
+@compiled
+def substitute(factor: Array, right: Array) -> None:
+    """Solve in place by the factor that `cholesky` left."""
+    size = len(right)
     for a in range(size):
         total = right[a]
         for c in range(a):
-            total -= matrix[a, c] * right[c]
-        right[a] = total * matrix[a, a]
+            total -= factor[a, c] * right[c]
+        right[a] = total * factor[a, a]
     for a in range(size - 1, -1, -1):
         total = right[a]
         for c in range(a + 1, size):
-            total -= matrix[c, a] * right[c]
-        right[a] = total * matrix[a, a]
+            total -= factor[c, a] * right[c]
+        right[a] = total * factor[a, a]
 
 
 @compiled

@@ -31,6 +31,7 @@ class MapRun:
         free_root = np.arange(ROOT_FREEDOMS)[problem.free[:ROOT_FREEDOMS]]
         self._covariance[free_root, free_root] = 1.0  # metres and radians squared: no opinion about the root
         self._pinned = np.flatnonzero(~problem.free[ROOT_FREEDOMS:])
+        self._mean = prior.mean
 
     def __call__(self, q: Array) -> tuple[int, int, Array]:
         targets = self.problem.floats[self._blocks, 3:6]
@@ -46,6 +47,11 @@ class MapRun:
             if self.problem.root == "given"
             else self._settled(q, prediction, targets)
         )
+
+    @property
+    def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
+        """The mean of the maps and the covariance of all freedoms that the last solve took from the prior."""
+        return self._mean, self._covariance
 
     def _settled(self, q: Array, prediction: tuple[Array, Array], targets: Array) -> tuple[int, int, Array]:
         """Solves the root too: what the prior predicts depends on it, so predict again until it settles."""
@@ -83,6 +89,7 @@ class MapRun:
             self._covariance[:, ROOT_FREEDOMS + self._pinned] = 0.0
             mean = mean.copy()
             mean[self._pinned] = q[ROOT_SIZE + self._pinned]
+        self._mean = mean
         return self.problem.run(q, mean, self._covariance)
 
 

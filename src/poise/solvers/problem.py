@@ -154,6 +154,12 @@ class Problem:
         left = np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
         return float(np.sum(left[hard] ** 2 / self.rows[hard, dual_step.COMPLIANCE]))
 
+    def soft_loss(self, errors: Float[Array, "rows"]) -> float:
+        """Half the squared errors of soft rows over their variances: what they add to a negative log likelihood."""
+        variances = self.rows[:, dual_step.VARIANCE]
+        soft = (variances > 0.0) & ((self.rows[:, dual_step.INEQUALITY] == 0.0) | (errors > 0.0))
+        return float(0.5 * np.sum(np.square(errors[soft]) / variances[soft]))
+
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
         rows = self._rows_of[number]

@@ -26,7 +26,7 @@ from poise.solvers.rows import Blocks, Body
 
 Array = np.ndarray
 
-_FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
+FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
 _LATENT_REACH = 0.5  # of a kernel's width that the latent point may go in one step
 
 
@@ -116,7 +116,7 @@ def _metric(
         if not free[i]:
             gap[i], covariance[i, :], covariance[:, i] = 0.0, 0.0, 0.0
     for i in range(ROOT_FREEDOMS):
-        covariance[i, i] = _FREE_ROOT if free[i] else 0.0
+        covariance[i, i] = FREE_ROOT if free[i] else 0.0
     if free[3] and len(aims) == 3:
         _tilt(q, style, x, ups, variance, covariance, gap)
 
@@ -141,12 +141,12 @@ def _tilt(
             expected[0] * up[1] - expected[1] * up[0],
         ]
     )
-    across = min(3.0 * variance / np.dot(ups[0], ups[0]), _FREE_ROOT)
+    across = min(3.0 * variance / np.dot(ups[0], ups[0]), FREE_ROOT)
     for i in range(3):
         gap[3 + i] = turn[i]
         for j in range(3):
             along = up[i] * up[j]
-            covariance[3 + i, 3 + j] = _FREE_ROOT * along + across * ((1.0 if i == j else 0.0) - along)
+            covariance[3 + i, 3 + j] = FREE_ROOT * along + across * ((1.0 if i == j else 0.0) - along)
 
 
 @compiled

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.priors.style.prior import StylePrior
-from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.solvers import core
 from poise.solvers.map_run import in_root_frame
 from poise.solvers.problem import Problem
-from poise.solvers.style_core import solve_style
+from poise.solvers.style_core import FREE_ROOT, solve_style
 
 Array = np.ndarray
 
@@ -92,6 +92,17 @@ class StyleRun:
         """Where the last frame lies in the latent space; empty before the first."""
         return self._last.latents if self._last is not None else ()
 
+    @property
+    def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
+        """The mean of the maps and the covariance of all freedoms that the style has around the last solve."""
+        freedoms = self.problem.space.freedoms
+        covariance = np.zeros((freedoms, freedoms))
+        root = np.arange(ROOT_FREEDOMS)
+        covariance[root, root] = np.where(self.problem.free[:ROOT_FREEDOMS], FREE_ROOT, 0.0)
+        x = self._last.x if self._last is not None else self.prior.model.active_latents[0]
+        mean, covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self.prior.gaussian_at(x)
+        return mean, covariance
+
     def _tracked(self, q: Array, last: Optimum) -> list[Optimum]:
         """From the last frame's place, and from the active pose that suits the handles best if it lies elsewhere."""
         if self.dragging:
@@ -147,7 +158,7 @@ class StyleRun:
             self._settings if finish else self._unfinished,
             errors,
         )
-        return Optimum(q, (x,), status, taken + more, errors, loss)
+        return Optimum(q, (x,), status, taken + more, errors, loss + self.problem.soft_loss(errors))
 
 
 def resumed(q: Float[Array, "size"], latents: tuple[Float[Array, "latent"], ...]) -> Optimum:

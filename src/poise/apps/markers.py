@@ -1,0 +1,280 @@
+"""From markers to a moving body and to a take without gaps: what `poise markers` does (Grochow et al. 2004, 7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.apps.marker_takes import Take
+from poise.errors import InvalidValueError
+from poise.motion.gaps import gaps_of, spline_errors
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.performer import Body
+from poise.priors.broad import BroadPrior
+from poise.priors.prior import Prior
+from poise.priors.style.learning import add_poses
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import Skeleton
+from poise.solvers.calibration import Calibration, calibrate
+from poise.solvers.marker_filling import Filled, fill
+from poise.solvers.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
+
+Array = np.ndarray
+Progress = Callable[[str, int, int], None]
+Learner = Callable[[Sequence[Motion]], Prior]
+
+COMPLETE = 0.9  # of the markers seen: a frame to learn from
+SHORTEST = 0.5  # seconds of such frames in a row
+LEAST_LEARNED = 1.0  # seconds of them in all, for a style
+LEARNING_FPS = 30.0  # what styles are learned at
+STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
+"""How the style of a take is learned: markers tell which way is up, so that the style need not."""
+
+
+def template() -> Skeleton:
+    """The body that is fitted to a performer when no model brings one."""
+    return Body().skeleton
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A solved take: the performer's body, the prior that was used, and every frame."""
+
+    take: Take
+    calibration: Calibration
+    prior: Prior
+    space: PoseSpace
+    frames: Sequence[TrackedFrame]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def motion(self) -> Motion:
+        """The body in motion."""
+        markers = self.take.markers
+        roots, rotations = self.space.frames_from_q(np.stack([frame.q for frame in self.frames]))
+        return Motion(self.space.skeleton, markers.fps, roots, rotations, markers.name, markers.origin)
+
+    @cached_property
+    def carried(self) -> Float[Array, "frames markers 3"]:
+        """Where the body carries the markers."""
+        return np.stack([frame.positions for frame in self.frames])
+
+    @cached_property
+    def sigmas(self) -> Float[Array, "frames markers"]:
+        """How uncertain that is, per axis, for markers that were not seen."""
+        return np.stack([frame.sigmas for frame in self.frames])
+
+    @cached_property
+    def measured(self) -> Float[Array, "frames markers 3"]:
+        """The points that were believed to be each marker: its own, one whose label was swapped, an unlabelled one."""
+        everyone = np.concatenate([self.take.markers.points, self.take.unlabelled], axis=1)
+        sources = np.stack([frame.sources for frame in self.frames])
+        found = np.take_along_axis(everyone, np.maximum(sources, 0)[..., None], axis=1)
+        return np.where((sources >= 0)[..., None], found, np.nan)
+
+    @property
+    def rms(self) -> float:
+        """What is left between body and markers, in metres."""
+        squares = np.square(self.measured - self.carried).sum(axis=2)
+        return float(np.sqrt(np.nanmean(squares))) if np.isfinite(squares).any() else np.nan
+
+    @property
+    def doubted(self) -> Bool[Array, "frames markers"]:
+        """Points that were seen under a marker's label and not believed to be it."""
+        own = np.arange(self.calibration.sigmas.size)
+        sources = np.stack([frame.sources for frame in self.frames])
+        return np.asarray(np.isfinite(self.take.markers.points).all(axis=2) & (sources != own))
+
+
+def solve(
+    take: Take,
+    *,
+    prior: Prior | None = None,
+    learner: Learner | None = None,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> Capture:
+    """Fit the body, learn how it moves from frames in which it is well seen (or take a prior), and solve all frames.
+
+    `learner` makes the prior from clips of those frames: a style, unless another is given.
+    """
+    if not np.isfinite(take.markers.points).all(axis=2).any():
+        raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
+    space = prior.space if prior is not None else PoseSpace(template())
+    start = prior.mean if prior is not None else None
+    calibration = calibrate(
+        space, take.layout, take.markers.points, start=start, loose=take.loose,
+        progress=lambda share: progress("fitting the body", int(100 * share), 100),
+    )  # fmt: skip
+    notes: tuple[str, ...] = ()
+    if prior is None:
+        prior, notes = learned_prior(take, calibration, learner, progress)
+    frames = track(MarkerTracker(prior, calibration, fps=take.markers.fps), take, progress)
+    own = prior.space.on_body(calibration.skeleton)
+    return Capture(take, calibration, prior, own, frames, notes)
+
+
+def learned_prior(
+    take: Take,
+    calibration: Calibration,
+    learner: Learner | None = None,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> tuple[Prior, tuple[str, ...]]:
+    """A prior learned from the frames of the take in which the body is well seen, and what there is to say of it."""
+    clips = complete_clips(take, calibration, progress)
+    broad = BroadPrior(PoseSpace(calibration.skeleton))
+    if sum(clip.seconds for clip in clips) < LEAST_LEARNED:
+        note = f"less than {LEAST_LEARNED:g} s in which {COMPLETE:.0%} of the markers are seen: no style is learned"
+        return broad, (note,)
+    if learner is None and np.isfinite(take.markers.points).all():
+        return broad, ()
+    progress("learning the style", 0, 1)
+    return (learner or learn_style)(clips), ()
+
+
+def learn_style(clips: Sequence[Motion]) -> StylePrior:
+    """The style of a take."""
+    return StylePrior.learn(clips, **STYLE)
+
+
+def complete_clips(
+    take: Take, calibration: Calibration, progress: Progress = lambda _what, _done, _all: None
+) -> list[Motion]:
+    """The well-seen parts of a take as motions, at about the frame rate that styles are learned at."""
+    stride = max(1, int(take.markers.fps / LEARNING_FPS))
+    fps = take.markers.fps / stride
+    tracker = MarkerTracker(BroadPrior(PoseSpace(calibration.skeleton)), calibration, fps=fps)
+    clips = []
+    parts = well_seen(take.markers)
+    for number, part in enumerate(parts):
+        progress("solving what is well seen", number, len(parts))
+        tracker.restart()
+        q = np.stack([tracker.push(points).q for points in take.markers.points[part][::stride]])
+        clips.append(
+            Motion(calibration.skeleton, fps, *tracker.space.frames_from_q(q), name=take.markers.name)
+        )
+    return clips
+
+
+def well_seen(markers: Markers) -> list[slice]:
+    """The stretches in which most markers are seen."""
+    share = np.isfinite(markers.points).all(axis=2).mean(axis=1)
+    edges = np.flatnonzero(np.diff(np.r_[False, share >= COMPLETE, False])).reshape(-1, 2)
+    return [slice(start, end) for start, end in edges.tolist() if end - start >= SHORTEST * markers.fps]
+
+
+def track(
+    tracker: MarkerTracker, take: Take, progress: Progress = lambda _what, _done, _all: None
+) -> list[TrackedFrame]:
+    """Every frame of a take."""
+    frames = []
+    for number, points in enumerate(take.markers.points):
+        if number % 50 == 0:
+            progress("solving poses", number, len(take))
+        frames.append(tracker.push(points, take.unlabelled[number]))
+    return frames
+
+
+def fill_gaps(capture: Capture) -> Filled:
+    """The take with its gaps filled; markers that came back without their label are found again."""
+    fps = capture.take.markers.fps
+    errors = spline_errors(capture.measured, fps)
+    return fill(capture.measured, capture.carried, capture.sigmas, errors=errors, fps=fps)
+
+
+def filled_markers(capture: Capture, filled: Filled, *, unsure: bool = False) -> Markers:
+    """The take as it is to be written: what was measured, untouched; what was filled, marked by its residual.
+
+    A residual of 0 marks a filled point, as C3D has it; where measured ones have 0 too, its own deviation does. What is
+    too uncertain stays a gap unless `unsure`.
+    """
+    markers = capture.take.markers
+    own = np.isfinite(markers.points).all(axis=2)
+    added = ~own & (unsure | (filled.sigmas <= UNSURE))
+    points = np.where(own[..., None], markers.points, np.where(added[..., None], filled.points, np.nan))
+    residuals = np.zeros(own.shape) if markers.residuals is None else np.nan_to_num(markers.residuals)
+    if not np.any(residuals > 0):
+        residuals = np.where(added, np.maximum(filled.sigmas, 1e-4), residuals)
+    return Markers(
+        markers.labels,
+        points,
+        markers.fps,
+        np.where(own | added, residuals, np.nan),
+        markers.name,
+        markers.origin,
+    )
+
+
+def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
+    """What was done, in numbers."""
+    markers = capture.take.markers
+    seen = np.isfinite(markers.points).all(axis=2)
+    report: dict[str, Any] = {
+        "frames": len(markers),
+        "markers": len(markers.labels),
+        "matched": list(capture.take.matched),
+        "height_m": round(capture.space.skeleton.height, 4),
+        "rms_mm": round(1000 * capture.rms, 2),
+        "missing_percent": round(100 * float(1 - seen.mean()), 2),
+        "doubted_points": int(capture.doubted.sum()),
+        "notes": list(capture.notes),
+    }
+    if filled is not None:
+        gaps = list(gaps_of(filled.measured))
+        hidden = ~filled.measured
+        report |= {
+            "gaps": len(gaps),
+            "longest_gap_s": round(max((len(gap) for gap in gaps), default=0) / markers.fps, 3),
+            "filled_points": int((hidden & (filled.sigmas <= UNSURE)).sum()),
+            "flagged_points": int((hidden & (filled.sigmas > UNSURE)).sum()),
+            "flagged_frames": np.flatnonzero((hidden & (filled.sigmas > UNSURE)).any(axis=1)).tolist(),
+            "median_sigma_mm": round(1000 * float(np.median(filled.sigmas[hidden])), 2)
+            if hidden.any()
+            else 0.0,
+        }
+    return report
+
+
+class MarkerStream:
+    """Live capture: push a frame, get a pose; the style goes on learning from frames in which the body is well seen.
+
+    `push` costs one solve, whatever has been learned; learning happens only when `learn` is called.
+    """
+
+    def __init__(self, prior: Prior, calibration: Calibration, *, fps: float) -> None:
+        self.tracker = MarkerTracker(prior, calibration, fps=fps)
+        self._stride = max(1, int(fps / LEARNING_FPS))
+        self._count = 0
+        self._new: list[Float[Array, "size"]] = []
+
+    def push(
+        self, points: Float[Array, "markers 3"], unlabelled: Float[Array, "points 3"] | None = None
+    ) -> TrackedFrame:
+        """The pose of the next frame; see `MarkerTracker.push`."""
+        frame = self.tracker.push(points, unlabelled)
+        if frame.used.mean() >= COMPLETE and self._count % self._stride == 0:
+            self._new.append(frame.q)
+        self._count += 1
+        return frame
+
+    def learn(self) -> int:
+        """Teach the style the well-seen poses since the last time; how many they were. The next push uses it."""
+        prior, count = self.tracker.prior, len(self._new)
+        if not isinstance(prior, StylePrior):
+            raise InvalidValueError(f"only a style goes on learning; this is a {type(prior).__name__}")
+        if count < 2:
+            return 0
+        features = prior.model.features
+        y = features.of_frames(np.stack(self._new), self.tracker.fps / self._stride)
+        model = add_poses(prior.model, y)
+        more = StylePrior(model, limits=prior.limits, correlation=prior.correlation)
+        more.quantiles, more.clips = prior.quantiles, prior.clips
+        self.tracker.use(more)
+        self._new = []
+        return count

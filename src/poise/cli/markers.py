@@ -1,0 +1,158 @@
+"""`poise markers solve` and `poise markers fill`: a moving body, and a take without gaps, from recorded markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import Units, Up, warn_of
+
+if TYPE_CHECKING:
+    from poise.apps.markers import Capture
+
+app = App(
+    name="markers",
+    help_epilogue="""\
+A take is a C3D or TRC file with labelled markers. The 41-marker set of CMU and
+HDM05 and Plug-in Gait's names are known; for others, a mapping file says what
+each label is:
+
+  [markers]            # a marker of the 41-marker set
+  "Head1" = "LFHD"
+  [joints]             # or only the joint it sits on
+  "Racket" = "right_hand"
+
+Examples:
+  poise markers solve take.c3d -o take.bvh
+  poise markers solve take.c3d --style walk.poise -o take.glb
+  poise markers fill take.c3d -o filled.c3d --report filled.png
+  poise markers fill duo.c3d --subject Anna --map layout.toml -o anna.c3d
+""",
+)
+
+Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
+Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")]
+Style = Annotated[
+    Path | None,
+    Parameter(help="A model written by poise learn; else a style is learned from the take itself."),
+]
+Subject = Annotated[
+    str | None, Parameter(help="Whose markers, where labels have the prefixes of several people.")
+]
+Map = Annotated[Path | None, Parameter(name="--map", help="A mapping file from labels to markers or joints.")]
+ReportPicture = Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")]
+Json = Annotated[bool, Parameter(help="Print what was done as JSON.")]
+
+
+@app.command
+def solve(
+    take: Source,
+    *,
+    output: Output,
+    style: Style = None,
+    subject: Subject = None,
+    mapping: Map = None,
+    units: Units = None,
+    up: Up = None,
+    report: ReportPicture = None,
+    json: Json = False,
+) -> None:
+    """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
+    from poise.apps import markers as app_markers
+    from poise.apps.outputs import save
+
+    capture = _capture(take, style, subject, mapping, _reading(units, up))
+    with terminal.counting(f"writing {output.name}") as count:
+        save(capture.motion, output, progress=count)
+    facts = app_markers.summary(capture)
+    if report is not None:
+        _draw(capture, report)
+    _say(facts, output, as_json=json)
+
+
+@app.command
+def fill(
+    take: Source,
+    *,
+    output: Output,
+    style: Style = None,
+    subject: Subject = None,
+    mapping: Map = None,
+    units: Units = None,
+    up: Up = None,
+    unsure: Annotated[
+        bool, Parameter(help="Fill also what is too uncertain, instead of leaving it a gap.")
+    ] = False,
+    report: ReportPicture = None,
+    json: Json = False,
+) -> None:
+    """Fill the gaps of a take and write it again; what was measured stays as it is.
+
+    Filled points have the residual 0, as C3D has it for points that were not
+    measured; in a take whose own residuals are all 0, they have their standard
+    deviation instead. What is too uncertain (over 100 mm) stays a gap.
+    """
+    from poise.apps import marker_files
+    from poise.apps import markers as app_markers
+
+    options = _reading(units, up)
+    capture = _capture(take, style, subject, mapping, options)
+    filled = app_markers.fill_gaps(capture)
+    marker_files.write_filled_take(
+        take, app_markers.filled_markers(capture, filled, unsure=unsure), output, subject=subject, **options
+    )
+    if report is not None:
+        _draw(capture, report)
+    _say(app_markers.summary(capture, filled), output, as_json=json)
+
+
+def _reading(units: float | str | None, up: str | None) -> dict[str, Any]:
+    return {name: value for name, value in (("units", units), ("up", up)) if value is not None}
+
+
+def _capture(
+    take: Path, style: Path | None, subject: str | None, mapping: Path | None, options: dict[str, Any]
+) -> Capture:
+    from poise.apps import marker_takes
+    from poise.apps import markers as app_markers
+    from poise.priors.model_file import load
+
+    prior = load(style) if style is not None else None
+    skeleton = prior.space.skeleton if prior is not None else app_markers.template()
+    with terminal.working("reading"):
+        found = marker_takes.read_take(take, skeleton, subject=subject, mapping=mapping, **options)
+    warn_of(found.markers)
+    for line in found.matched:
+        terminal.note(line)
+    with terminal.steps() as step:
+        capture = app_markers.solve(
+            found, prior=prior, progress=lambda what, done, total: step(f"{what} ({done}/{total})")
+        )
+    for note in capture.notes:
+        terminal.warn(note)
+    return capture
+
+
+def _draw(capture: Capture, picture: Path) -> None:
+    from poise.apps.marker_files import save_report
+
+    with terminal.working(f"drawing {picture.name}"):
+        save_report(capture, picture)
+    terminal.note(f"{picture}: gaps, fills and uncertainty")
+
+
+def _say(facts: dict[str, Any], output: Path, *, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json(facts)
+        return
+    shown = {
+        name: value for name, value in facts.items() if name not in ("matched", "notes", "flagged_frames")
+    }
+    terminal.print_facts(str(output), [(name, str(value)) for name, value in shown.items()])
+    if facts.get("flagged_points"):
+        terminal.warn(
+            f"{facts['flagged_points']} points in {len(facts['flagged_frames'])} frames are too uncertain to fill"
+        )

@@ -1,0 +1,131 @@
+"""Gaps in marker recordings: where they are, splines across them, and how far off such splines are for this take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+Array = np.ndarray
+
+KNOTS = 12  # samples on each side of a gap that its spline goes through
+_TRIED = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds of gaps made to see how well splines do
+_EACH = 12  # of them per marker
+_LEAST_ERROR = 1e-4  # metres
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Frames start to end (the latter not included) in which one marker was not seen."""
+
+    marker: int
+    start: int
+    end: int
+    closed: bool  # whether it was seen both before and after
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+def gaps_of(seen: Bool[Array, "frames markers"]) -> Iterator[Gap]:
+    """All gaps, marker by marker."""
+    frames = len(seen)
+    for marker in range(seen.shape[1]):
+        edges = np.flatnonzero(np.diff(np.r_[True, seen[:, marker], True]))
+        for start, end in edges.reshape(-1, 2).tolist():
+            yield Gap(marker, start, end, closed=start > 0 and end < frames)
+
+
+def spline_filled(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
+    """Every gap bridged by a cubic spline through the samples around it; before the first and after the last it holds.
+
+    A marker that is never seen stays missing.
+    """
+    seen = np.isfinite(points).all(axis=2)
+    filled = points.copy()
+    for gap in gaps_of(seen):
+        known = np.flatnonzero(seen[:, gap.marker])
+        if len(known):
+            filled[gap.start : gap.end, gap.marker] = _bridged(points[:, gap.marker], known, gap)
+    return filled
+
+
+@dataclass(frozen=True, eq=False)
+class SplineErrors:
+    """How far splines are off, per axis: scale times a power of the harmonic distance to both ends of the gap."""
+
+    scales: Float[Array, "markers"]  # metres at a distance of one second
+    power: float
+    speeds: Float[Array, "markers"]  # metres per second by which a marker leaves a gap without an end
+
+    def sigma(self, gap: Gap, fps: float) -> Float[Array, "gap"]:
+        """The expected error of every frame of a gap."""
+        before = np.arange(1, len(gap) + 1) / fps
+        if not gap.closed:
+            away = before if gap.start > 0 else before[::-1]
+            return np.asarray(self.speeds[gap.marker] * away + _LEAST_ERROR)
+        after = before[::-1]
+        return np.asarray(
+            self.scales[gap.marker] * (before * after / (before + after)) ** self.power + _LEAST_ERROR
+        )
+
+
+def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> SplineErrors:
+    """Measured on the take itself: gaps are made where markers were seen, bridged, and compared."""
+    seen = np.isfinite(points).all(axis=2)
+    rng = np.random.default_rng(0)
+    lengths = [max(2, round(fps * seconds)) for seconds in _TRIED]
+    errors = np.array(
+        [[_error(points[:, m], seen[:, m], length, rng) for m in range(seen.shape[1])] for length in lengths]
+    )
+    distances = np.array([(length + 1) / (4.0 * fps) for length in lengths])
+    typical = np.array([np.nanmedian(row) if np.isfinite(row).any() else np.nan for row in errors])
+    known = np.isfinite(typical)
+    power = (
+        float(np.clip(np.polyfit(np.log(distances[known]), np.log(typical[known]), 1)[0], 1.0, 3.0))
+        if known.sum() > 1
+        else 2.0
+    )
+    ratios = np.log(errors) - power * np.log(distances)[:, None]
+    scales = np.array([np.nanmean(column) if np.isfinite(column).any() else np.nan for column in ratios.T])
+    scales = np.exp(
+        np.where(np.isfinite(scales), scales, np.nanmean(scales) if np.isfinite(scales).any() else 0.0)
+    )
+    return SplineErrors(scales, power, _speeds(points, fps))
+
+
+def _bridged(track: Float[Array, "frames 3"], known: Array, gap: Gap) -> Float[Array, "gap 3"]:
+    from scipy.interpolate import CubicSpline
+
+    before, after = known[known < gap.start][-KNOTS:], known[known >= gap.end][:KNOTS]
+    inside = np.arange(gap.start, gap.end)
+    if not gap.closed or len(before) + len(after) < 4:
+        knots = np.r_[before, after]
+        return np.stack([np.interp(inside, knots, track[knots, axis]) for axis in range(3)], axis=1)
+    knots = np.r_[before, after]
+    return np.asarray(CubicSpline(knots, track[knots])(inside))
+
+
+def _error(
+    track: Float[Array, "frames 3"], seen: Bool[Array, "frames"], length: int, rng: np.random.Generator
+) -> float:
+    """The root mean square error, per axis, at the middle of gaps of a length; not a number where none can be made."""
+    around = np.convolve(seen, np.ones(length + 2 * KNOTS), mode="valid")
+    starts = np.flatnonzero(around >= length + 2 * KNOTS) + KNOTS
+    if len(starts) == 0:
+        return np.nan
+    squares = []
+    for start in rng.choice(starts, size=min(_EACH, len(starts)), replace=False).tolist():
+        gap = Gap(0, start, start + length, closed=True)
+        known = np.r_[start - KNOTS : start, start + length : start + length + KNOTS]
+        off = _bridged(track, known, gap) - track[start : start + length]
+        squares.append(float(np.square(off[length // 2]).mean()))
+    return max(float(np.sqrt(np.mean(squares))), _LEAST_ERROR)
+
+
+def _speeds(points: Float[Array, "frames markers 3"], fps: float) -> Float[Array, "markers"]:
+    squares = np.square(np.diff(points, axis=0) * fps).mean(axis=2)
+    known = np.isfinite(squares)
+    return np.asarray(np.sqrt(np.where(known, squares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)))

@@ -1,0 +1,77 @@
+"""The broad prior: nothing learned, only that joints stay within reach of a mean pose. For well-marked bodies."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
+from poise.priors.poses import handle_positions
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+
+Array = np.ndarray
+
+
+class BroadPrior:
+    """Every freedom by itself, normally distributed about a mean pose with one deviation (radians)."""
+
+    kind = "broad"
+    limits: JointLimits | None = None
+
+    def __init__(
+        self, space: PoseSpace, *, mean: Float[Array, "maps"] | None = None, sigma: float = 1.0
+    ) -> None:
+        self.space, self.sigma = space, sigma
+        self._mean = read_only(np.zeros(space.size - ROOT_SIZE) if mean is None else mean)
+
+    @property
+    def mean(self) -> Float[Array, "maps"]:
+        """The mean pose."""
+        return self._mean
+
+    def on_body(self, skeleton: Skeleton) -> BroadPrior:
+        """The same on a skeleton of the same topology and other limb lengths."""
+        prior = copy.copy(self)
+        prior.space = self.space.on_body(skeleton)
+        return prior
+
+    def prepare(self, handles: Handles) -> BroadPrediction:
+        """Ready for a set of handles."""
+        return BroadPrediction(self, handles)
+
+    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+        """The log density of a pose."""
+        gap = (self.space.checked(q)[ROOT_SIZE:] - self._mean) / self.sigma
+        return float(-0.5 * gap @ gap - len(gap) * np.log(self.sigma * np.sqrt(2.0 * np.pi)))
+
+    def percentile(self, q: Float[Array, "size"]) -> float:
+        """The share of poses of this distribution, in percent, that are less likely than this one."""
+        from scipy.stats import chi2
+
+        gap = (self.space.checked(q)[ROOT_SIZE:] - self._mean) / self.sigma
+        return float(100.0 * chi2.sf(gap @ gap, len(gap)))
+
+
+class BroadPrediction:
+    """The same mean and covariance whatever the targets."""
+
+    def __init__(self, prior: BroadPrior, handles: Handles) -> None:
+        self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
+        self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
+
+    def __call__(
+        self, targets: Float[Array, "handles 3"]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the pose."""
+        del targets
+        return self._mean, self._covariance
+
+    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+        """The root from which the mean pose's handles, moved rigidly, come closest to the targets."""
+        turn, shift, _ = rigid_fit(self._points, targets)
+        return shift, rotations.quaternion_from_matrix(turn)

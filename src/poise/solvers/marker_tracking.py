@@ -1,0 +1,286 @@
+"""Poses from markers, frame by frame, whatever is missing of them (Grochow et al. 2004, section 7.3).
+
+Every visible marker is a soft constraint of the shared solver under any prior. Two more kinds of soft rows carry the
+frame before: the root goes on as a random walk, and joints stay near their last angles as far as a process that is
+drawn to the prior over `RELAXATION` seconds would let them (an Ornstein-Uhlenbeck process with the prior as its
+stationary distribution), which adds nothing to the prior where nothing has been seen for long.
+
+A short recording teaches a prior too little of what else the performer will do. So its covariance is stretched, frame
+by frame, to where it allows the poses that visible markers show (expectation-maximisation of one factor on S).
+
+What the rows leave open is the conditioned covariance P of the pose; through a marker's Jacobian it says where a hidden
+marker may be. Markers that are seen tell whether such claims hold: each is predicted from the others (leave-one-out, in
+closed form), and the claims are scaled by how far these predictions were off lately.
+
+A point farther from its prediction than that uncertainty and any acceleration a person has would allow is not believed:
+it may be another marker's (labels swap), an unlabelled one's, or nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
+from poise.priors.poses import handle_positions
+from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handle
+from poise.solvers.blend_run import BlendRun, runner_of
+from poise.solvers.calibration import Calibration
+from poise.solvers.constraints import Orientation, Pinned, Position
+from poise.solvers.dual_step import VARIANCE
+from poise.solvers.marker_labels import NOBODY, assign
+from poise.solvers.primal_step import conditioned, information
+from poise.solvers.problem import Problem, Settings
+from poise.solvers.style_run import StyleRun
+
+Array = np.ndarray
+
+RELAXATION = 0.5  # seconds in which a joint that nobody sees goes back to what the prior expects
+ROOT_SPEED = 0.5, 2.0  # metres and radians by which the root may go astray in a second
+ACCELERATION = 200.0  # metres per second squared: what no marker on a person exceeds for long
+DOUBT = 4.0  # deviations beyond which a point is not believed
+SLACK = 0.03  # metres beside them
+LOST = 0.4  # share of the points not believed at which it is the prediction that is wrong
+MEMORY = 0.5  # seconds over which the prior and its claims are compared with what is seen
+MOST_STRETCH = 1e4  # of the prior's variances
+LEAST_FACTOR = 0.1  # of the claimed variances of hidden markers
+TOGETHER = 1.5  # times what independent errors would give: skin carries neighbouring markers along together
+UNSURE = 0.10  # metres of deviation from which a filled marker is flagged
+_STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedFrame:
+    """One solved frame: the pose, and for every marker where it is carried, how surely, and from what."""
+
+    q: Float[Array, "size"]
+    positions: Float[Array, "markers 3"]  # as the pose carries them
+    sigmas: Float[Array, "markers"]  # metres, one deviation per axis, of a marker that was not used
+    sources: Int[Array, "markers"]  # the number of the point that was used; -1: none
+    misfit: float  # root mean square distance of the points used, in metres; not a number without any
+
+    @property
+    def used(self) -> Bool[Array, "markers"]:
+        """Which markers a point was found for."""
+        return np.asarray(self.sources != NOBODY)
+
+    @property
+    def flagged(self) -> Bool[Array, "markers"]:
+        """Markers without a point whose place is too uncertain to be given without a warning."""
+        return np.asarray(~self.used & (self.sigmas > UNSURE))
+
+
+class MarkerTracker:
+    """Follows one performer from marker frames as they arrive: `push` a frame, get a pose."""
+
+    def __init__(self, prior: Prior, calibration: Calibration, *, fps: float) -> None:
+        if not fps > 0:
+            raise InvalidValueError(f"markers come at a positive frame rate; got {fps}")
+        self.calibration, self.fps = calibration, fps
+        self.count = len(calibration.layout)
+        self._share = min(1.0, 1.0 / (MEMORY * fps))
+        self.use(prior)
+        self.restart()
+
+    def use(self, prior: Prior) -> None:
+        """Go on with another prior of the same body, such as one that has learned more."""
+        self.prior = prior
+        self.space = prior.space.on_body(self.calibration.skeleton)
+        self._handles = self.calibration.handles(self.space)
+        self._problem = self._make_problem()
+        self._run = runner_of(prior.on_body(self.calibration.skeleton), self._problem)
+
+    def restart(self) -> None:
+        """Forget the frames before."""
+        self._last: TrackedFrame | None = None
+        self._before: TrackedFrame | None = None
+        self._spread = np.zeros((self.space.freedoms, self.space.freedoms))
+        self._prior_variances = np.ones(self.space.freedoms)
+        self._jacobian = np.zeros((3 * self.count, self.space.freedoms))
+        self._factor = 1.0
+        self._stretch = 1.0
+
+    def push(
+        self,
+        points: Float[Array, "markers 3"],
+        unlabelled: Float[Array, "points 3"] | None = None,
+    ) -> TrackedFrame:
+        """The pose of the next frame from labelled points (NaN where not seen) and points that may be anyone's.
+
+        Numbers in `sources` count the labelled points first, then the unlabelled ones.
+        """
+        if points.shape != (self.count, 3):
+            raise InvalidValueError(f"a frame here is {self.count} points; got shape {points.shape}")
+        everyone = points if unlabelled is None else np.concatenate([points, unlabelled])
+        seen = np.isfinite(everyone).all(axis=1)
+        sources = np.where(seen[: self.count], np.arange(self.count), NOBODY)
+        if self._last is not None:
+            expected, gates = self._expected(self._last)
+            believed = self._believed(everyone, seen, expected, gates)
+            if (believed != NOBODY).sum() >= (1.0 - LOST) * (sources != NOBODY).sum():
+                return self._solve(everyone, believed, expected, start=self._last.q)
+        return self._begin(everyone, sources)
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _make_problem(self) -> Problem:
+        names, root = self.space.skeleton.names, self.space.skeleton.names[0]
+        still = np.concatenate([np.zeros(3), rotations.IDENTITY, np.zeros(self.space.size - ROOT_SIZE)])
+        markers = [
+            Position(handle, (0.0, 0.0, 0.0), tolerance=float(sigma))
+            for handle, sigma in zip(self.calibration.layout.values(), self.calibration.sigmas, strict=True)
+        ]
+        before = [
+            Orientation(root, rotations.IDENTITY, tolerance=1.0),
+            Position(Handle(root), (0.0, 0.0, 0.0), tolerance=1.0),
+            Pinned([names[joint] for joint in self.space.moving], still, tolerance=1.0),
+        ]
+        problem = Problem(self.space, [*markers, *before], settings=_STEPS)
+        problem.limits = np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms))
+        problem.limits.flags.writeable = False
+        self._own_squares = self.calibration.sigmas**2
+        return problem
+
+    def _begin(self, points: Float[Array, "all 3"], sources: Int[Array, "markers"]) -> TrackedFrame:
+        """A frame without one before it: the mean pose moved to the markers, bent to them, and then the prior."""
+        used = sources != NOBODY
+        q = self._last.q.copy() if self._last is not None else self._moved_mean(points[sources[used]], used)
+        self._last = self._before = None
+        expected = self.space.handle_positions(q, self._handles)[0]
+        targets = np.where(used[:, None], points[sources], expected)
+        self._set_rows(targets, used)
+        freely = np.ones((1, self.space.freedoms))
+        self._problem.run(q, self.prior.mean, freely)
+        if isinstance(self._run, StyleRun | BlendRun):
+            self._run.resume(q)
+        return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], start=q)
+
+    def _moved_mean(
+        self, points: Float[Array, "seen 3"], used: Bool[Array, "markers"]
+    ) -> Float[Array, "size"]:
+        own = handle_positions(self.space, self.prior.mean[None], self._handles)[0]
+        turn, shift = np.eye(3), np.zeros(3)
+        if len(points):
+            turn, shift, _ = rigid_fit(own[used], points)
+        return np.concatenate([shift, rotations.quaternion_from_matrix(turn), self.prior.mean])
+
+    def _expected(self, last: TrackedFrame) -> tuple[Float[Array, "markers 3"], Float[Array, "markers"]]:
+        """Where markers go on to be, and how far from there they may be."""
+        before = self._before if self._before is not None else last
+        expected = 2.0 * last.positions - before.positions if np.isfinite(last.misfit) else last.positions
+        reach = 0.5 * ACCELERATION / self.fps**2
+        gates = DOUBT * self._claims() + SLACK + reach
+        return expected, gates
+
+    def _believed(
+        self,
+        points: Float[Array, "all 3"],
+        seen: Bool[Array, "all"],
+        expected: Float[Array, "markers 3"],
+        gates: Float[Array, "markers"],
+    ) -> Int[Array, "markers"]:
+        """The point of every marker: its own where it is near enough, else one of those that are left."""
+        own = np.arange(self.count)
+        near = seen[own] & (np.linalg.norm(np.nan_to_num(points[own]) - expected, axis=1) <= gates)
+        sources = np.where(near, own, NOBODY)
+        free = seen.copy()
+        free[own[near]] = False
+        left, wanting = np.flatnonzero(free), np.flatnonzero(~near)
+        if len(left) and len(wanting):
+            given = assign(expected[wanting], gates[wanting], points[left])
+            sources[wanting[given != NOBODY]] = left[given[given != NOBODY]]
+        return sources
+
+    def _solve(
+        self,
+        points: Float[Array, "all 3"],
+        sources: Int[Array, "markers"],
+        expected: Float[Array, "markers 3"],
+        *,
+        start: Float[Array, "size"],
+    ) -> TrackedFrame:
+        used, q = sources != NOBODY, start.copy()
+        targets = np.where(used[:, None], points[sources], expected)
+        self._set_rows(targets, used)
+        self._run(q)
+        errors, jacobian = self._problem.errors(q)
+        gaps, self._jacobian = errors[: 3 * self.count].reshape(-1, 3), jacobian[: 3 * self.count]
+        misfit = float(np.sqrt((gaps[used] ** 2).sum(axis=1).mean())) if np.any(used) else np.nan
+        self._condition(q, jacobian)
+        if np.any(used):
+            self._compare(gaps, used)
+        self._before = self._last
+        self._last = TrackedFrame(q, targets - gaps, self._claims(), sources, misfit)
+        return self._last
+
+    def _set_rows(self, targets: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
+        """Markers as they are seen, and the frame before as far as it is still believed."""
+        floats, rows, last = self._problem.floats, self._problem.rows, self._last
+        floats[: self.count, 3:6] = targets
+        rows[: 3 * self.count, VARIANCE] = np.repeat(
+            np.where(used, self._own_squares / self._stretch, np.inf), 3
+        )
+        if last is None:
+            rows[3 * self.count :, VARIANCE] = np.inf
+            floats[self.count + 1, 3:6] = targets[used].mean(axis=0) if np.any(used) else 0.0
+            return
+        floats[self.count, 3:12] = rotations.matrix_from_quaternion(last.q[3:7]).ravel()
+        floats[self.count + 1, 3:6] = last.q[:3]
+        floats[self.count + 2 :, 3:6] = last.q[ROOT_SIZE:].reshape(-1, 3)
+        drift = np.square(np.repeat(ROOT_SPEED, 3)) / self.fps
+        root = np.diag(self._spread)[:ROOT_FREEDOMS] + drift
+        rows[3 * self.count : 3 * self.count + 6, VARIANCE] = np.r_[root[3:], root[:3]] / self._stretch
+        rows[3 * self.count + 6 :, VARIANCE] = self._keeping() / self._stretch
+
+    def _keeping(self) -> Float[Array, "maps"]:
+        """The variance with which angles stay as they were, beside a prior that is already there.
+
+        The process goes from N(q, P) to N(.., V), V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T leaves T for the rows.
+        """
+        keep = np.exp(-2.0 / (RELAXATION * self.fps))
+        S, P = self._prior_variances[ROOT_FREEDOMS:], np.diag(self._spread)[ROOT_FREEDOMS:]
+        V = keep * P + (1.0 - keep) * S
+        return np.asarray(S * V / np.maximum(keep * (S - P), 1e-9 * S))
+
+    def _condition(self, q: Float[Array, "size"], jacobian: Float[Array, "rows freedoms"]) -> None:
+        """The covariance of the pose under the stretched prior and all rows."""
+        (mean, prior), variances = self._run.expectation, self._problem.rows[:, VARIANCE].copy()
+        everyone, nothing = np.ones(len(variances), dtype=np.bool_), np.zeros(len(variances))
+        matrix, _ = information(jacobian, nothing, variances, everyone, np.zeros(self.space.freedoms))
+        self._prior_variances = self._stretch * np.diag(prior)
+        self._spread = self._stretch * conditioned(prior, matrix)
+        self._stretch += self._share * (self._wanted_stretch(q, mean, prior) - self._stretch)
+
+    def _wanted_stretch(
+        self, q: Float[Array, "size"], mean: Float[Array, "maps"], prior: Float[Array, "freedoms freedoms"]
+    ) -> float:
+        """E[(q - m)' S^-1 (q - m)] per freedom: one, where the prior expects what is seen."""
+        S, P = prior[ROOT_FREEDOMS:, ROOT_FREEDOMS:], self._spread[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
+        gap = q[ROOT_SIZE:] - mean
+        solved = np.linalg.solve(S, np.column_stack([P, gap]))
+        wanted = (np.trace(solved[:, :-1]) + gap @ solved[:, -1]) / len(gap)
+        return float(np.clip(wanted, 1.0, MOST_STRETCH))
+
+    def _compare(self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
+        """Leave-one-out: without its own row a marker of residual r would be r R / (R - J P J') off."""
+        variances, own = self._marker_variances(), self._own_squares
+        left = np.maximum(own - variances, 0.05 * own)
+        off = np.square(gaps).sum(axis=1) / 3.0 * (own / left) ** 2
+        claimed = own**2 / left
+        ratio = float(np.minimum((off / claimed)[used], DOUBT**2).mean())
+        self._factor += self._share * (max(ratio, LEAST_FACTOR) - self._factor)
+
+    def _claims(self) -> Float[Array, "markers"]:
+        """How uncertain it is where each marker would be, had it not been seen: a deviation per axis."""
+        return np.asarray(TOGETHER * np.sqrt(self._factor * self._marker_variances() + self._own_squares))
+
+    def _marker_variances(self) -> Float[Array, "markers"]:
+        """Mean variance per axis of where the pose carries each marker, from what is open of the pose."""
+        moved = self._jacobian @ self._spread
+        return np.asarray(np.einsum("ij,ij->i", moved, self._jacobian).reshape(-1, 3).mean(axis=1))

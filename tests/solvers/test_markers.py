@@ -1,0 +1,178 @@
+"""Markers on a body: it is found again from them, followed through gaps, swaps and jumps, with honest uncertainty."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.motion import Motion
+from poise.motion.gaps import Gap, SplineErrors
+from poise.motion.virtual_markers import optical_layout, virtual_markers
+from poise.motion.world import joint_positions
+from poise.priors.broad import BroadPrior
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.measure import segment_lengths
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.calibration import Calibration, calibrate
+from poise.solvers.marker_filling import fill
+from poise.solvers.marker_labels import NOBODY, assign
+from poise.solvers.marker_tracking import MarkerTracker
+
+FPS = 60.0
+
+
+@pytest.fixture(scope="module")
+def motion() -> Motion:
+    return performer.act("walk", performer="rosa", seconds=3.0, fps=FPS, seed=3)
+
+
+@pytest.fixture(scope="module")
+def points(motion: Motion) -> np.ndarray:
+    clean = virtual_markers(motion).points
+    return clean + 0.002 * np.random.default_rng(0).normal(size=clean.shape)
+
+
+@pytest.fixture(scope="module")
+def template() -> PoseSpace:
+    return PoseSpace(performer.PERFORMERS["alex"].skeleton)
+
+
+@pytest.fixture(scope="module")
+def fitted(template: PoseSpace, points: np.ndarray) -> Calibration:
+    return calibrate(template, optical_layout(template.skeleton), points[:60:2])
+
+
+@pytest.fixture(scope="module")
+def style(fitted: Calibration, motion: Motion) -> StylePrior:
+    walk = replace(motion[:90], skeleton=fitted.skeleton)
+    return StylePrior.learn([walk], dimensions=2, active=20, up=False)
+
+
+def test_limb_lengths_are_found_from_markers_on_another_body(fitted: Calibration, motion: Motion) -> None:
+    assert fitted.rms < 0.008
+    found, true = segment_lengths(fitted.skeleton), segment_lengths(motion.skeleton)
+    for limb in ("left_thigh", "right_shin", "left_upper_arm", "right_forearm"):
+        assert found[limb] == pytest.approx(true[limb], rel=0.08), limb
+        other = limb.replace("left", "x").replace("right", "left").replace("x", "right")
+        assert found[limb] == pytest.approx(found[other])
+
+
+@pytest.mark.parametrize("factor", [0.001, 1000.0])
+def test_a_wrong_unit_is_named(template: PoseSpace, points: np.ndarray, factor: float) -> None:
+    with pytest.raises(InvalidValueError, match=r"m tall; the file's unit of length .*--units"):
+        calibrate(template, optical_layout(template.skeleton), factor * points[:5])
+
+
+def test_a_body_needs_enough_markers(template: PoseSpace, points: np.ndarray) -> None:
+    few = dict(list(optical_layout(template.skeleton).items())[:5])
+    with pytest.raises(InvalidValueError, match="at least 10 markers"):
+        calibrate(template, few, points[:5, :5])
+
+
+def test_complete_markers_give_the_recorded_body(
+    fitted: Calibration, points: np.ndarray, motion: Motion
+) -> None:
+    space = PoseSpace(fitted.skeleton)
+    tracker = MarkerTracker(BroadPrior(space), fitted, fps=FPS)
+    frames = [tracker.push(frame) for frame in points[:40]]
+    assert all(frame.used.all() for frame in frames)
+    assert np.mean([frame.misfit for frame in frames]) < 0.012
+    solved = Motion(fitted.skeleton, FPS, *space.frames_from_q(np.stack([f.q for f in frames])))
+    gaps = np.linalg.norm(joint_positions(solved) - joint_positions(motion[:40]), axis=2)
+    hands = [motion.skeleton.index(role) for role in ("left_hand", "right_hand", "left_foot", "right_foot")]
+    assert gaps[:, hands].mean() < 0.03
+
+
+@pytest.mark.parametrize("kind", ["style", "gaussian"])
+def test_hidden_markers_are_found_and_their_uncertainty_is_honest(
+    fitted: Calibration, points: np.ndarray, motion: Motion, style: StylePrior, kind: str
+) -> None:
+    clip = replace(motion[:90], skeleton=fitted.skeleton)
+    prior = style if kind == "style" else GaussianPrior.learn([clip], clusters=10)
+    hidden = np.random.default_rng(1).permutation(points.shape[1])[:20]
+    seen = points[80:150].copy()
+    seen[10:, hidden] = np.nan
+    tracker = MarkerTracker(prior, fitted, fps=FPS)
+    frames = [tracker.push(frame) for frame in seen]
+    off = np.stack([frame.positions for frame in frames])[10:, hidden] - points[90:150, hidden]
+    claimed = np.stack([frame.sigmas for frame in frames])[10:, hidden]
+    assert np.linalg.norm(off, axis=2).mean() < 0.025
+    assert 0.3 < np.sqrt((np.square(off).mean(axis=2) / claimed**2).mean()) < 2.0
+
+
+def test_swapped_unlabelled_and_jumping_markers_are_told(
+    fitted: Calibration, points: np.ndarray, style: StylePrior
+) -> None:
+    labels = list(fitted.layout)
+    left, right, lost, jumping = (labels.index(name) for name in ("LFHD", "RKNE", "RFIN", "LANK"))
+    tracker = MarkerTracker(style, fitted, fps=FPS)
+    for frame in points[:20]:
+        tracker.push(frame)
+    frame = points[20].copy()
+    frame[[left, right]] = frame[[right, left]]
+    frame[lost] = np.nan
+    frame[jumping] += 0.5
+    found = tracker.push(frame, points[20, [lost]])
+    assert found.sources[left] == right
+    assert found.sources[right] == left
+    assert found.sources[lost] == len(labels)
+    assert found.sources[jumping] == NOBODY
+    after = tracker.push(points[21])
+    assert after.used.all()
+    assert after.misfit < 0.02
+
+
+def test_nothing_seen_for_a_second_goes_on_and_is_flagged(
+    fitted: Calibration, points: np.ndarray, style: StylePrior
+) -> None:
+    tracker = MarkerTracker(style, fitted, fps=FPS)
+    for frame in points[:10]:
+        tracker.push(frame)
+    blank = [tracker.push(np.full_like(points[0], np.nan)) for _ in range(60)]
+    assert all(np.isfinite(frame.q).all() for frame in blank)
+    assert blank[-1].flagged.all()
+    assert np.isnan(blank[-1].misfit)
+    back = [tracker.push(frame) for frame in points[70:75]]
+    assert back[-1].used.all()
+    assert back[-1].misfit < 0.02
+
+
+def test_a_stream_can_begin_with_nothing(fitted: Calibration, points: np.ndarray, style: StylePrior) -> None:
+    tracker = MarkerTracker(style, fitted, fps=FPS)
+    tracker.push(np.full_like(points[0], np.nan))
+    for frame in points[:3]:
+        last = tracker.push(frame)
+    assert last.misfit < 0.02
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_frame_of_other_markers_is_refused(fitted: Calibration, style: StylePrior) -> None:
+    with pytest.raises(InvalidValueError, match="a frame here is 41 points"):
+        MarkerTracker(style, fitted, fps=FPS).push(np.zeros((40, 3)))
+    with pytest.raises(InvalidValueError, match="positive frame rate"):
+        MarkerTracker(style, fitted, fps=0.0)
+
+
+def test_assignment_keeps_to_the_gates() -> None:
+    expected = np.array([[0.0, 0, 0], [1.0, 0, 0], [2.0, 0, 0]])
+    points = np.array([[1.01, 0, 0], [0.02, 0, 0], [5.0, 0, 0]])
+    assert assign(expected, np.full(3, 0.1), points).tolist() == [1, 0, NOBODY]
+    assert assign(expected, np.full(3, 0.1), points[:0]).tolist() == [NOBODY] * 3
+
+
+def test_a_fill_meets_what_was_measured_at_both_ends() -> None:
+    fps, t = 100.0, np.arange(100) / 100.0
+    track = np.stack([np.sin(3 * t), np.cos(2 * t), t], axis=1)[:, None]
+    carried = track + np.array([0.03, -0.02, 0.01])  # a model that is off by the same everywhere
+    measured = track.copy()
+    measured[30:70] = np.nan
+    errors = SplineErrors(np.array([5.0]), 2.0, np.array([3.0]))
+    filled = fill(measured, carried, np.full((100, 1), 0.02), errors=errors, fps=fps)
+    assert np.linalg.norm(filled.points - track, axis=2).max() < 0.03
+    assert np.linalg.norm(filled.points[[30, 69]] - track[[30, 69]], axis=2).max() < 0.003
+    assert filled.sigmas[30, 0] < filled.sigmas[50, 0] <= 0.02
+    np.testing.assert_array_equal(filled.points[filled.measured], track[filled.measured])
+    assert errors.sigma(Gap(0, 30, 70, closed=True), fps).argmax() in (19, 20)
