@@ -35,7 +35,7 @@ Examples:
 
 Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
 Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")]
-Style = Annotated[
+Model = Annotated[
     Path | None,
     Parameter(help="A model written by poise learn; else a style is learned from the take itself."),
 ]
@@ -52,7 +52,7 @@ def solve(
     take: Source,
     *,
     output: Output,
-    style: Style = None,
+    model: Model = None,
     subject: Subject = None,
     mapping: Map = None,
     units: Units = None,
@@ -64,7 +64,7 @@ def solve(
     from poise.apps import markers as app_markers
     from poise.apps.outputs import save
 
-    capture = _capture(take, style, subject, mapping, _reading(units, up))
+    capture = _capture(take, model, subject, mapping, _reading(units, up))
     with terminal.counting(f"writing {output.name}") as count:
         save(capture.motion, output, progress=count)
     facts = app_markers.summary(capture)
@@ -78,7 +78,7 @@ def fill(
     take: Source,
     *,
     output: Output,
-    style: Style = None,
+    model: Model = None,
     subject: Subject = None,
     mapping: Map = None,
     units: Units = None,
@@ -99,7 +99,7 @@ def fill(
     from poise.apps import markers as app_markers
 
     options = _reading(units, up)
-    capture = _capture(take, style, subject, mapping, options)
+    capture = _capture(take, model, subject, mapping, options)
     filled = app_markers.fill_gaps(capture)
     marker_files.write_filled_take(
         take, app_markers.filled_markers(capture, filled, unsure=unsure), output, subject=subject, **options
@@ -114,13 +114,13 @@ def _reading(units: float | str | None, up: str | None) -> dict[str, Any]:
 
 
 def _capture(
-    take: Path, style: Path | None, subject: str | None, mapping: Path | None, options: dict[str, Any]
+    take: Path, model: Path | None, subject: str | None, mapping: Path | None, options: dict[str, Any]
 ) -> Capture:
     from poise.apps import marker_takes
     from poise.apps import markers as app_markers
     from poise.priors.model_file import load
 
-    prior = load(style) if style is not None else None
+    prior = load(model) if model is not None else None
     skeleton = prior.space.skeleton if prior is not None else app_markers.template()
     with terminal.working("reading"):
         found = marker_takes.read_take(take, skeleton, subject=subject, mapping=mapping, **options)
