@@ -37,7 +37,9 @@ Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
 Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")]
 Model = Annotated[
     Path | None,
-    Parameter(help="A model written by poise learn; else a style is learned from the take itself."),
+    Parameter(
+        name="--style", help="A model written by poise learn; else a style is learned from the take itself."
+    ),
 ]
 Subject = Annotated[
     str | None, Parameter(help="Whose markers, where labels have the prefixes of several people.")
