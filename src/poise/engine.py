@@ -110,7 +110,7 @@ def _on_cluster(
     with _connected(distributed, engine.scheduler) as client:
         futures = client.map(function, list(items), pure=False, retries=engine.retries)
         numbers = {future.key: number for number, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
+        for future in distributed.as_completed(futures, loop=client.loop):
             if future.status == "finished":
                 yield Done(numbers[future.key], future.result())
             elif isinstance(failure := future.exception(), distributed.KilledWorker):

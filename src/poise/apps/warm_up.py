@@ -10,6 +10,7 @@ KERNELS = {
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
     "styles": "poise.apps.warm_up:solve_in_style",
+    "libraries": "poise.apps.warm_up:search_something",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 
@@ -60,3 +61,16 @@ def solve_in_style() -> None:
     style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
     solution = solve(style, [Position("left_hand", (0.3, 0.9, 0.2))])
     solution.percentile  # noqa: B018 - its kernels too
+
+
+def search_something() -> None:
+    """The nearest frames of a short walk, over the graph and everywhere."""
+    from poise.library import ExhaustiveSearch, GraphSearch, Poses, QueryMetric, build_graph
+    from poise.performer import act
+
+    poses = Poses.of_motions([act("walk", seconds=1.0, fps=30)])
+    handles = poses.space.handles(["head"])
+    rows = QueryMetric.balanced(poses, handles).rows(poses, handles)
+    for search in (GraphSearch(build_graph(poses), rows), ExhaustiveSearch(rows)):
+        for row in rows[:2]:
+            search.nearest(row, 2)

@@ -21,6 +21,10 @@ KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is a
 Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]
 Start = Annotated[float | None, Parameter(help="Leave out what comes before this second.")]
 End = Annotated[float | None, Parameter(help="Leave out what comes after this second.")]
+Jobs = Annotated[int, Parameter(help="How many processes of this machine work on clips.")]
+Scheduler = Annotated[
+    str, Parameter(help="Work on the dask cluster with this address (tcp://host:8786) instead.")
+]
 
 
 def reading(*, units: float | str | None, keep_first: bool, up: str | None) -> dict[str, Any]:

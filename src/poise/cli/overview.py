@@ -15,6 +15,7 @@ COMMANDS = {
     "info": "show what is in motion files: joints, frames, height, units",
     "render": "draw a motion as a contact sheet or an animation",
     "convert": "convert between file formats; trim, resample, mirror",
+    "library": "keep many clips as one searchable store",
     "evaluate": "measure every method the same way, and draw what came out",
     "data": "list and fetch public recordings",
     "warm-up": "compile the numerical kernels, so that nothing waits later",

@@ -87,12 +87,17 @@ def build(
     library = Library.create(folder)
     built = Built()
     for clip in library.forget_damaged():
-        built.refused[clip.source] = f"the shard of {clip.name} was damaged; it is read again"
+        built.refused[clip.source] = (
+            f"the shard of {clip.name} was damaged, and this build does not read it again"
+        )
     tasks = _tasks(library, files, recipe, built)
     if tasks:
         _choose_canonical(library.catalogue, skeleton, tasks, recipe, built)
         _take_in(library, tasks, engine, built, progress)
-    library.refresh()
+    try:
+        library.refresh()
+    except OSError as error:
+        built.refused[str(folder)] = f"the poses of all clips could not be put together: {error}"
     return built
 
 

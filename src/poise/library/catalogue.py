@@ -141,11 +141,20 @@ class Catalogue:
 
     @canonical.setter
     def canonical(self, given: Canonical) -> None:
+        self._state(canonical=skeleton_text(given.skeleton), usual=json.dumps(given.usual.tolist()))
+
+    @property
+    def poses_sha256(self) -> str:
+        """The checksum of the file of all poses."""
+        return self._fact("poses_sha256") or ""
+
+    @poses_sha256.setter
+    def poses_sha256(self, digest: str) -> None:
+        self._state(poses_sha256=digest)
+
+    def _state(self, **facts: str) -> None:
         with self._reporting(), self._connection as change:
-            change.executemany(
-                "INSERT OR REPLACE INTO facts VALUES (?, ?)",
-                [("canonical", skeleton_text(given.skeleton)), ("usual", json.dumps(given.usual.tolist()))],
-            )
+            change.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items()))
 
     def _fact(self, name: str) -> str | None:
         found = self._rows("SELECT value FROM facts WHERE name = ?", name)
@@ -162,8 +171,7 @@ class Catalogue:
                 f"written by a newer Poise (library version {version} > {VERSION}); upgrade", path=self.path
             )
         if version == 0:
-            with self._reporting(), self._connection as change:
-                change.execute("INSERT OR IGNORE INTO facts VALUES ('version', ?)", (str(VERSION),))
+            self._state(version=str(VERSION))
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

@@ -28,7 +28,7 @@ from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
 
-DEGREE = 20  # neighbours that a run keeps
+DEGREE = 24  # neighbours that a run keeps
 LIMBS = tuple(role for role in MAIN_ROLES if role != "pelvis" and not role.endswith("_thigh"))
 """Whose places count, beside the joint angles."""
 _TILE = 512  # runs compared at once, so that their distances stay in the processor's cache

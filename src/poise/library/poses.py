@@ -127,8 +127,8 @@ def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
     return PoseSpace(skeleton, references=references, moving=turned > STILL_ANGLE)
 
 
-def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> None:
-    """Write the frames of many clips as one file, one clip in memory at a time."""
+def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> str:
+    """Write the frames of many clips as one file, one clip in memory at a time; the SHA-256 of the file."""
     space = common_space(motions)
     clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
     lengths = [length for _, _, length in clips]
@@ -145,7 +145,7 @@ def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: 
         "references": np.asarray(space.references),
         "moving": np.asarray(space.is_moving),
     }
-    write_tensors(path, arrays, {"kind": "poses", "names": [name for name, _, _ in clips], **header})
+    return write_tensors(path, arrays, {"kind": "poses", "names": [name for name, _, _ in clips], **header})
 
 
 def map_poses(path: Path, skeleton: Skeleton) -> tuple[Poses, dict[str, Any]]:

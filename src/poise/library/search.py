@@ -21,7 +21,7 @@ from poise.library.segments import Runs
 
 Array = np.ndarray
 
-PROBES = 48  # runs looked at besides at every frame, so that a better part of the library is found by and by
+PROBES = 64  # runs looked at besides at every frame, so that a better part of the library is found by and by
 _JUMP = 1.5  # times the usual distance: the motion has left the graph's reach
 _FOLLOW = 0.1  # how quickly what is usual follows what is found
 _NOTHING = np.zeros(2, dtype=np.int64)

@@ -12,7 +12,7 @@ from poise.compiled import compiled
 
 Array = np.ndarray
 
-BEAM = 2  # runs from which a descent goes on at once
+BEAM = 4  # runs from which a descent goes on at once
 
 
 @compiled

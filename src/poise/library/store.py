@@ -126,7 +126,8 @@ class Library:
             if not sound:
                 raise ParseError("all of its clips are damaged; build it again", path=self.folder)
             header = {"clips": _fingerprint(clips)}
-            write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
+            digest = write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
+            self.catalogue.poses_sha256 = digest
 
     def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
         """The neighbour graph of all poses: the one kept since the last time, else built, which takes a while."""
@@ -163,6 +164,10 @@ class Library:
             yield Finding(
                 f"{POSES_FILE}: not of these clips; it is put together anew when the library is used"
             )
+        elif self.clips and self._poses_damaged():
+            yield Finding(
+                f"{POSES_FILE}: its checksum is not the recorded one; it is put together anew by the next build"
+            )
 
     def forget_damaged(self) -> list[Clip]:
         """Take out clips whose shards are missing or damaged, and files left by interrupted builds."""
@@ -172,6 +177,8 @@ class Library:
         for file in (self.folder / FOLDER).iterdir():
             if str(file.relative_to(self.folder)) not in known:
                 file.unlink()
+        if self._poses_file.is_file() and self._poses_damaged():
+            self._poses_file.unlink()
         return damaged
 
     def _damage(self, clip: Clip) -> str:
@@ -183,6 +190,9 @@ class Library:
         except (PoiseError, OSError) as error:
             return str(error)
         return ""
+
+    def _poses_damaged(self) -> bool:
+        return sha256_of(self._poses_file) != self.catalogue.poses_sha256
 
     # --- private ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,219 @@
+"""`poise library ...`: build, look into, search, export, thin out and check motion libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import Jobs, KeepFirst, Scheduler, Units, Up, reading
+from poise.errors import InvalidValueError, PoiseError
+
+if TYPE_CHECKING:
+    from poise.library import Clip, Library
+
+app = App(
+    name="library",
+    help_epilogue="""\
+A library is a folder: a catalogue, one file per clip, and all poses on one
+skeleton, memory-mapped. A build that is interrupted goes on the next time.
+
+Examples:
+  poise library build moves recordings/ more/*.bvh --jobs 4
+  poise library build moves recordings/ --mirrored --speeds 0.8 1.25
+  poise library info moves
+  poise library search moves walk tired
+  poise library search moves --like pose.bvh --at 1.5
+  poise library export moves 07_01 -o walk.bvh
+  poise library remove moves 07_01
+  poise library check moves
+""",
+)
+
+Folder = Annotated[Path, Parameter(help="The library's folder.")]
+
+
+@app.command
+def build(
+    folder: Folder,
+    *sources: Annotated[Path, Parameter(help="Motion files, and folders to look for them in.")],
+    mirrored: Annotated[bool, Parameter(help="Also keep every clip mirrored left to right.")] = False,
+    speeds: Annotated[
+        list[float] | None,
+        Parameter(help="Also keep copies at these speeds: 0.5 takes twice as long.", consume_multiple=True),
+    ] = None,
+    skeleton: Annotated[
+        Path | None,
+        Parameter(help="A clip whose skeleton all are carried over to; the first clip's if not given."),
+    ] = None,
+    performer: Annotated[str, Parameter(help="Who performs; read from the names if not given.")] = "",
+    tags: Annotated[
+        list[str] | None,
+        Parameter(help="Words for what is done, besides those of the names.", consume_multiple=True),
+    ] = None,
+    jobs: Jobs = 1,
+    scheduler: Scheduler = "",
+    units: Units = None,
+    keep_first: KeepFirst = False,
+    up: Up = None,
+) -> None:
+    """Take clips into a library, which is made if it is not there."""
+    from poise.engine import Engine
+    from poise.library import Library, Recipe
+    from poise.library import build as build_library
+
+    recipe = Recipe(
+        mirrored, tuple(speeds or ()), performer, tuple(tags or ()),
+        reading(units=units, keep_first=keep_first, up=up),
+    )  # fmt: skip
+    with terminal.counting("taking in") as report:
+        built = build_library(
+            folder, sources, recipe=recipe, skeleton=skeleton, engine=Engine(jobs, scheduler), progress=report
+        )
+    for source, reason in built.refused.items():
+        terminal.warn(f"left out: {Path(source).name}: {reason}")
+    for source, same in built.duplicates.items():
+        terminal.note(f"left out: {Path(source).name} is the same as {same}")
+    clips = Library.open(folder).clips
+    print(
+        f"{folder}: {len(built.added)} clips added, {built.kept} kept, {len(built.refused)} refused, "
+        f"{len(built.duplicates)} duplicates; {_amount(clips)} in all"
+    )
+
+
+@app.command
+def info(
+    folder: Folder, *, json: Annotated[bool, Parameter(help="As JSON on standard output.")] = False
+) -> None:
+    """Show what a library holds."""
+    library = _open(folder)
+    clips = library.clips
+    facts: dict[str, object] = {
+        "clips": len(clips),
+        "frames": sum(clip.frames for clip in clips),
+        "seconds": round(sum(clip.seconds for clip in clips), 3),
+        "performers": sorted({clip.performer for clip in clips if clip.performer}),
+        "skeletons": len({clip.skeleton for clip in clips}),
+        "canonical_joints": len(library.skeleton) if clips else 0,
+        "tags": _most_used(clips),
+        "refused": library.catalogue.refused(),
+    }
+    if json:
+        terminal.print_json(facts)
+        return
+    shown = {name: _shown(value) for name, value in facts.items() if name != "refused"}
+    terminal.print_facts(str(folder), shown.items())
+    for source, reason in library.catalogue.refused().items():
+        terminal.warn(f"not in it: {Path(source).name}: {reason}")
+
+
+@app.command
+def search(
+    folder: Folder,
+    *words: Annotated[str, Parameter(help="Words in a clip's name, tags or performer; all must be there.")],
+    performer: Annotated[str, Parameter(help="Only clips of this performer.")] = "",
+    like: Annotated[
+        Path | None, Parameter(help="A motion file: find the frames whose poses are most like one of its.")
+    ] = None,
+    at: Annotated[float, Parameter(help="The second of that file.")] = 0.0,
+    count: Annotated[int, Parameter(help="How many frames to list, one of each clip.")] = 10,
+) -> None:
+    """List clips by words, or frames by a pose."""
+    library = _open(folder)
+    if like is not None:
+        from poise.library.pose_search import frames_like
+
+        hits = frames_like(library, like, second=at, count=count)
+        lines = [(clip, f"{second:.3f}", f"{degrees:.2f}") for clip, second, degrees in hits]
+        terminal.print_table(("clip", "second", "degrees per joint"), lines)
+        return
+    found = library.search(words, performer=performer)
+    rows = [
+        (clip.name, clip.performer, f"{clip.seconds:.1f} s", str(clip.frames), ", ".join(clip.tags))
+        for clip in found
+    ]
+    terminal.print_table(("clip", "performer", "length", "frames", "tags"), rows)
+    terminal.note(_amount(found))
+
+
+@app.command
+def export(
+    folder: Folder,
+    clip: Annotated[str, Parameter(help="The clip's name.")],
+    *,
+    output: Annotated[
+        Path, Parameter(name=["--output", "-o"], help="The file to write: .bvh, .glb, .png, ...")
+    ],
+    canonical: Annotated[bool, Parameter(help="On the library's skeleton instead of its own.")] = False,
+) -> None:
+    """Write a clip as a motion file or a picture."""
+    from poise.apps.outputs import save
+
+    library = _open(folder)
+    motion = library.canonical_motion(clip) if canonical else library.motion(clip)
+    save(motion, output)
+    print(f"{output}: {len(motion)} frames, {terminal.file_size(output)}")
+
+
+@app.command
+def remove(folder: Folder, *clips: Annotated[str, Parameter(help="Names of clips.")]) -> None:
+    """Take clips out of a library."""
+    if not clips:
+        raise InvalidValueError("name the clips to take out; poise library search lists them")
+    library = _open(folder)
+    library.remove(clips)
+    print(f"{folder}: {len(clips)} clips removed; {_amount(library.clips)} left")
+
+
+@app.command
+def check(
+    folder: Folder,
+    *,
+    repair: Annotated[
+        bool, Parameter(help="Take out clips that are damaged, and files nothing needs.")
+    ] = False,
+) -> None:
+    """Hold every file of a library to its checksum."""
+    library = _open(folder)
+    with terminal.working("checking"):
+        findings = list(library.check())
+    for finding in findings:
+        terminal.warn(finding.what)
+    damaged = [finding.clip for finding in findings if finding.clip]
+    if repair:
+        library.forget_damaged()
+        library.refresh()
+        print(f"{folder}: {len(damaged)} damaged clips taken out; build again to read them anew")
+    elif damaged:
+        raise PoiseError(
+            f"{len(damaged)} of {len(library.clips)} clips are damaged: {', '.join(damaged)}; build again, with their "
+            "files at hand, to read them anew, or take them out with --repair"
+        )
+    else:
+        print(f"{folder}: {_amount(library.clips)}, every checksum as recorded")
+
+
+def _open(folder: Path) -> Library:
+    from poise.library import Library
+
+    return Library.open(folder)
+
+
+def _amount(clips: Sequence[Clip]) -> str:
+    seconds = sum(clip.seconds for clip in clips)
+    return f"{len(clips)} clips, {sum(clip.frames for clip in clips)} frames, {seconds / 60:.1f} minutes"
+
+
+def _most_used(clips: Sequence[Clip]) -> dict[str, int]:
+    from collections import Counter
+
+    return dict(Counter(tag for clip in clips for tag in clip.tags).most_common(20))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

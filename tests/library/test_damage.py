@@ -1,0 +1,202 @@
+"""What goes wrong with machines: kill -9, a full disk, flipped bits, dead workers. Nothing is lost, the run goes on."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dying import always_die, die_once, refuse_three
+from poise.engine import Engine
+from poise.errors import ParseError, PoiseError
+from poise.library import Library, build
+from poise.library.store import POSES_FILE
+
+BUILD = """
+import sys, time
+from pathlib import Path
+from poise.library import build
+module = sys.modules["poise.library.build"]
+slow = module._converted
+def converted(task):
+    time.sleep(0.15)
+    return slow(task)
+module._converted = converted
+print("started", flush=True)
+build(Path(sys.argv[1]), [Path(sys.argv[2])])
+"""
+
+
+@pytest.fixture
+def many(clips: Path, tmp_path: Path) -> Path:
+    """A dozen different files."""
+    folder = tmp_path / "many"
+    folder.mkdir()
+    text = (clips / "walk_slow.bvh").read_text()
+    for number in range(12):
+        (folder / f"clip_{number:02d}.bvh").write_text(
+            text.replace("Frame Time: 0.0333333", f"Frame Time: 0.03{number:02d}")
+        )
+    return folder
+
+
+def flip_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("after", [0.2, 0.9])
+def test_kill_9_leaves_a_library_that_opens_and_the_next_build_goes_on(many, tmp_path, after):
+    folder = tmp_path / "library"
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(folder), str(many)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "started"
+        time.sleep(after)
+        process.send_signal(signal.SIGKILL)
+    if folder.exists():
+        library = Library.open(folder)
+        assert not [finding for finding in library.check() if finding.clip]
+        for clip in library.clips:
+            assert len(library.motion(clip.name)) == clip.frames
+    before = len(library.clips) if folder.exists() else 0
+    built = build(folder, [many])
+    assert len(built.added) + before == len(built.added) + built.kept == 12
+    assert list(Library.open(folder).check()) == []
+    assert len(Library.open(folder).poses.names) == 12
+
+
+def test_a_damaged_shard_is_found_and_read_again(library, clips):
+    shard = library.folder / library.catalogue.clip("reach").shard
+    flip_a_byte(shard)
+    [finding] = [finding for finding in library.check() if finding.clip]
+    assert finding.clip == "reach"
+    assert "checksum" in finding.what
+    built = build(library.folder, [clips])
+    assert built.added == ["reach"]
+    assert any("damaged" in reason for reason in built.refused.values()) is False
+    assert list(Library.open(library.folder).check()) == []
+
+
+def test_the_rest_can_be_used_while_a_shard_is_damaged(library):
+    (library.folder / library.catalogue.clip("reach").shard).write_bytes(b"nonsense")
+    (library.folder / POSES_FILE).unlink()
+    assert Library.open(library.folder).poses.names == ("walk_fast", "walk_slow")
+
+
+def test_damaged_poses_are_put_together_anew(library):
+    expected = np.array(library.poses.maps)
+    place = library.folder / POSES_FILE
+    place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
+    np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)
+    flip_a_byte(place)
+    assert [finding.what for finding in library.check()] == [
+        f"{POSES_FILE}: its checksum is not the recorded one; it is put together anew by the next build"
+    ]
+    build(library.folder, [library.folder])
+    np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)
+
+
+def test_a_damaged_catalogue_says_so(library):
+    path = library.catalogue.path
+    library.catalogue.close()
+    path.write_bytes(b"not a database, not at all" * 10)
+    with pytest.raises(ParseError, match=r"catalogue\.sqlite: the catalogue cannot be used"):
+        Library.open(library.folder)
+
+
+def test_removed_clips_leave_nothing_behind(library):
+    shard = library.folder / library.catalogue.clip("reach").shard
+    library.remove(["reach"])
+    assert not shard.exists()
+    assert library.poses.names == ("walk_fast", "walk_slow")
+    with pytest.raises(PoiseError, match="no clip 'reach'"):
+        library.motion("reach")
+
+
+def test_a_full_disk(many, tmp_path):
+    """A small file system of its own: what fits is kept, what does not is named, and with room the build goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=180k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        built = build(disk / "library", [many])
+        assert 0 < len(built.added) < 12
+        assert any("No space left" in reason or "full" in reason for reason in built.refused.values())
+        library = Library.open(disk / "library")
+        assert not [finding for finding in library.check() if finding.clip]
+        for clip in library.clips:
+            assert len(library.motion(clip.name)) == clip.frames
+        library.catalogue.close()
+        subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+        again = build(disk / "library", [many])
+        assert len(again.added) + again.kept == 12
+        assert again.refused == {}
+        assert len(Library.open(disk / "library").poses.names) == 12
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+# --- workers that die ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as running:
+        yield running
+
+
+def items(folder: Path) -> list[tuple[str, int]]:
+    return [(str(folder), number) for number in range(6)]
+
+
+def test_a_dead_process_loses_nothing(tmp_path):
+    assert Engine(2).map(die_once, items(tmp_path)) == [0, 1, 4, 9, 16, 25]
+
+
+def test_an_item_that_kills_every_process_is_lost_alone(tmp_path):
+    found = {done.number: done for done in Engine(2, retries=0).each(always_die, items(tmp_path))}
+    assert [number for number, done in found.items() if done.lost] == [3]
+    assert "killed the process" in found[3].lost
+    with pytest.raises(PoiseError, match="item 4 of 6 was lost"):
+        Engine(2, retries=0).map(always_die, items(tmp_path))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_errors_of_the_function_are_raised(tmp_path, jobs):
+    with pytest.raises(PoiseError, match="three is refused"):
+        Engine(jobs).map(refuse_three, items(tmp_path))
+
+
+def test_a_build_on_a_cluster_with_a_worker_killed_midway(cluster, many, tmp_path):
+    engine = Engine(scheduler=cluster.scheduler_address)
+    kill = next(worker.pid for worker in cluster.workers.values())
+
+    def progress(done: int, _all: int) -> None:
+        if done == 2:
+            os.kill(kill, signal.SIGKILL)
+
+    built = build(tmp_path / "library", [many], engine=engine, progress=progress)
+    assert (len(built.added), built.refused) == (12, {})
+    shutil.rmtree(tmp_path / "library")
+
+
+def test_no_scheduler_there(monkeypatch):
+    monkeypatch.setattr("poise.engine.CONNECT_S", 0.5)
+    with pytest.raises(PoiseError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        list(Engine(scheduler="tcp://127.0.0.1:9").each(die_once, [("", 1)]))
