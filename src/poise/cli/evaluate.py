@@ -17,7 +17,9 @@ app = App(
     name="evaluate",
     help_epilogue="""\
 Protocols: handles (the root and five positions of an unseen clip in, the
-pose out), speed (one problem, our methods and the installed peers).
+pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
+out; methods style, gaussian, dls), speed (one problem, our methods and the
+installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
 dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
@@ -27,6 +29,7 @@ Examples:
   poise evaluate handles
   poise evaluate handles --split walk --stride 4 --json walk.json --plots walk
   poise evaluate handles --train a.bvh b.bvh --test c.bvh --methods dls,gaussian-100
+  poise evaluate image --split boxing --stride 40 --plots boxing
   poise evaluate speed --plots speed
 """,
 )
@@ -34,7 +37,7 @@ Examples:
 
 @app.default
 def evaluate(
-    protocol: Annotated[str, Parameter(help="What is measured: handles or speed.")],
+    protocol: Annotated[str, Parameter(help="What is measured: handles, image or speed.")],
     *,
     split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
     train: Annotated[

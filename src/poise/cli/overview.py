@@ -7,6 +7,7 @@ COMMANDS = {
     "learn": "learn a model of poses from motion files",
     "pose": "pose a whole body by a few handles",
     "keyframe": "make a motion from the paths of a few handles",
+    "image": "pose a whole body from points in a photo",
     "edit": "drag a handle's path through a clip; the body follows",
     "markers": "solve a body from recorded markers; fill their gaps",
     "blend": "blend models, such as two styles, into one",

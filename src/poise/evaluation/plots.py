@@ -25,6 +25,7 @@ PAPER_MS: Mapping[str, float] = {
 
 INK, GRID = "#1f2933", "#d9dfe6"
 LEARNED, FROM_DATA, CLASSIC, PEER = "#c2185b", "#e08e2b", "#4c78a8", "#9aa5b1"
+IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
@@ -35,6 +36,8 @@ def draw_report(
     folder.mkdir(parents=True, exist_ok=True)
     if report.protocol == "speed":
         return _draw_speed(report, folder, step)
+    if report.protocol == "image":
+        return [_saved(image_figure(report), folder / "image.png")]
     from poise.evaluation.gallery import draw_gallery
 
     step("plots")
@@ -109,6 +112,33 @@ def speed_figure(report: Report) -> Figure:
                     va="center",
                     color="white",
                 )
+    return figure
+
+
+def image_figure(report: Report) -> Figure:
+    """Errors, and how often the right pose is among the first three, against the number of image points."""
+    figure, (left, right) = _figure(f"Poses from one photo on {report.split}", columns=2)
+    for method in dict.fromkeys(str(row["method"]) for row in report.rows):
+        rows = sorted((row for row in report.rows if row["method"] == method), key=lambda row: row["points"])
+        points, colour = [int(row["points"]) for row in rows], IMAGE_COLOURS.get(method, PEER)
+        left.plot(
+            points,
+            [row["mpjpe_root_cm"] for row in rows],
+            "o-",
+            color=colour,
+            label=f"{method}, from the root",
+        )
+        left.plot(
+            points, [row["mpjpe_cm"] for row in rows], "o:", color=colour, label=f"{method}, in the world"
+        )
+        right.plot(points, [row["right_in_3"] for row in rows], "o-", color=colour, label=method)
+    left.set(xlabel="points", ylabel="mean joint position error, cm", ylim=(0, None))
+    right.set(xlabel="points", ylabel="right pose among the first three", ylim=(0, 1.02))
+    right.axhline(0.9, color=INK, linewidth=0.8, linestyle=":")
+    for axes in (left, right):
+        axes.set_xticks(points)
+        axes.grid(True, color=GRID, linewidth=0.6)
+        axes.legend(fontsize=7, frameon=False)
     return figure
 
 

@@ -13,7 +13,7 @@ from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, split_of_files
 
-PROTOCOLS = ("handles", "speed")
+PROTOCOLS = ("handles", "image", "speed")
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
@@ -78,6 +78,16 @@ def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: N
         from poise.evaluation.speed import evaluate_speed
 
         return Report("speed", request.split, evaluate_speed(methods=request.methods, progress=progress))
+    if request.protocol == "image":
+        from poise.evaluation import image
+
+        rows = image.evaluate_image(
+            request.folds(),
+            methods=request.methods or image.DEFAULT_METHODS,
+            stride=request.stride,
+            progress=progress,
+        )
+        return Report("image", FILES if request.train else request.split, rows)
     rows = evaluate_handles(
         request.folds(),
         methods=request.methods or DEFAULT_METHODS,

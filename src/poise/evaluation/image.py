@@ -1,0 +1,191 @@
+"""Protocol `image` (Grochow et al. 2004, section 7.4): a few points of an unseen recording in a photo, the pose out.
+
+Every frame is a photo of its own: camera known, root unknown, no frame before. The camera stands four metres off,
+thirty degrees from the way the person faces on average, and follows in steps of half a metre, as people do.
+
+An alternative is *right* if its joints are within eight centimetres of the recorded ones on average, seen from the
+root, and every segment of arms and legs that truly leans more than twenty degrees to or from the camera leans that way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, PoiseError, UnknownNameError
+from poise.evaluation.handles import Row
+from poise.evaluation.methods import STYLE, training_poses
+from poise.evaluation.splits import Fold
+from poise.geometry.cameras import Camera
+from poise.motion.motion import Motion
+from poise.pictures.stage import facing_of
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Skeleton
+from poise.solvers.image_placing import View
+from poise.solvers.image_run import explain
+from poise.solvers.image_starts import LIMBS
+from poise.solvers.solve import Model
+
+Array = np.ndarray
+
+POINTS = {
+    3: ("left_hand", "right_hand", "left_foot"),
+    4: ("left_hand", "right_hand", "left_foot", "right_foot"),
+    6: ("head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot"),
+}
+"""Which joints are clicked, by how many."""
+
+LEARNERS: dict[str, Callable[[Sequence[Motion]], Model]] = {
+    "style": lambda clips: StylePrior.learn(clips, **STYLE),
+    "gaussian": lambda clips: GaussianPrior.learn(clips, clusters=100),
+    "dls": lambda clips: training_poses(clips)[0],
+}
+DEFAULT_METHODS = tuple(LEARNERS)
+
+DISTANCE, HEIGHT, TURN, STEP = 4.0, 1.4, np.radians(30.0), 0.5
+SIZE, FIELD_OF_VIEW = (960, 720), 0.7
+CLOSE, LEANS = 0.08, np.radians(20.0)
+FIRST = 3  # alternatives among which the right one is looked for
+
+
+@dataclass
+class _Scores:
+    """Measures per frame of one method with one number of points."""
+
+    distances: list[Array] = field(default_factory=list)
+    relative: list[float] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    pixels: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    def row(self, method: str, points: int) -> Row:
+        """As a row of the report; a frame without any pose has no distance but is counted."""
+        joints = np.concatenate(self.distances) if self.distances else np.array([np.nan])
+        rank, milliseconds = np.array(self.right), 1000 * np.array(self.seconds)
+        return {
+            "method": method,
+            "points": points,
+            "mpjpe_cm": float(100 * joints.mean()),
+            "rms_cm": float(100 * np.sqrt(np.square(joints).mean())),
+            "mpjpe_root_cm": float(100 * np.mean(self.relative)),
+            "right_first": float(np.mean(rank == 0)),
+            "right_in_3": float(np.mean((rank >= 0) & (rank < FIRST))),
+            "point_px": float(np.mean(self.pixels)),
+            "ms_per_frame": float(milliseconds.mean()),
+            "ms_p95": float(np.percentile(milliseconds, 95)),
+            "frames": len(rank),
+            "failed": self.failed,
+        }
+
+
+def evaluate_image(
+    folds: Sequence[Fold],
+    *,
+    methods: Sequence[str],
+    stride: int = 1,
+    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+) -> list[Row]:
+    """A row per method and number of points, over every `stride`-th frame of the test clips."""
+    if stride < 1:
+        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    for name in methods:
+        if name not in LEARNERS:
+            raise UnknownNameError("method of the image protocol", name, LEARNERS)
+    scores = {(name, points): _Scores() for name in methods for points in POINTS}
+    frames = sum(len(clip[::stride]) for fold in folds for clip in fold.test)
+    done, total = 0, frames * len(methods)
+    for fold in folds:
+        for name in methods:
+            progress(name, done, total)
+            model = LEARNERS[name](fold.train)
+            for clip in fold.test:
+                photos = photos_of(clip[::stride])
+                own = model.on_body(clip.skeleton) if not isinstance(model, Skeleton) else model
+                for photo in photos:
+                    for points in POINTS:
+                        _try(own, photo, points, scores[name, points])
+                    done += 1
+                    progress(name, done, total)
+    return [score.row(name, points) for (name, points), score in scores.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """One frame as a camera sees it, and where its joints truly are."""
+
+    skeleton: Skeleton
+    camera: Camera
+    positions: Float[Array, "joints 3"]
+
+    def view(self, points: int) -> View:
+        """So many of its joints, as clicked in the photo."""
+        roles = POINTS[points]
+        pixels = self.camera.project(self.positions[[self.skeleton.index(role) for role in roles]])
+        return View(self.camera, dict(zip(roles, pixels, strict=True)))
+
+
+def photos_of(clip: Motion) -> list[Photo]:
+    """Every frame of a clip as a photo."""
+    positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+    azimuth = facing_of(clip.skeleton, positions) + TURN
+    pelvis = positions[:, clip.skeleton.index("pelvis")]
+    photos = []
+    for body, middle in zip(positions, np.round(pelvis / STEP) * STEP, strict=True):
+        x, z = float(middle[0]), float(middle[2])
+        eye = (x + DISTANCE * np.sin(azimuth), HEIGHT, z + DISTANCE * np.cos(azimuth))
+        camera = Camera.looking_at((x, 0.95, z), eye=eye, size=SIZE, field_of_view=FIELD_OF_VIEW)
+        photos.append(Photo(clip.skeleton, camera, body))
+    return photos
+
+
+def is_right(photo: Photo, body: Float[Array, "joints 3"]) -> bool:
+    """Whether a body is near the true one and no limb of it is flipped in depth."""
+    return relative_error(photo, body) <= CLOSE and not flipped_segments(photo, body)
+
+
+def relative_error(photo: Photo, body: Float[Array, "joints 3"]) -> float:
+    """The mean distance of joints from the true ones, both seen from the root."""
+    joints = ~photo.skeleton.is_end_site
+    gap = (body - body[0]) - (photo.positions - photo.positions[0])
+    return float(np.linalg.norm(gap[joints], axis=1).mean())
+
+
+def flipped_segments(photo: Photo, body: Float[Array, "joints 3"]) -> list[str]:
+    """The segments of arms and legs that lean the wrong way in depth, of those that truly lean."""
+    wrong = []
+    for limb in LIMBS:
+        for above, below in pairwise(limb):
+            first, last = photo.skeleton.index(above), photo.skeleton.index(below)
+            ray = photo.positions[first] - photo.camera.centre
+            ray /= np.linalg.norm(ray)
+            true, found = (bones[last] - bones[first] for bones in (photo.positions, body))
+            if abs(true @ ray) > np.sin(LEANS) * np.linalg.norm(true) and (true @ ray) * (found @ ray) < 0:
+                wrong.append(above)
+    return wrong
+
+
+def _try(model: Model, photo: Photo, points: int, scores: _Scores) -> None:
+    begun = time.process_time()
+    try:
+        found = explain(model, [photo.view(points)])
+    except (PoiseError, ArithmeticError, np.linalg.LinAlgError):
+        found = []
+    scores.seconds.append(time.process_time() - begun)
+    if not found:
+        scores.failed += 1
+        scores.right.append(-1)
+        return
+    bodies = [one.space.forward(one.q)[0] for one in found]
+    joints = ~photo.skeleton.is_end_site
+    scores.distances.append(np.linalg.norm(bodies[0] - photo.positions, axis=1)[joints])
+    scores.relative.append(relative_error(photo, bodies[0]))
+    scores.pixels.append(float(found[0].distances.mean()))
+    scores.right.append(next((rank for rank, body in enumerate(bodies) if is_right(photo, body)), -1))

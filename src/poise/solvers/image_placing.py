@@ -1,0 +1,111 @@
+"""Where bodies of given poses must stand, and which way face, for their handles to be seen at pixels.
+
+For a pose and a heading the rays through the pixels give equations linear in the root's position: the same matrix for
+all poses and headings, so that thousands of them are placed at once. Every view adds its rays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.priors.poses import handle_positions
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Projection
+
+Array = np.ndarray
+
+HEADINGS = 24
+NEAREST = 0.3  # metres from a camera, closer than which nobody stands
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One photo: its camera, and the pixels at which handles (joints or roles) are seen in it."""
+
+    camera: Camera
+    points: Mapping[str, Float[Array, "2"]]
+
+    def constraints(self) -> list[Projection]:
+        """The handles on the rays through their pixels."""
+        return [
+            Projection(name, self.camera, pixel, name=f"point of {name}")
+            for name, pixel in self.points.items()
+        ]
+
+
+def placed(
+    space: PoseSpace,
+    maps: Float[Array, "poses maps"],
+    ups: Float[Array, "poses 3"],
+    views: Sequence[View],
+    *,
+    headings: int = HEADINGS,
+) -> tuple[Float[Array, "starts size"], Float[Array, "starts"]]:
+    """Every pose at every heading, standing where it is seen best; and how far off it is seen, in radians.
+
+    `ups` are the directions of the world's up in the root's frame. Starts that would stand behind a camera are last.
+    """
+    turns = _turns(ups, headings)
+    rows, offsets, points = [], [], []
+    for view in views:
+        handles = space.handles(list(view.points))
+        local = handle_positions(space, maps, handles)
+        turned = np.einsum("phab,pnb->phna", rotations.matrix_from_quaternion(turns), local)
+        across = _across(view)
+        rows.append(across.reshape(-1, 3))
+        offsets.append(
+            np.einsum("nra,phna->phnr", across, turned - view.camera.centre).reshape(*turns.shape[:2], -1)
+        )
+        points.append((turned, view.camera))
+    matrix, gaps = np.concatenate(rows), np.concatenate(offsets, axis=-1)
+    if np.linalg.matrix_rank(matrix) < 3:
+        raise InvalidValueError("the image points say too little of where the body is: give two or more")
+    positions = -gaps @ np.linalg.pinv(matrix).T
+    left = gaps + positions @ matrix.T
+    q = np.zeros((maps.shape[0], headings, space.size))
+    q[..., :3], q[..., 3:ROOT_SIZE], q[..., ROOT_SIZE:] = positions, turns, maps[:, None]
+    off = _seen_off(left, positions, points)
+    return q.reshape(-1, space.size), off.ravel()
+
+
+def _turns(ups: Float[Array, "poses 3"], headings: int) -> Float[Array, "poses headings 4"]:
+    """Roots upright as each pose has it, facing all ways."""
+    tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
+    angles = np.arange(headings) * (2.0 * np.pi / headings)
+    about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
+    return np.asarray(rotations.multiply(about[None], tilts[:, None]))
+
+
+def _across(view: View) -> Float[Array, "points 2 3"]:
+    """Two unit directions across each pixel's ray, in the world: a point on the ray has no part along them."""
+    rays = np.stack([view.camera.ray(np.asarray(pixel)) for pixel in view.points.values()])
+    right = np.cross(rays, view.camera.rotation[1])
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    return np.stack([right, np.cross(rays, right)], axis=1)
+
+
+def _seen_off(
+    left: Float[Array, "poses headings rows"],
+    positions: Float[Array, "poses headings 3"],
+    points: Sequence[tuple[Array, Camera]],
+) -> Float[Array, "poses headings"]:
+    """The angle by which handles miss their rays, root of the mean square; infinite behind a camera."""
+    angles, start = np.zeros(left.shape[:2]), 0
+    for turned, camera in points:
+        depth = (turned + positions[:, :, None] - camera.centre) @ camera.rotation[2]
+        ahead = depth.min(axis=-1) > NEAREST
+        width = 2 * turned.shape[2]
+        missed = (
+            left[..., start : start + width].reshape(*depth.shape, 2) / np.maximum(depth, NEAREST)[..., None]
+        )
+        angles += np.where(ahead, np.square(missed).sum(axis=(-1, -2)), np.inf)
+        start += width
+    return np.sqrt(angles / (left.shape[-1] / 2))

@@ -1,0 +1,169 @@
+"""Poses that explain image points: solved from many starts, told apart and ranked (Grochow et al. 2004, section 7.4).
+
+A photo leaves depths open: a limb may lean to the camera or from it, a body may face either way. Every start is solved
+with the handles on the rays through their pixels; what comes out is ranked by its posterior, the prior's log-likelihood
+less half the squared distances, in units of how exactly people click, of points that cannot be met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.priors.blend import BlendPrior
+from poise.priors.prior import Prior
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Projection
+from poise.solvers.image_placing import View, placed
+from poise.solvers.image_starts import LIMBS, flipped, known_poses
+from poise.solvers.local_gaussian import LocalGaussian
+from poise.solvers.problem import Problem, Settings
+from poise.solvers.solve import Model, Solver, space_of
+
+Array = np.ndarray
+
+PIXELS = 3.0  # how exactly a point is clicked, as a standard deviation
+STARTS = 12
+APART = 0.06  # metres between joints, on average, from which two poses are told apart
+ROUNDS = 4  # solves in a row from one start, each going on from the last
+SETTLED = 2e-3  # radians or metres: a solve that moves nothing further ends them
+LEAN = 0.03  # radians squared that a root may lean in one solve where the prior does not know
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A pose that explains the image points, with its posterior and how far off each point is, in pixels."""
+
+    q: Float[Array, "size"]
+    space: PoseSpace
+    posterior: float
+    log_likelihood: float | None
+    distances: Float[Array, "points"]
+    views: Sequence[View]
+    prior: Prior | None = None
+
+    @property
+    def percentile(self) -> float | None:
+        """The share of training poses, in percent, that are less likely; None without a prior."""
+        return None if self.prior is None else self.prior.percentile(self.q)
+
+
+def explain(
+    model: Model, views: Sequence[View], *, pixels: float = PIXELS, starts: int = STARTS, flips: bool = True
+) -> list[Explanation]:
+    """Distinct poses that explain the points of all views, most likely first."""
+    space = space_of(model)
+    constraints = [constraint for view in views for constraint in view.constraints()]
+    if len({constraint.at.joint for constraint in constraints}) < 2:
+        raise InvalidValueError("give image points for two joints or more; three or four make a pose")
+    run = _ImageRun(model, space, constraints, views, pixels)
+    maps, ups = known_poses(model)
+    q, off = placed(space, maps, ups, views)
+    found = [run(start) for start in _spread(space, q, off, starts)]
+    if flips and found:
+        best = max(found, key=lambda one: one.posterior)
+        others = [flipped(space, best.q, views[0].camera, limb) for limb in LIMBS]
+        found += [run(start) for start in others if start is not None]
+    return told_apart(sorted(found, key=lambda one: -one.posterior))
+
+
+class _ImageRun:
+    """Solves from one start after another."""
+
+    def __init__(
+        self,
+        model: Model,
+        space: PoseSpace,
+        constraints: Sequence[Projection],
+        views: Sequence[View],
+        pixels: float,
+    ) -> None:
+        self._model, self._space, self._constraints = model, space, constraints
+        self._views, self._pixels = views, pixels
+        self._solver = Solver(model, constraints) if _solves_itself(model) else None
+        if self._solver is None:
+            assert isinstance(model, Prior)
+            handles = space.handles([constraint.at for constraint in constraints])
+            self._local = LocalGaussian([model], space, handles)
+            self._problem = Problem(space, constraints, limits=model.limits, settings=Settings())
+
+    def __call__(self, start: Float[Array, "size"]) -> Explanation:
+        q = start
+        for _ in range(ROUNDS):
+            before, q = q, self._once(q)
+            if np.abs(q - before).max() < SETTLED:
+                break
+        return self._explanation(q)
+
+    def _once(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+        if self._solver is not None:
+            self._solver.resume(q)
+            return self._solver.solve(q).q
+        pull, precision = self._local(q, (1.0,))
+        precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] += _lean(q)
+        covariance = np.linalg.inv(precision)
+        mean = q[ROOT_SIZE:] + (covariance @ pull)[ROOT_FREEDOMS:]
+        q = self._problem.start(q)
+        self._problem.run(q, mean, covariance)
+        return q
+
+    def _explanation(self, q: Float[Array, "size"]) -> Explanation:
+        seen = []
+        for view in self._views:
+            joints = self._space.handles(list(view.points)).joints
+            pixels = view.camera.project(self._space.forward(q)[0][joints])
+            seen.append(np.linalg.norm(pixels - np.stack(list(view.points.values())), axis=1))
+        distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
+        prior = self._model if isinstance(self._model, Prior) else None
+        likelihood = None if prior is None else prior.log_likelihood(q)
+        posterior = (likelihood or 0.0) - 0.5 * float(np.square(distances / self._pixels).sum())
+        return Explanation(q, self._space, posterior, likelihood, distances, self._views, prior)
+
+
+def _solves_itself(model: Model) -> bool:
+    """Whether the model's own run goes on from a start without positions; others are asked pose by pose."""
+    return isinstance(model, StylePrior | BlendPrior) or not isinstance(model, Prior)
+
+
+def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
+    """The precision of a root that should stay as upright as it is, free about the vertical."""
+    w, x, y, z = q[3:ROOT_SIZE]
+    up = np.array([2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)])
+    return (np.eye(3) - np.outer(up, up)) / LEAN
+
+
+def _spread(
+    space: PoseSpace, q: Float[Array, "starts size"], off: Float[Array, "starts"], count: int
+) -> list[Float[Array, "size"]]:
+    """The starts that are seen best, each unlike those before it."""
+    chosen: list[Array] = []
+    bodies: list[Array] = []
+    for number in np.argsort(off)[: 40 * count]:
+        if not np.isfinite(off[number]):
+            break
+        body = space.forward(q[number])[0]
+        if all(np.linalg.norm(body - other, axis=1).mean() > 2.0 * APART for other in bodies):
+            chosen.append(q[number])
+            bodies.append(body)
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def told_apart(found: Sequence[Explanation]) -> list[Explanation]:
+    """Those whose body, seen from its root, is unlike all before it."""
+    kept: list[Explanation] = []
+    bodies: list[Array] = []
+    for one in found:
+        body = one.space.forward(one.q)[0]
+        body = body - body[0]
+        if all(np.linalg.norm(body - other, axis=1).mean() > APART for other in bodies):
+            kept.append(one)
+            bodies.append(body)
+    return kept
