@@ -1,0 +1,100 @@
+"""What a camera sees when nobody is there: mean and deviation of every pixel and channel (Chai and Hodgins 2005, 4.1).
+
+A pixel belongs to the foreground when one of its channels is further from its mean than the threshold allows. The
+statistics follow slow changes of light where there is no foreground; a lamp that is switched on is learned in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+from poise.errors import InvalidValueError
+from poise.vision.opencv import cv2
+
+Array = np.ndarray
+
+THRESHOLD = 6.0  # deviations from the mean
+LEAST = 14.0  # grey levels that a pixel must differ by, however still it was
+SECONDS = 2.0  # in which statistics follow a change of light by two thirds
+STUBBORN = 10.0  # times slower where there is foreground: a person who stands still is no background
+EVERY = 8  # frames between two updates of the statistics: light changes slowly
+
+
+class Background:
+    """Statistics of one camera's empty picture; follows slow changes of light."""
+
+    def __init__(
+        self,
+        mean: Float[Array, "height width 3"],
+        deviation: Float[Array, "height width 3"],
+        *,
+        fps: float = 60.0,
+    ) -> None:
+        self._mean = np.ascontiguousarray(mean, dtype=np.float32)
+        self._deviation = np.ascontiguousarray(deviation, dtype=np.float32)
+        self._rate, self._frames = EVERY / (SECONDS * fps), 0
+        self._kernel = np.ones((3, 3), np.uint8)
+        self._refresh()
+
+    @classmethod
+    def of_frames(cls, frames: Iterable[UInt8[Array, "height width 3"]], *, fps: float = 60.0) -> Background:
+        """From some frames without anybody in them, by running sums: any number of frames in the memory of a few."""
+        count, total, squares = 0, None, None
+        for frame in frames:
+            light = frame.astype(np.float32)
+            if total is None or squares is None:
+                total, squares = np.zeros_like(light), np.zeros_like(light)
+            elif light.shape != total.shape:
+                raise InvalidValueError(
+                    f"frames of one camera differ in size: {light.shape} and {total.shape}"
+                )
+            count, total, squares = count + 1, total + light, squares + light * light
+        if total is None or squares is None:
+            raise InvalidValueError("a background needs at least one frame without anybody in it")
+        mean = total / count
+        return cls(mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0)), fps=fps)
+
+    @property
+    def mean(self) -> UInt8[Array, "height width 3"]:
+        """The empty picture."""
+        return self._low_mean
+
+    def foreground(self, frame: UInt8[Array, "height width 3"]) -> UInt8[Array, "height width"]:
+        """255 where something stands before the background, one pixel wider all round."""
+        if frame.shape != self._mean.shape:
+            raise InvalidValueError(
+                f"the camera's picture is {frame.shape[1]}x{frame.shape[0]}; the background is "
+                f"{self._mean.shape[1]}x{self._mean.shape[0]}"
+            )
+        differs = cv2().subtract(cv2().absdiff(frame, self._low_mean), self._allowed)
+        # A weighted sum of channels: any channel above its allowance, in one pass.
+        mask = cv2().transform(differs, np.ones((1, 3), np.float32))
+        found = cv2().dilate(cv2().compare(mask, 0, cv2().CMP_GT), self._kernel)
+        self._follow(frame, found)
+        return np.asarray(found)
+
+    def _follow(self, frame: Array, found: Array) -> None:
+        self._frames += 1
+        if self._frames % EVERY:
+            return
+        cv = cv2()
+        cv.accumulateWeighted(frame, self._mean, self._rate, mask=cv.bitwise_not(found))
+        cv.accumulateWeighted(frame, self._mean, self._rate / STUBBORN, mask=found)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._low_mean = np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
+        self._allowed = np.clip(np.maximum(THRESHOLD * self._deviation, LEAST), 0, 255).astype(np.uint8)
+
+
+def share_of(mask: UInt8[Array, "height width"]) -> float:
+    """How much of a picture is foreground."""
+    return float(np.count_nonzero(mask)) / mask.size
+
+
+def as_boolean(mask: UInt8[Array, "height width"]) -> Bool[Array, "height width"]:
+    """The mask as truth values."""
+    return np.asarray(mask > 0)

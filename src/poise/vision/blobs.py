@@ -1,0 +1,150 @@
+"""Markers as blobs in one picture: bright ones (reflective) or of a worn colour, with centres between the pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from poise.compiled import compiled
+from poise.errors import InvalidValueError
+from poise.vision.opencv import cv2
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a marker looks like: at least so bright and so unlike grey; a hue (0 to 1) for one worn colour."""
+
+    brightness: float = 0.78  # of the brightest channel
+    hue: float | None = None
+    hue_range: float = 0.06
+    saturation: float = 0.45  # a coloured marker is at least so colourful
+    fewest: int = 3  # pixels
+    most: int = 900
+    longest: float = 3.5  # times as long as wide: streaks of fast markers, but no reflecting edges
+
+    def __post_init__(self) -> None:
+        if not 0 < self.brightness <= 1 or (self.hue is not None and not 0 <= self.hue <= 1):
+            raise InvalidValueError(
+                f"brightness and hue are between 0 and 1; got {self.brightness}, {self.hue}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Blobs:
+    """What one picture holds: centres (x, y), how many pixels each has, and its mean colour (red, green, blue)."""
+
+    centres: Float[Array, "blobs 2"]
+    sizes: Int[Array, "blobs"]
+    colours: Float[Array, "blobs 3"]
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    @classmethod
+    def none(cls) -> Blobs:
+        """A picture in which no marker is seen."""
+        return cls(np.empty((0, 2)), np.empty(0, dtype=np.int64), np.empty((0, 3)))
+
+    @classmethod
+    def together(cls, parts: Sequence[Blobs]) -> Blobs:
+        """Blobs of several looks in one picture."""
+        return cls(
+            np.concatenate([part.centres for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.colours for part in parts]),
+        )
+
+
+def find_blobs(
+    frame: UInt8[Array, "height width 3"], foreground: UInt8[Array, "height width"], look: Look
+) -> Blobs:
+    """The markers among the foreground of a picture (blue, green, red, as OpenCV has it)."""
+    candidates = cv2().bitwise_and(_looks_right(frame, look), foreground)
+    count, labels, stats, _ = cv2().connectedComponentsWithStats(candidates, connectivity=8)
+    areas = stats[1:, 4]
+    kept = 1 + np.flatnonzero((areas >= look.fewest) & (areas <= look.most))
+    if count < 2 or not len(kept):
+        return Blobs.none()
+    measured = np.empty((len(kept), 7))
+    for row, number in zip(measured, kept, strict=True):
+        left, top, width, height = stats[number, :4]
+        _measure(frame, labels, int(number), left, top, width, height, row)
+    kept_ones = measured[measured[:, 6] <= look.longest]
+    return Blobs(kept_ones[:, :2], kept_ones[:, 2].astype(np.int64), kept_ones[:, 3:6])
+
+
+def _looks_right(frame: Array, look: Look) -> Array:
+    cv = cv2()
+    if look.hue is None:
+        blue, green, red = cv.split(frame)
+        dullest = cv.min(cv.min(blue, green), red)
+        return np.asarray(cv.threshold(dullest, round(255 * look.brightness) - 1, 255, cv.THRESH_BINARY)[1])
+    colour = cv.cvtColor(frame, cv.COLOR_BGR2HSV)
+    low, high = 180 * (look.hue - look.hue_range), 180 * (look.hue + look.hue_range)
+    least = (round(255 * look.saturation), round(255 * look.brightness))
+    mask = cv.inRange(colour, (max(low, 0), *least), (min(high, 180), 255, 255))
+    if low < 0 or high > 180:  # hues go round
+        mask |= cv.inRange(
+            colour,
+            ((low + 180) % 180, *least) if low < 0 else (0, *least),
+            (180 if low < 0 else high - 180, 255, 255),
+        )
+    return np.asarray(mask)
+
+
+@compiled
+def _measure(
+    frame: Array, labels: Array, number: int, left: int, top: int, width: int, height: int, out: Array
+) -> None:
+    """Centre (weighed by light, rim pixels included), pixels, mean colour and how elongated one blob is."""
+    rows, columns = labels.shape
+    total, x, y, xx, yy, xy, pixels = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
+    floor = _darkest_on_rim(frame, left, top, width, height)
+    for i in range(3):
+        out[3 + i] = 0.0
+    for row in range(max(top - 1, 0), min(top + height + 1, rows)):
+        for column in range(max(left - 1, 0), min(left + width + 1, columns)):
+            own = labels[row, column]
+            if own != number and own != 0:
+                continue
+            light = (float(frame[row, column, 0]) + frame[row, column, 1] + frame[row, column, 2]) / 3.0
+            weight = max(light - floor, 0.0)
+            total += weight
+            x += weight * column
+            y += weight * row
+            xx += weight * column * column
+            yy += weight * row * row
+            xy += weight * column * row
+            if own == number:
+                pixels += 1
+                for i in range(3):
+                    out[3 + i] += frame[row, column, 2 - i]
+    total = max(total, 1e-9)
+    x, y = x / total, y / total
+    a, b, c = xx / total - x * x + 1.0 / 12, yy / total - y * y + 1.0 / 12, xy / total - x * y
+    middle, spread = 0.5 * (a + b), np.sqrt(0.25 * (a - b) ** 2 + c * c)
+    out[0], out[1], out[2] = x, y, pixels
+    for i in range(3):
+        out[3 + i] /= 255.0 * max(pixels, 1)
+    out[6] = np.sqrt((middle + spread) / max(middle - spread, 1e-9))
+
+
+@compiled
+def _darkest_on_rim(frame: Array, left: int, top: int, width: int, height: int) -> float:
+    """The light around a blob, which is no part of it: the median of its rim."""
+    rows, columns = frame.shape[0], frame.shape[1]
+    rim = np.empty(2 * (width + height) + 8)
+    count = 0
+    for row in range(max(top - 1, 0), min(top + height + 1, rows)):
+        for column in range(max(left - 1, 0), min(left + width + 1, columns)):
+            if row in (top - 1, top + height) or column in (left - 1, left + width):
+                rim[count] = (
+                    float(frame[row, column, 0]) + frame[row, column, 1] + frame[row, column, 2]
+                ) / 3.0
+                count += 1
+    return float(np.median(rim[:count])) if count else 0.0

@@ -1,0 +1,211 @@
+"""Calibration from pictures of a board (Zhang 2000): each camera's lens, then where the cameras stand to each other.
+
+Views that fit worse than the others by far are left out and told; where the board has not been is told too, since a
+lens is known only where it was looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
+from poise.vision.boards import View
+from poise.vision.lens import LensCamera
+from poise.vision.opencv import cv2
+from poise.vision.rig import Rig
+
+Array = np.ndarray
+
+FEWEST_VIEWS = 4
+BAD = 2.5  # times the median error of all views: such a view is left out
+BAD_PIXELS = 0.15  # pixels on top, so that good views are not left out for being a little less good
+CELLS = 3  # of the picture, each way, in which the board should have been
+
+
+@dataclass(frozen=True, eq=False)
+class LensCalibration:
+    """One camera's lens: its error in pixels (rms) over the views kept, that of each view, and which were left out."""
+
+    camera: LensCamera
+    error: float
+    view_errors: Mapping[int, float]
+    left_out: tuple[int, ...]
+    hints: tuple[str, ...]
+    boards: Mapping[int, tuple[Float[Array, "3 3"], Float[Array, "3"]]]
+
+
+@dataclass(frozen=True, eq=False)
+class RigCalibration:
+    """A rig in the first camera's frame, and how well every camera and every shared view fits."""
+
+    rig: Rig
+    lenses: tuple[LensCalibration, ...]
+    shared_views: tuple[int, ...]
+    error: float
+
+
+def calibrate_lens(views: Mapping[int, View], *, name: str = "camera1") -> LensCalibration:
+    """Zhang's method on the views of one camera, by number; views that spoil it are left out, one after the other."""
+    size = _one_size(views, name)
+    kept, left_out = dict(views), list[int]()
+    while True:
+        if len(kept) < FEWEST_VIEWS:
+            raise InvalidValueError(
+                f"{name}: a calibration needs {FEWEST_VIEWS} good views of the board or more; got {len(kept)}"
+            )
+        error, matrix, lens, boards, errors = _zhang(kept, size)
+        median = float(np.median(list(errors.values())))
+        worst = max(errors, key=lambda number: errors[number])
+        if errors[worst] <= BAD * median + BAD_PIXELS or len(kept) == FEWEST_VIEWS:
+            break
+        left_out.append(worst)
+        del kept[worst]
+    camera = LensCamera(name, Camera(matrix, np.eye(3), np.zeros(3)), size, lens)
+    return LensCalibration(camera, error, errors, tuple(left_out), coverage_hints(kept, boards), boards)
+
+
+def calibrate_rig(views: Sequence[Mapping[int, View]], *, names: Sequence[str]) -> RigCalibration:
+    """Lenses, then every further camera's place against the first from the views that both have of the board."""
+    lenses = tuple(calibrate_lens(own, name=name) for own, name in zip(views, names, strict=True))
+    first, cameras, shared_all, errors = lenses[0], [lenses[0].camera], set[int](), [lenses[0].error]
+    for own, lens in zip(views[1:], lenses[1:], strict=True):
+        shared = sorted(set(first.boards) & set(lens.boards))
+        if not shared:
+            raise InvalidValueError(
+                f"{lens.camera.name} and {first.camera.name} never see the board at the same time: show it to both"
+            )
+        error, turn, shift = _between(first.camera, lens.camera, [(views[0][k], own[k]) for k in shared])
+        cameras.append(lens.camera.moved(turn, shift))
+        shared_all.update(shared)
+        errors.append(error)
+    return RigCalibration(Rig(tuple(cameras)), lenses, tuple(sorted(shared_all)), max(errors))
+
+
+def on_floor(rig: Rig, view: View, *, camera: int = 0) -> Rig:
+    """The rig in the world of a board that lies on the floor: its first corner is the origin, and up is Y."""
+    cv, seen_by = cv2(), rig.cameras[camera]
+    found, turn, shift = cv.solvePnP(
+        view.on_board,
+        view.pixels,
+        seen_by.pinhole.intrinsics,
+        seen_by.distortion,
+        flags=cv.SOLVEPNP_ITERATIVE,
+    )
+    if not found:
+        raise InvalidValueError("the board on the floor could not be placed; show more of it")
+    board = np.column_stack([cv.Rodrigues(turn)[0], shift.ravel()])  # camera from board
+    # Board axes: x along the columns, y along the rows, z into the floor when seen from above.
+    up = -board[:, 2] if np.dot(board[:, 2], board[:, 3]) > 0 else board[:, 2]
+    x = board[:, 0]
+    world_axes = np.column_stack([x, up, np.cross(x, up)])  # camera from world
+    turn_first, shift_first = seen_by.pinhole.rotation, seen_by.pinhole.translation
+    to_rig = turn_first.T @ world_axes, turn_first.T @ (board[:, 3] - shift_first)  # rig's frame from world
+    return Rig(
+        tuple(
+            camera.moved(
+                camera.pinhole.rotation @ to_rig[0],
+                camera.pinhole.rotation @ to_rig[1] + camera.pinhole.translation,
+            )
+            for camera in rig.cameras
+        )
+    )
+
+
+def scaled(rig: Rig, factor: float) -> Rig:
+    """The rig with all distances times a factor: when the printed squares were not as large as was said."""
+    if not (np.isfinite(factor) and factor > 0):
+        raise InvalidValueError(f"a scale is a positive number; got {factor}")
+    return Rig(
+        tuple(
+            replace(
+                camera,
+                pinhole=Camera(
+                    camera.pinhole.intrinsics, camera.pinhole.rotation, factor * camera.pinhole.translation
+                ),
+            )
+            for camera in rig.cameras
+        )
+    )
+
+
+def coverage_hints(views: Mapping[int, View], boards: Mapping[int, tuple[Array, Array]]) -> tuple[str, ...]:
+    """What a person should still show the camera: parts of the picture, and boards that are tilted."""
+    hints, size = [], next(iter(views.values())).size
+    pixels = np.concatenate([view.pixels for view in views.values()])
+    cells = np.clip((pixels / size * CELLS).astype(int), 0, CELLS - 1)
+    counts = np.zeros((CELLS, CELLS), dtype=int)
+    np.add.at(counts, (cells[:, 1], cells[:, 0]), 1)
+    words = [
+        ["top left", "top", "top right"],
+        ["left", "middle", "right"],
+        ["bottom left", "bottom", "bottom right"],
+    ]
+    missing = [words[row][column] for row, column in np.argwhere(counts == 0)]
+    if missing:
+        hints.append(
+            f"the board was never in the {', '.join(missing)} of the picture: the lens is a guess there"
+        )
+    tilts = [np.degrees(np.arccos(min(abs(turn[2, 2]), 1.0))) for turn, _ in boards.values()]
+    if tilts and np.median(tilts) < 12:
+        hints.append("the board always faces the camera: tilt it, or the focal length is a guess")
+    return tuple(hints)
+
+
+def _zhang(
+    kept: Mapping[int, View], size: tuple[int, int]
+) -> tuple[float, Array, Array, dict[int, tuple[Array, Array]], dict[int, float]]:
+    cv, numbers = cv2(), list(kept)
+    error, matrix, lens, turns, shifts, _, _, each = cv.calibrateCameraExtended(
+        [kept[k].on_board.astype(np.float32) for k in numbers],
+        [kept[k].pixels.astype(np.float32) for k in numbers],
+        size,
+        None,
+        None,
+    )
+    boards = {
+        k: (cv.Rodrigues(turn)[0], shift.ravel())
+        for k, turn, shift in zip(numbers, turns, shifts, strict=True)
+    }
+    errors = {k: float(value) for k, value in zip(numbers, each.ravel(), strict=True)}
+    return float(error), matrix, lens.ravel()[:5], boards, errors
+
+
+def _between(
+    first: LensCamera, second: LensCamera, views: Sequence[tuple[View, View]]
+) -> tuple[float, Array, Array]:
+    """The place of the second camera against the first, lenses kept as they are."""
+    cv, boards, pixels, other = cv2(), [], [], []
+    for a, b in views:
+        _, in_a, in_b = np.intersect1d(a.numbers, b.numbers, return_indices=True)
+        if len(in_a) >= 6:
+            boards.append(a.on_board[in_a].astype(np.float32))
+            pixels.append(a.pixels[in_a].astype(np.float32))
+            other.append(b.pixels[in_b].astype(np.float32))
+    if not boards:
+        raise InvalidValueError(f"{first.name} and {second.name} share no view with enough corners in common")
+    error, _, _, _, _, turn, shift, _, _ = cv.stereoCalibrate(
+        boards, pixels, other,
+        first.pinhole.intrinsics.copy(), first.distortion.copy(),
+        second.pinhole.intrinsics.copy(), second.distortion.copy(),
+        first.size, flags=cv.CALIB_FIX_INTRINSIC,
+    )  # fmt: skip
+    return float(error), turn, shift.ravel()
+
+
+def _one_size(views: Mapping[int, View], name: str) -> tuple[int, int]:
+    sizes = {view.size for view in views.values()}
+    if not sizes:
+        raise InvalidValueError(
+            f"{name}: the board was not found in any picture; is it the right one (inner corners, not squares)?"
+        )
+    if len(sizes) > 1:
+        listed = ", ".join(f"{width}x{height}" for width, height in sorted(sizes))
+        raise InvalidValueError(
+            f"{name}: its pictures differ in size ({listed}); calibrate each size for itself"
+        )
+    return sizes.pop()

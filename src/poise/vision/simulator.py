@@ -1,0 +1,274 @@
+"""A camera simulator: synchronised pictures of a mannequin that wears markers, with what cameras do to them.
+
+Lens distortion, shot and read noise, motion blur, occlusion by the body, clutter behind it, a moving shadow, a slow
+change of light and cameras that are not quite in step. Where every marker truly was, and which camera could see it,
+comes along: to plan where cameras and markers go, and to measure the whole way from pixels to a pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+from poise.compiled import compiled
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.motion.virtual_markers import virtual_markers
+from poise.motion.world import joint_transforms
+from poise.pictures.raster import fill_triangles
+from poise.skeleton.mannequin import Mannequin, build_mannequin
+from poise.skeleton.pose_space import Handle
+from poise.vision.lens import STRAIGHT, LensCamera
+from poise.vision.opencv import cv2
+from poise.vision.rig import Rig
+
+Array = np.ndarray
+
+_SUBFRAMES = 5  # of one exposure
+_NOISE_TILES = 6  # pictures of noise, shifted at random for every frame
+_BEHIND = 0.05  # metres that skin may be in front of a marker's centre without hiding it
+_CLOTHES = np.array(
+    [[62.0, 70.0, 92.0], [48.0, 54.0, 70.0]]
+)  # limbs and joints, before the light falls on them
+_LIGHT = np.array([0.35, 0.8, 0.5]) / np.linalg.norm([0.35, 0.8, 0.5])
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the cameras and the room do to the picture; all zero is a picture without fault."""
+
+    shot_noise: float = 0.35  # times the square root of the light, in grey levels
+    read_noise: float = 1.5  # grey levels
+    exposure: float = 1 / 250  # seconds: how long a moving marker smears
+    out_of_step: float = 0.001  # seconds by which cameras are apart, at most
+    clutter: int = 40  # things behind the performer
+    shadow: float = 0.35  # of the light that the performer takes from the floor
+    light_drift: float = 0.08  # by which the light changes, slowly
+    lamp: bool = False  # a bright lamp in view
+    marker_radius: float = 0.014  # metres
+    marker_colours: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)  # red, green, blue
+
+    @classmethod
+    def perfect(cls) -> Conditions:
+        """No noise, no blur, nothing in the way but the body itself."""
+        return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0)
+
+
+def front_rig(
+    *,
+    distance: float = 3.0,
+    apart: float = 1.2,
+    height: float = 1.5,
+    size: tuple[int, int] = (640, 480),
+    count: int = 2,
+    field_of_view: float = 0.85,
+    distortion: tuple[float, ...] = (-0.12, 0.05, 0.0005, -0.0004, 0.0),
+    middle: tuple[float, float, float] = (0.0, 0.95, 0.0),
+) -> Rig:
+    """Cameras side by side that look at the performer from the front, as webcams on a desk do."""
+    places = (np.arange(count) - 0.5 * (count - 1)) * apart
+    cameras = [
+        LensCamera(
+            f"camera{number + 1}",
+            Camera.looking_at(
+                middle,
+                eye=(middle[0] + float(x), height, middle[2] + distance),
+                size=size,
+                field_of_view=field_of_view,
+            ),
+            size,
+            np.array(distortion or STRAIGHT),
+        )
+        for number, x in enumerate(places)
+    ]
+    return Rig(tuple(cameras))
+
+
+class Simulator:
+    """What a rig sees of a motion."""
+
+    def __init__(
+        self,
+        rig: Rig,
+        motion: Motion,
+        layout: Mapping[str, Handle],
+        *,
+        conditions: Conditions | None = None,
+        seed: int = 0,
+    ) -> None:
+        if len(motion) < 2:
+            raise InvalidValueError("the simulator needs a motion of two frames or more")
+        self.rig, self.motion, self.conditions = rig, motion, conditions or Conditions()
+        self.truth: Markers = virtual_markers(motion, layout)
+        self._positions, self._turns = joint_transforms(motion)
+        self._mannequin: Mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
+        self._rng = np.random.default_rng(seed)
+        shape = (rig.cameras[0].size[1], rig.cameras[0].size[0], 3)
+        self._noise = self._rng.standard_normal((_NOISE_TILES, *shape), dtype=np.float32)
+        self._delays = self._rng.uniform(-0.5, 0.5, len(rig)) * self.conditions.out_of_step
+        self._rooms = [self._room(camera) for camera in rig.cameras]
+        self._colours = np.array(
+            [self.conditions.marker_colours.get(name, (1.0, 1.0, 1.0)) for name in self.truth.labels]
+        )
+
+    def empty_room(self, camera: int, count: int = 30) -> Iterator[UInt8[Array, "height width 3"]]:
+        """Pictures without anybody, for the background's statistics."""
+        for _ in range(count):
+            yield self._developed(self._rooms[camera].copy(), frame=0)
+
+    def picture(self, frame: int, camera: int) -> UInt8[Array, "height width 3"]:
+        """What one camera sees at one frame (blue, green, red)."""
+        light, nearness = self._body(frame, self.rig.cameras[camera])
+        canvas = self._shadowed(self._rooms[camera].copy(), frame, self.rig.cameras[camera])
+        seen = nearness > 0
+        canvas[seen] = light[seen]
+        self._paint_markers(canvas, nearness, frame, camera)
+        return self._developed(canvas, frame)
+
+    def pictures(self) -> Iterator[tuple[UInt8[Array, "height width 3"], ...]]:
+        """All frames, one picture per camera each."""
+        for frame in range(len(self.motion)):
+            yield tuple(self.picture(frame, camera) for camera in range(len(self.rig)))
+
+    def visible(self, frame: int) -> Bool[Array, "cameras markers"]:
+        """Which camera sees which marker: in the picture and not behind the body."""
+        points = self.truth.points[frame]
+        found = np.zeros((len(self.rig), len(points)), dtype=np.bool_)
+        for number, camera in enumerate(self.rig.cameras):
+            nearness = self._body(frame, camera)[1]
+            pixels, depth = camera.project(points), camera.depth(points)
+            inside = camera.in_picture(pixels) & (depth > 0)
+            at = np.rint(np.where(inside[:, None], pixels, 0.0)).astype(int)
+            front = nearness[at[:, 1], at[:, 0]]
+            found[number] = inside & ((front == 0) | (1.0 / np.maximum(front, 1e-9) > depth - _BEHIND))
+        return found
+
+    def places(self, frame: int, camera: int, *, delay: float = 0.0) -> Float[Array, "markers 3"]:
+        """Where markers are when a camera takes a frame, it being a little out of step, and `delay` seconds later."""
+        at = frame + (self._delays[camera] + delay) * self.motion.fps
+        at = float(np.clip(at, 0.0, len(self.motion) - 1))
+        low = min(int(at), len(self.motion) - 2)
+        part = at - low
+        return np.asarray((1 - part) * self.truth.points[low] + part * self.truth.points[low + 1])
+
+    def _body(self, frame: int, camera: LensCamera) -> tuple[Array, Array]:
+        """The light from the body and how near it is, per pixel."""
+        vertices, normals = self._mannequin.posed(self._positions[frame], self._turns[frame])
+        depth = camera.depth(vertices)
+        near = np.where(depth > 0.05, 1.0 / np.maximum(depth, 0.05), 0.0)
+        pixels = np.nan_to_num(camera.project(vertices))
+        width, height = camera.size
+        nearness, hit = np.zeros((height, width)), np.full((height, width), -1, dtype=np.int64)
+        fill_triangles(np.c_[pixels, near], self._mannequin.triangles, nearness, hit)
+        light = np.zeros((height, width, 3), dtype=np.float32)
+        _paint_body(hit, self._mannequin.triangles, normals, self._mannequin.tones, _CLOTHES, _LIGHT, light)
+        return light, nearness
+
+    def _paint_markers(self, canvas: Array, nearness: Array, frame: int, number: int) -> None:
+        camera = self.rig.cameras[number]
+        times = (np.arange(_SUBFRAMES) / max(_SUBFRAMES - 1, 1) - 0.5) * self.conditions.exposure
+        places = np.stack([self.places(frame, number, delay=delay) for delay in times])
+        pixels, depth = camera.project(places), camera.depth(places)
+        radii = self.conditions.marker_radius * camera.pinhole.focal_length / np.maximum(depth, 0.05)
+        for marker in range(places.shape[1]):
+            if np.all(np.isfinite(pixels[:, marker])) and np.all(depth[:, marker] > 0.05):
+                _paint_disc(
+                    canvas, nearness, pixels[:, marker], radii[:, marker],
+                    1.0 / np.maximum(depth[:, marker] - _BEHIND, 0.05), 255.0 * self._colours[marker, ::-1],
+                )  # fmt: skip
+
+    def _shadowed(self, canvas: Array, frame: int, camera: LensCamera) -> Array:
+        if not self.conditions.shadow:
+            return canvas
+        root = self._positions[frame, 0]
+        angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+        ring = np.stack(
+            [root[0] - 0.3 + 0.55 * np.cos(angles), np.zeros(24), root[2] - 0.3 + 0.35 * np.sin(angles)],
+            axis=1,
+        )
+        pixels = camera.project(ring)
+        if not np.all(np.isfinite(pixels)):
+            return canvas
+        mask = np.zeros(canvas.shape[:2], dtype=np.float32)
+        cv2().fillPoly(mask, [np.rint(pixels).astype(np.int32)], 1.0)
+        mask = cv2().GaussianBlur(mask, (31, 31), 9)
+        return np.asarray(canvas * (1.0 - self.conditions.shadow * mask)[..., None], dtype=np.float32)
+
+    def _developed(self, canvas: Array, frame: int) -> UInt8[Array, "height width 3"]:
+        """Light to bytes: drift, noise, saturation."""
+        conditions = self.conditions
+        drift = 1.0 + conditions.light_drift * np.sin(2 * np.pi * frame / (20.0 * self.motion.fps))
+        canvas = canvas * np.float32(drift)
+        if conditions.shot_noise or conditions.read_noise:
+            tile = self._noise[self._rng.integers(_NOISE_TILES)]
+            tile = np.roll(tile, self._rng.integers(0, tile.shape[1]), axis=1)[
+                : canvas.shape[0], : canvas.shape[1]
+            ]
+            strength = np.sqrt(conditions.read_noise**2 + conditions.shot_noise**2 * np.maximum(canvas, 0.0))
+            canvas = canvas + strength * tile
+        return np.asarray(np.clip(canvas, 0, 255), dtype=np.uint8)
+
+    def _room(self, camera: LensCamera) -> Array:
+        """A wall, a floor and clutter, the same for every picture of one camera."""
+        width, height = camera.size
+        rows = np.linspace(0.0, 1.0, height)[:, None, None]
+        canvas = np.asarray((88 + 40 * rows) * np.ones((height, width, 3)), dtype=np.float32)
+        rng = np.random.default_rng(self._rng.integers(2**31))
+        for _ in range(self.conditions.clutter):
+            corner, extent = rng.integers(0, (width, height)), rng.integers(8, 90, size=2)
+            colour = rng.uniform(25, 165, size=3)
+            end = corner + extent
+            cv2().rectangle(canvas, tuple(map(int, corner)), tuple(map(int, end)), colour.tolist(), -1)
+        if self.conditions.lamp:
+            cv2().circle(canvas, (int(0.85 * width), int(0.15 * height)), 16, (255.0, 255.0, 255.0), -1)
+        return np.asarray(cv2().GaussianBlur(canvas, (5, 5), 1.0))
+
+
+@compiled
+def _paint_body(
+    hit: Array, triangles: Array, normals: Array, tones: Array, clothes: Array, light: Array, canvas: Array
+) -> None:
+    """Plain light and shade on what each pixel hit."""
+    for row in range(hit.shape[0]):
+        for column in range(hit.shape[1]):
+            k = hit[row, column]
+            if k < 0:
+                continue
+            v = triangles[k, 0]
+            facing = normals[v, 0] * light[0] + normals[v, 1] * light[1] + normals[v, 2] * light[2]
+            shade = 0.55 + 0.75 * max(facing, 0.0)
+            for i in range(3):
+                canvas[row, column, i] = clothes[tones[v] % 2, i] * shade
+
+
+@compiled
+def _paint_disc(
+    canvas: Array, nearness: Array, centres: Array, radii: Array, nearest: Array, colour: Array
+) -> None:
+    """A round marker, smeared over the moments of an exposure, where the body is not in front of it."""
+    reach = radii.max() + 1.5
+    height, width = nearness.shape
+    left, right = (
+        max(0, int(centres[:, 0].min() - reach)),
+        min(width - 1, int(centres[:, 0].max() + reach) + 1),
+    )
+    top, bottom = (
+        max(0, int(centres[:, 1].min() - reach)),
+        min(height - 1, int(centres[:, 1].max() + reach) + 1),
+    )
+    for row in range(top, bottom + 1):
+        for column in range(left, right + 1):
+            cover = 0.0
+            for s in range(len(centres)):
+                if nearness[row, column] > nearest[s]:
+                    continue
+                dx, dy = column - centres[s, 0], row - centres[s, 1]
+                cover += min(max(radii[s] - np.sqrt(dx * dx + dy * dy) + 0.5, 0.0), 1.0)
+            cover /= len(centres)
+            for i in range(3):
+                canvas[row, column, i] += cover * (colour[i] - canvas[row, column, i])

@@ -1,0 +1,219 @@
+"""Where pictures come from: video files, folders of images and live cameras, brought into step.
+
+Files are put in step by their time stamps or by a flash (or a clap that shakes the picture) that every camera saw: a
+bright moment, found as the largest jump of mean light. Every source ends quietly; one that breaks off says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.formats.files import existing_file
+from poise.vision.opencv import cv2
+
+Array = np.ndarray
+Picture = UInt8[Array, "height width 3"]
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
+LOST_AFTER = 0.5  # seconds without a picture after which a live camera counts as lost
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Pictures with the times (seconds) at which they were taken."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def fps(self) -> float:
+        """Pictures per second."""
+        ...
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        ...
+
+    def read(self) -> tuple[float, Picture] | None:
+        """The next picture and its time; None at the end."""
+        ...
+
+    def close(self) -> None:
+        """Give back the file or the camera."""
+        ...
+
+
+class VideoSource:
+    """A video file, or a live camera by its number or address."""
+
+    def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
+        live = isinstance(place, int) or "://" in str(place)
+        self._capture = cv2().VideoCapture(place if live else str(existing_file(place)))
+        self.name = name or (str(place) if live else Path(place).name)
+        if not self._capture.isOpened():
+            what = f"camera {place} does not answer" if live else f"{self.name} is no video that can be read"
+            raise PoiseError(f"{what}; is it plugged in, and free?" if live else what)
+        self._live, self._count, self._begun = live, 0, time.monotonic()
+        self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
+        self.size = (
+            int(self._capture.get(cv2().CAP_PROP_FRAME_WIDTH)),
+            int(self._capture.get(cv2().CAP_PROP_FRAME_HEIGHT)),
+        )
+
+    def read(self) -> tuple[float, Picture] | None:
+        """The next picture; a live camera waits for it."""
+        good, picture = self._capture.read()
+        if not good:
+            return None
+        self._count += 1
+        stamp = time.monotonic() - self._begun if self._live else (self._count - 1) / self.fps
+        return stamp, picture
+
+    def close(self) -> None:
+        """Give back the file or the camera."""
+        self._capture.release()
+
+
+class ImageFolder:
+    """The images of a folder in the order of their names, at a given rate."""
+
+    def __init__(self, folder: str | Path, *, fps: float = 30.0) -> None:
+        self._paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in IMAGES)
+        self.name, self.fps, self._next = Path(folder).name, fps, 0
+        if not self._paths:
+            raise InvalidValueError(f"{folder} holds no images ({', '.join(IMAGES)})")
+        first = read_picture(self._paths[0])
+        self.size = (first.shape[1], first.shape[0])
+
+    def read(self) -> tuple[float, Picture] | None:
+        """The next image."""
+        if self._next == len(self._paths):
+            return None
+        picture = read_picture(self._paths[self._next])
+        self._next += 1
+        return (self._next - 1) / self.fps, picture
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_source(place: str | Path | int) -> Source:
+    """A source by what its name says: a folder of images, a camera's number or address, or a video file."""
+    if isinstance(place, int) or (isinstance(place, str) and place.isdigit()):
+        return VideoSource(int(place))
+    return ImageFolder(place) if Path(place).is_dir() else VideoSource(place)
+
+
+def read_picture(path: str | Path) -> Picture:
+    """An image file as OpenCV has it: blue, green, red."""
+    picture = cv2().imread(str(existing_file(path)))
+    if picture is None:
+        raise ParseError("not an image that can be read", path=path)
+    return np.asarray(picture)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One moment of all cameras: the time, and a picture from each (None: that camera gave none)."""
+
+    time: float
+    pictures: tuple[Picture | None, ...]
+
+
+class InStep:
+    """Several sources as one: at every moment of the slowest, the picture of each that is nearest in time.
+
+    `offsets` are seconds to add to each source's times. A source that ends early gives None from there on, and `notes`
+    says so; all ends when the last one does.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, offsets: Sequence[float] | None = None) -> None:
+        if not sources:
+            raise InvalidValueError("give at least one video, image folder or camera")
+        self.sources = tuple(sources)
+        self.fps = min(source.fps for source in sources)
+        self._offsets = tuple(offsets) if offsets is not None else (0.0,) * len(sources)
+        self.notes: list[str] = []
+        rates = {round(source.fps, 2) for source in sources}
+        if len(rates) > 1:
+            listed = ", ".join(f"{source.name} {source.fps:g}" for source in sources)
+            self.notes.append(
+                f"the cameras run at different rates ({listed} Hz): pictures nearest in time are used"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for source in self.sources:
+            source.close()
+
+    def __iter__(self) -> Iterator[Step]:
+        latest = [self._next(number) for number in range(len(self.sources))]
+        following = [self._next(number) for number in range(len(self.sources))]
+        now = max((entry[0] for entry in latest if entry is not None), default=0.0)
+        while any(entry is not None for entry in latest):
+            for number in range(len(self.sources)):
+                self._advance(number, latest, following, now)
+            if all(entry is None for entry in latest):
+                return
+            yield Step(now, tuple(None if entry is None else entry[1] for entry in latest))
+            now += 1.0 / self.fps
+
+    def _advance(
+        self,
+        number: int,
+        latest: list[tuple[float, Picture] | None],
+        following: list[tuple[float, Picture] | None],
+        now: float,
+    ) -> None:
+        """Go on in one source while its next picture is nearer to this moment."""
+        while True:
+            current, after = latest[number], following[number]
+            if current is None:
+                return
+            if after is not None and abs(after[0] - now) <= abs(current[0] - now):
+                latest[number], following[number] = after, self._next(number)
+            elif after is None and now - current[0] > 1.0 / self.fps:
+                self.notes.append(f"{self.sources[number].name} ends at {current[0]:.2f} s; the others go on")
+                latest[number] = None
+            else:
+                return
+
+    def _next(self, number: int) -> tuple[float, Picture] | None:
+        found = self.sources[number].read()
+        return None if found is None else (found[0] + self._offsets[number], found[1])
+
+
+def flash_time(source: Source) -> float:
+    """When a flash (or a lamp switched on and off) lights up the picture: the start of the largest jump of its light."""
+    lights, times = [], []
+    while (entry := source.read()) is not None:
+        times.append(entry[0])
+        lights.append(float(entry[1].mean()))
+    jumps = np.diff(lights)
+    if len(jumps) == 0 or jumps.max() < FLASH:
+        raise InvalidValueError(
+            f"{source.name} shows no flash to synchronise by: switch a light on and off before both cameras"
+        )
+    return times[int(jumps.argmax()) + 1]
+
+
+def offsets_by_flash(times: Sequence[float]) -> Float[Array, "sources"]:
+    """Seconds to add to each source's times so that the flash is at one moment in all."""
+    return np.asarray(times[0] - np.asarray(times, dtype=np.float64))
