@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
 from poise.vision.opencv import cv2
@@ -88,13 +88,3 @@ class Background:
     def _refresh(self) -> None:
         self._low_mean = np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
         self._allowed = np.clip(np.maximum(THRESHOLD * self._deviation, LEAST), 0, 255).astype(np.uint8)
-
-
-def share_of(mask: UInt8[Array, "height width"]) -> float:
-    """How much of a picture is foreground."""
-    return float(np.count_nonzero(mask)) / mask.size
-
-
-def as_boolean(mask: UInt8[Array, "height width"]) -> Bool[Array, "height width"]:
-    """The mask as truth values."""
-    return np.asarray(mask > 0)

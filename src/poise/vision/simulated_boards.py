@@ -22,7 +22,7 @@ _NOISE = 2.0  # grey levels
 def board_picture(
     camera: LensCamera, board: Board, turn: Float[Array, "3 3"], place: Float[Array, "3"]
 ) -> UInt8[Array, "height width"]:
-    """What a camera sees of a board turned and placed in the world (p_world = turn p_board + place), bent by its lens."""
+    """What a camera sees, through its lens, of a board in the world: p_world = turn p_board + place."""
     width, height = camera.size
     rows, columns = np.mgrid[0:height, 0:width].astype(np.float64)
     plane = camera.plane_from_pixels(np.stack([columns.ravel(), rows.ravel()], axis=1))

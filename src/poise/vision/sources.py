@@ -25,7 +25,6 @@ Picture = UInt8[Array, "height width 3"]
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
-LOST_AFTER = 0.5  # seconds without a picture after which a live camera counts as lost
 
 
 @runtime_checkable
@@ -61,11 +60,11 @@ class VideoSource:
 
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
         live = isinstance(place, int) or "://" in str(place)
-        self._capture = cv2().VideoCapture(place if live else str(existing_file(place)))
-        self.name = name or (str(place) if live else Path(place).name)
+        self._capture = cv2().VideoCapture(place if live else str(existing_file(str(place))))
+        self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
-            what = f"camera {place} does not answer" if live else f"{self.name} is no video that can be read"
-            raise PoiseError(f"{what}; is it plugged in, and free?" if live else what)
+            words = "does not answer; is it plugged in, and free?" if live else "is no video that can be read"
+            raise PoiseError(f"{self.name} {words}")
         self._live, self._count, self._begun = live, 0, time.monotonic()
         self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
         self.size = (
@@ -201,7 +200,7 @@ class InStep:
 
 
 def flash_time(source: Source) -> float:
-    """When a flash (or a lamp switched on and off) lights up the picture: the start of the largest jump of its light."""
+    """When a flash, or a lamp switched on, lights up the picture: the moment of the largest jump of its light."""
     lights, times = [], []
     while (entry := source.read()) is not None:
         times.append(entry[0])
