@@ -18,6 +18,8 @@ Array = np.ndarray
 
 THRESHOLD = 6.0  # deviations from the mean
 LEAST = 14.0  # grey levels that a pixel must differ by, however still it was
+GLARING = 215.0  # grey levels from which noise is cut off by the sensor, so that its deviation says too little
+DAZZLED = 80.0  # grey levels that such a pixel must differ by
 SECONDS = 2.0  # in which statistics follow a change of light by two thirds
 STUBBORN = 10.0  # times slower where there is foreground: a person who stands still is no background
 EVERY = 8  # frames between two updates of the statistics: light changes slowly
@@ -87,4 +89,6 @@ class Background:
 
     def _refresh(self) -> None:
         self._low_mean = np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
-        self._allowed = np.clip(np.maximum(THRESHOLD * self._deviation, LEAST), 0, 255).astype(np.uint8)
+        allowed = np.maximum(THRESHOLD * self._deviation, LEAST)
+        allowed[self._mean > GLARING] = DAZZLED
+        self._allowed = np.clip(allowed, 0, 255).astype(np.uint8)

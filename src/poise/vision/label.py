@@ -23,8 +23,9 @@ from poise.vision.triangulate import Meeting
 Array = np.ndarray
 
 GATE = 0.10  # metres from its prediction in which a marker that was just seen is looked for
-SPEED = 1.5  # metres per second by which the gate of a hidden marker grows
-WIDEST = 0.45  # metres that a gate grows to
+SPEED = 0.4  # metres per second by which the gate of a hidden marker grows: the body says where it is, about
+WIDEST = 0.30  # metres that a gate grows to
+OFF_LINE = 0.01  # metres that a pixel off the epipolar line counts as much as
 PIXEL_GATE = 4.0  # pixels on top of a gate's own size in the picture
 _FORBIDDEN = 1e6
 _HEADINGS = 24  # tried for a performer who may face anywhere
@@ -119,14 +120,15 @@ def _assign_candidates(
     while left and np.any(open_markers):
         markers = np.flatnonzero(open_markers)
         places = np.stack([candidate.meeting.point for candidate in left])
-        apart = np.linalg.norm(predicted[markers, None] - places[None], axis=-1) / gate[markers, None]
+        apart = np.linalg.norm(predicted[markers, None] - places[None], axis=-1)
+        apart = np.where(apart <= gate[markers, None], apart, np.inf)
         off = np.array([candidate.meeting.pixels_off for candidate in left])
-        rows, columns = _matched(apart + 0.1 * off, 1.0 + 0.1 * off.max())
+        rows, columns = _matched(apart + OFF_LINE * off, np.inf)
         order = np.argsort(apart[rows, columns])
         used = False
         for row, column in zip(rows[order], columns[order], strict=True):
             candidate = left[column]
-            if apart[row, column] <= 1.0 and not taken.intersection(candidate.blobs):
+            if not taken.intersection(candidate.blobs):
                 sighting.note(int(markers[row]), candidate.meeting, candidate.blobs, seen)
                 taken.update(candidate.blobs)
                 open_markers[markers[row]] = False
@@ -153,14 +155,15 @@ def _assign_blobs(
     pictures, depth = camera.project(predicted[markers]), camera.depth(predicted[markers])
     allowed = PIXEL_GATE + 0.5 * gate[markers] * camera.pinhole.focal_length / np.maximum(depth, 0.1)
     apart = np.linalg.norm(pictures[:, None] - blobs.centres[free][None], axis=-1) / allowed[:, None]
-    for row, column in zip(*_matched(np.where(np.isfinite(apart), apart, np.inf), 1.0), strict=True):
+    for row, column in zip(*_matched(apart, 1.0), strict=True):
         sighting.pixels[number, markers[row]] = blobs.centres[free[column]]
 
 
 def _matched(costs: Array, most: float) -> tuple[Array, Array]:
-    """The assignment with the least cost in which none costs more than `most`."""
-    rows, columns = linear_sum_assignment(np.where(costs <= most, costs, _FORBIDDEN))
-    allowed = costs[rows, columns] <= most
+    """The assignment with the least cost in which none costs more than `most`, nor is infinite or missing."""
+    allowed = np.isfinite(costs) & (costs <= most)
+    rows, columns = linear_sum_assignment(np.where(allowed, costs, _FORBIDDEN))
+    allowed = allowed[rows, columns]
     return rows[allowed], columns[allowed]
 
 
