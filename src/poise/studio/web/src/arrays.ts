@@ -34,6 +34,15 @@ export function distance(a: Vec3, b: Vec3): number {
   return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
+/** How far the joint that differs most lies apart in two poses. */
+export function furthest(a: Float32Array, b: Float32Array): number {
+  let most = 0;
+  for (let joint = 0; joint * STRIDE < a.length; joint += 1) {
+    most = Math.max(most, distance(jointPosition(a, joint), jointPosition(b, joint)));
+  }
+  return most;
+}
+
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
 }

@@ -1,6 +1,6 @@
 /** Keeps the stage true to the state: body, pose, ghosts, onion skin, handles, paths and markers. */
 import { effect } from "@preact/signals";
-import { type Vec3, floats, jointPosition } from "../arrays";
+import { type Vec3, floats, furthest, jointPosition } from "../arrays";
 import { ahead, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import { listen } from "../studio";
@@ -11,11 +11,13 @@ import { Stage } from "./stage";
 import { paintTrajectories } from "./trajectories";
 import type { ViewName } from "./views";
 
+const SAME = 0.01; // metres within which two poses are the same to the eye
 const ONION_STEPS = [-12, -8, -4, 4, 8, 12]; // frames
 
 export class Director {
   readonly stage: Stage;
   private readonly tool: HandleTool;
+  private ghost: Float32Array = new Float32Array();
 
   constructor(host: HTMLElement) {
     this.stage = new Stage(host);
@@ -50,15 +52,24 @@ export class Director {
     effect(() => this.showSkins());
     effect(() => this.refresh());
     listen((message) => {
-      if (message.type === "ghost") this.stage.setGhost("before", state.showGhost.value ? floats(message.world) : null);
+      if (message.type === "ghost") this.ghost = floats(message.world);
+      if (message.type === "ghost" || message.type === "pose") this.showGhost();
       if (message.type === "hoverPose") this.stage.setGhost("hover", state.latentCursor.value ? floats(message.world) : null);
     });
     effect(() => {
       if (!state.latentCursor.value) this.stage.setGhost("hover", null);
     });
     effect(() => {
-      if (!state.ghostOf.value || !state.showGhost.value) this.stage.setGhost("before", null);
+      void [state.ghostOf.value, state.showGhost.value];
+      this.showGhost();
     });
+  }
+
+  /** The previous result, where it differs from this one. */
+  private showGhost(): void {
+    const joints = state.pose.value?.joints;
+    const wanted = state.showGhost.value && state.ghostOf.value && joints && furthest(this.ghost, joints) > SAME;
+    this.stage.setGhost("before", wanted ? this.ghost : null);
   }
 
   /** Everything that marks on the stage depend on. */

@@ -1,0 +1,127 @@
+"""What a person does first: drag a hand, hold a joint, switch the model, explore the style."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+from studio_page import StudioPage
+
+CENTIMETRE = 0.01
+
+
+def test_a_dragged_hand_is_where_the_pointer_is_and_the_far_foot_stays(studio: StudioPage) -> None:
+    foot = studio.joint("left_foot")
+    start = studio.pixel(studio.joint("right_hand"))
+    studio.drag(start, (-40, -60), release=False)
+    studio.wait("window.poise.state.pose.value.residuals.length > 0")
+    studio.page.mouse.up()
+    studio.settled()
+    reached = studio.pixel(studio.joint("right_hand"))
+    assert math.dist(reached, (start[0] - 40, start[1] - 60)) < 3  # pixels
+    target = studio.handles()["RightHand"]["position"]
+    assert math.dist(studio.joint("right_hand"), target) < CENTIMETRE
+    assert math.dist(studio.joint("left_foot"), foot) < CENTIMETRE
+    assert studio.ask("state.selected.value") == "RightHand"
+    assert studio.page.get_by_text("All handles met").is_visible()
+
+
+def test_a_click_holds_a_joint_and_keys_change_it(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    before = studio.handles()["LeftHand"]
+    assert before["pinned"]
+    assert before["hard"]
+    studio.page.keyboard.press("h")
+    studio.wait("!window.poise.state.scene.value.handles[0].hard")
+    studio.page.keyboard.press("ArrowUp")
+    studio.wait(f"window.poise.state.scene.value.handles[0].position[1] > {before['position'][1]} + 0.005")
+    studio.page.keyboard.press("Delete")
+    studio.wait("window.poise.state.scene.value.handles.length === 0")
+    studio.page.keyboard.press("Control+z")
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+
+
+def test_numbers_put_a_handle_to_the_millimetre(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    height = studio.page.get_by_label("Y in centimetres")
+    height.fill("120.5")
+    height.press("Enter")
+    studio.until(lambda: abs(studio.joint("right_hand")[1] - 1.205) < 0.002, "the hand at 120.5 cm")
+
+
+def test_what_cannot_be_reached_is_said(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    height = studio.page.get_by_label("Y in centimetres")
+    height.fill("400")
+    height.press("Enter")
+    studio.until(lambda: studio.page.locator(".readout", has_text="out of reach").is_visible(), "the words")
+    assert studio.page.locator(".missed-by").inner_text().endswith("off")
+
+
+@pytest.mark.parametrize("kind", ["Gaussian", "Plain IK"])
+def test_another_model_keeps_the_handles_and_shows_the_one_before(studio: StudioPage, kind: str) -> None:
+    studio.drag_joint("right_hand", (-30, -50))
+    studio.settled()
+    target = studio.handles()["RightHand"]["position"]
+    studio.press(kind, within="Kind of model")
+    studio.wait("window.poise.state.ghostOf.value")
+    assert studio.ask("state.model.value.kind") == {"Gaussian": "gaussian", "Plain IK": "plain"}[kind]
+    studio.settled()
+    assert math.dist(studio.joint("right_hand"), target) < CENTIMETRE
+    assert studio.ask("stage.ghosts.get('before').mesh.visible") is (kind == "Gaussian")
+
+
+def test_dragging_in_style_space_moves_the_body(studio: StudioPage) -> None:
+    studio.wait("window.poise.state.latentMap.value")
+    box = studio.page.get_by_label("Style space: drag").bounding_box()
+    assert box is not None
+    centre = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    studio.page.mouse.move(*centre)
+    studio.wait("window.poise.stage.ghosts.get('hover')?.mesh.visible")
+    studio.page.get_by_role("switch", name="Keep handles where they are").uncheck(force=True)
+    before = studio.joint("right_hand")
+    studio.drag(centre, (60, 30))
+    studio.settled()
+    assert math.dist(studio.joint("right_hand"), before) > CENTIMETRE
+    left, right, bottom, top = studio.ask("state.latentMap.value.extent")
+    x, y = studio.ask("state.pose.value.latent")
+    share = ((x - left) / (right - left), (top - y) / (top - bottom))
+    wanted = (0.5 + 60 / box["width"], 0.5 + 30 / box["height"])
+    assert share == pytest.approx(wanted, abs=0.02)
+
+
+def test_style_space_gives_way_to_handles_that_are_held(studio: StudioPage) -> None:
+    studio.wait("window.poise.state.latentMap.value")
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    held = studio.joint("left_hand")
+    box = studio.page.get_by_label("Style space: drag").bounding_box()
+    assert box is not None
+    studio.drag((box["x"] + 100, box["y"] + 100), (50, 40))
+    studio.settled()
+    assert math.dist(studio.joint("left_hand"), held) < CENTIMETRE
+
+
+def test_two_people_do_not_see_each_other(open_page: Callable[[], StudioPage]) -> None:
+    one, other = open_page(), open_page()
+    before = other.joint("right_hand")
+    one.drag_joint("right_hand", (-30, -50))
+    one.settled()
+    assert len(one.handles()) == 1
+    assert other.handles() == {}
+    assert other.joint("right_hand") == before
+
+
+def test_the_page_explains_itself(studio: StudioPage) -> None:
+    studio.page.keyboard.press("?")
+    assert studio.page.get_by_role("dialog", name="Help").is_visible()
+    studio.page.keyboard.press("Escape")
+    studio.until(lambda: not studio.page.get_by_role("dialog", name="Help").is_visible(), "help to close")
+    studio.page.keyboard.press("t")
+    assert studio.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    unnamed = studio.page.evaluate(
+        "[...document.querySelectorAll('button')].filter((b) => !(b.ariaLabel || b.innerText.trim())).length"
+    )
+    assert unnamed == 0

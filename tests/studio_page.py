@@ -1,0 +1,143 @@
+"""The studio's page in Chromium, as tests and pictures use it: what a person does, and what is on the stage."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+WITHOUT_GRAPHICS_CARD = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
+PATIENCE = 30.0  # seconds: drawing without a graphics card is slow on a busy machine
+PAGE = Path(__file__).parents[1] / "src" / "poise" / "studio" / "web" / "dist" / "index.html"
+
+Point = tuple[float, float]
+Place = tuple[float, float, float]
+
+
+def chromium() -> str | None:
+    """Where Chromium is, if it is."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A browser that draws without a graphics card."""
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=list(WITHOUT_GRAPHICS_CARD))
+        yield opened
+        opened.close()
+
+
+class Server:
+    """`poise studio` as a process of its own, which can be killed and started again on the same port."""
+
+    def __init__(self, models: Sequence[Path] = ()) -> None:
+        self._models = models
+        self.address = self._start("0")
+
+    def _start(self, port: str) -> str:
+        command = [sys.executable, "-m", "poise", "studio", *map(str, self._models), "--no-open", "--port", port]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if found := re.search(r"http://\S+", line):
+                return found[0]
+        raise RuntimeError(f"the studio ended with {self._process.wait()} before it listened")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def start_again(self) -> None:
+        self._start(self.address.rstrip("/").rpartition(":")[2])
+
+
+class StudioPage:
+    """One page of the studio. Everything is asked of the scene, not of pixels."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.strangers: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda request: self._meet(request.url, address))
+        page.goto(address)
+        self.wait("window.poise?.state.pose.value")
+
+    def _meet(self, url: str, address: str) -> None:
+        if not url.startswith((address, address.replace("http", "ws", 1), "blob:", "data:")):
+            self.strangers.append(url)
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    def ask(self, expression: str) -> Any:
+        return self.page.evaluate(f"() => {{ const {{ state, stage }} = window.poise; return {expression} }}")
+
+    def wait(self, expression: str) -> None:
+        self.until(lambda: self.page.evaluate(f"() => Boolean({expression})"), expression)
+
+    def until(self, is_so: Callable[[], bool], words: str = "") -> None:
+        end = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < end, f"waited in vain for {words}; problems: {self.problems}"
+            self.page.wait_for_timeout(25)
+
+    def joint(self, role: str) -> Place:
+        """Where the stage shows a joint, in metres."""
+        place = self.page.evaluate(
+            """(role) => {
+              const number = window.poise.state.body.value.joints.findIndex((joint) => joint.role === role);
+              return [...window.poise.shownJoints.value.slice(number * 7, number * 7 + 3)];
+            }""",
+            role,
+        )
+        return (place[0], place[1], place[2])
+
+    def handles(self) -> dict[str, dict[str, Any]]:
+        return {handle["joint"]: handle for handle in self.ask("state.scene.value.handles")}
+
+    def pixel(self, place: Place) -> Point:
+        """Where a place of the world is on the page."""
+        x, y = self.page.evaluate(
+            """(place) => {
+              const { stage } = window.poise;
+              const box = stage.canvas.getBoundingClientRect();
+              const [x, y] = stage.project(place);
+              return [x + box.left, y + box.top];
+            }""",
+            list(place),
+        )
+        return (x, y)
+
+    # --- doing -------------------------------------------------------------------------------------------------------
+
+    def press(self, name: str, *, within: str | None = None) -> None:
+        scope = self.page.get_by_role("group", name=within) if within else self.page
+        scope.get_by_role("button", name=name, exact=True).first.click()
+
+    def work_in(self, workspace: str) -> None:
+        self.page.get_by_role("navigation").get_by_role("button", name=workspace).click()
+
+    def drag(self, start: Point, way: Point, *, steps: int = 4, release: bool = True) -> None:
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(start[0] + way[0], start[1] + way[1], steps=steps)
+        if release:
+            self.page.mouse.up()
+
+    def drag_joint(self, role: str, way: Point, **options: Any) -> None:
+        self.drag(self.pixel(self.joint(role)), way, **options)
+
+    def settled(self) -> None:
+        """Waits until the fine model has answered everything that was asked."""
+        self.wait("window.poise.state.pose.value.fine && !window.poise.state.dragged.value")
+        self.page.wait_for_timeout(150)
