@@ -14,7 +14,12 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-WITHOUT_GRAPHICS_CARD = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox")
+WITHOUT_GRAPHICS_CARD = (
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-sandbox",
+)
 PATIENCE = 30.0  # seconds: drawing without a graphics card is slow on a busy machine
 PAGE = Path(__file__).parents[1] / "src" / "poise" / "studio" / "web" / "dist" / "index.html"
 
@@ -44,7 +49,16 @@ class Server:
         self.address = self._start("0")
 
     def _start(self, port: str) -> str:
-        command = [sys.executable, "-m", "poise", "studio", *map(str, self._models), "--no-open", "--port", port]
+        command = [
+            sys.executable,
+            "-m",
+            "poise",
+            "studio",
+            *map(str, self._models),
+            "--no-open",
+            "--port",
+            port,
+        ]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         for line in self._process.stdout:

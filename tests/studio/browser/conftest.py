@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from studio_page import PAGE, Server, StudioPage, browser, chromium
 
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.model_file import save
 from poise.priors.style.prior import StylePrior
+from studio_page import PAGE, Server, StudioPage, browser, chromium
 
 Open = Callable[[], StudioPage]
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from playwright.sync_api import Browser
+
 from studio_page import Server, StudioPage
 
 
@@ -16,7 +17,9 @@ def test_the_page_recovers_from_a_killed_server(chromium_browser: Browser, model
         studio.page.keyboard.press("m")
         studio.until(lambda: studio.page.get_by_role("alert").is_visible(), "words about it")
         server.start_again()
-        studio.until(lambda: not studio.page.get_by_text("Connection lost").is_visible(), "the line to be back")
+        studio.until(
+            lambda: not studio.page.get_by_text("Connection lost").is_visible(), "the line to be back"
+        )
         studio.drag_joint("right_hand", (-30, -40))
         studio.settled()
         assert list(studio.handles()) == ["RightHand"]

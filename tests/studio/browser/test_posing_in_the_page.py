@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import pytest
+
 from studio_page import StudioPage
 
 CENTIMETRE = 0.01
@@ -86,7 +87,7 @@ def test_dragging_in_style_space_moves_the_body(studio: StudioPage) -> None:
     studio.settled()
     assert math.dist(studio.joint("right_hand"), before) > CENTIMETRE
     left, right, bottom, top = studio.ask("state.latentMap.value.extent")
-    x, y = studio.ask("state.pose.value.latent")
+    x, y = studio.ask("state.latentPlace.value")
     share = ((x - left) / (right - left), (top - y) / (top - bottom))
     wanted = (0.5 + 60 / box["width"], 0.5 + 30 / box["height"])
     assert share == pytest.approx(wanted, abs=0.02)

@@ -9,14 +9,13 @@ import { AnimatePanel } from "./panels/animate";
 import { Bar } from "./panels/bar";
 import { CapturePanel } from "./panels/capture";
 import { Help } from "./panels/help";
-import { Hints } from "./panels/hints";
 import { LearnPanel } from "./panels/learn";
-import { Notices } from "./panels/notices";
 import { PhotoPanel, PhotoStage } from "./panels/photo";
 import { PosePanel } from "./panels/pose";
 import { ModelSwitch } from "./panels/model_switch";
 import { StageTools, ViewTools } from "./panels/stage_tools";
 import { Readout } from "./panels/readout";
+import { Words } from "./panels/words";
 import { Timeline } from "./timeline/timeline";
 
 const PANELS: Record<state.Workspace, () => JSX.Element> = {
@@ -39,7 +38,6 @@ export function App(): JSX.Element {
         <Panel />
       </aside>
       {timed && <Timeline />}
-      <Notices />
       <Help />
     </div>
   );
@@ -59,7 +57,7 @@ function StageArea(): JSX.Element {
       <StageTools />
       <ViewTools />
       <Readout />
-      <Hints />
+      <Words />
     </main>
   );
 }

@@ -56,7 +56,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "O", words: "Onion skin", group: "Time", does: () => (state.onion.value = !state.onion.value) },
   ...VIEWS.map((view, number) => ({
     keys: String(number + 1),
-    words: `View: ${view}`,
+    words: "",
     group: "View" as const,
     does: (director: Director) => director.look(view),
   })),

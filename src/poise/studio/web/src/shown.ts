@@ -7,14 +7,18 @@ import * as state from "./state";
 export const frame = signal(0);
 const scrubbing = signal(false);
 
+/** Whether the stage shows a frame that the server has not been asked for: handles then follow the body. */
+export const ahead = computed(() => state.playing.value || scrubbing.value);
+
 export const shownJoints = computed<Float32Array | null>(() => {
-  const ahead = state.playing.value || scrubbing.value;
-  const played = ahead ? state.motion.value?.at(frame.value) : null;
+  const played = ahead.value || followsMotion() ? state.motion.value?.at(frame.value) : null;
   return played ?? state.pose.value?.joints ?? null;
 });
 
-/** Whether the stage shows a frame that the server has not been asked for: handles then follow the body. */
-export const ahead = computed(() => state.playing.value || scrubbing.value);
+/** On the timeline a pose that no handle has changed is the motion's, which may have been smoothed since. */
+function followsMotion(): boolean {
+  return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
+}
 
 effect(() => {
   const told = state.scene.value?.timeline.frame;

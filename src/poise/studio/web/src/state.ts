@@ -30,6 +30,7 @@ export const motion = signal<Motion | null>(null);
 export const take = signal<TakeData | null>(null);
 export const photoPixels = signal<Float32Array | null>(null);
 export const alternatives = signal<readonly Float32Array[]>([]);
+export const learningCurve = signal<readonly number[]>([]);
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
 export const notices = signal<readonly Notice[]>([]);
 
@@ -39,6 +40,7 @@ export const selected = signal<string | null>(null);
 export const selectedMarker = signal<string | null>(null);
 export const selectedKey = signal<{ readonly handle: string; readonly frame: number } | null>(null);
 export const playing = signal(false);
+export const autoKey = signal(true);
 export const onion = signal(false);
 export const showHelp = signal(false);
 export const showGhost = signal(true);
@@ -46,6 +48,8 @@ export const holdHandles = signal(true);
 
 /** Where the handle under the hand is wanted: ahead of what the server has answered. */
 export const dragged = signal<{ readonly id: string; readonly position: Vec3 } | null>(null);
+/** Where the pose lies in the style's space, as far as that is known. */
+export const latentPlace = signal<Vec2 | null>(null);
 export const latentCursor = signal<Vec2 | null>(null);
 
 export const model = computed<Model | null>(() => {

@@ -70,6 +70,7 @@ export const blend = (weights: Weight[]): void => say({ type: "blend", weights }
 
 export function dragLatent(point: Vec2, last: boolean): void {
   const hold = state.holdHandles.value;
+  if (!hold) state.latentPlace.value = point;
   stream("latent", last, () => say({ type: "dragLatent", seq: line.nextSeq(), point, hold, last }));
 }
 
@@ -174,6 +175,7 @@ function takeIn(message: ServerMessage): void {
 }
 
 function takePose(pose: Pose): void {
+  if (pose.latent) state.latentPlace.value = pose.latent;
   state.pose.value = { ...pose, joints: floats(pose.world), points: floats(pose.handles) };
 }
 
@@ -187,6 +189,7 @@ function takeMotion(range: MotionRange): void {
 
 function takeProgress(step: Progress): void {
   const next = new Map(state.progress.value);
+  if (step.task === "learn" && step.curve.length) state.learningCurve.value = step.curve;
   if (step.share >= 1) next.delete(step.task);
   else next.set(step.task, step);
   state.progress.value = next;

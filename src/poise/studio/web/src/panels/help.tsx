@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { SHORTCUTS } from "../shortcuts";
+import { VIEWS } from "../stage/views";
 import * as state from "../state";
 import { Button } from "./ui";
 
@@ -30,6 +31,7 @@ export function Help(): JSX.Element {
             <h2>{group}</h2>
             <dl>
               {group === "Pose" && <Row keys="Arrows" words="Move the handle by 1 cm, with Shift by 10" />}
+              {group === "View" && <Row keys="1" to={String(VIEWS.length)} words={`${VIEWS.join(", ")}`} />}
               {SHORTCUTS.filter((shortcut) => shortcut.group === group && shortcut.words).map(({ keys, words }) => (
                 <Row key={keys} keys={keys} words={words} />
               ))}
@@ -42,13 +44,14 @@ export function Help(): JSX.Element {
   );
 }
 
-function Row({ keys, words }: { keys: string; words: string }): JSX.Element {
+function Row({ keys, to, words }: { keys: string; to?: string; words: string }): JSX.Element {
   return (
     <div>
       <dt>
         {keys.split("+").map((key) => (
           <kbd key={key}>{key}</kbd>
         ))}
+        {to && <>to <kbd>{to}</kbd></>}
       </dt>
       <dd>{words}</dd>
     </div>

@@ -10,8 +10,9 @@ import { palette } from "../theme";
 import { upload } from "../upload";
 import { Button, PickFiles, Section, Segmented, useCanvas } from "./ui";
 
+const STEEP = 0.12; // of the curve, its steep beginning, is cut off so that the rest can be seen
+
 const chosen = signal<readonly File[]>([]);
-const curve = signal<readonly number[]>([]);
 const busy = signal(false);
 
 const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = [
@@ -28,7 +29,6 @@ export function LearnPanel(): JSX.Element {
   const [kind, setKind] = useState<Learn["kind"]>("style");
   const [name, setName] = useState("");
   const learning = [...state.progress.value.values()].find((step) => step.task === "learn");
-  if (learning?.curve.length) curve.value = learning.curve;
   const title = name.trim() || (chosen.value[0]?.name.replace(/\.[^.]+$/, "") ?? "");
   return (
     <>
@@ -58,7 +58,7 @@ export function LearnPanel(): JSX.Element {
             <span>{learning.words}</span>
           </div>
         )}
-        {curve.value.length > 1 && <Curve values={curve.value} />}
+        {state.learningCurve.value.length > 1 && <Curve values={state.learningCurve.value} />}
       </Section>
       <ModelList />
     </>
@@ -67,7 +67,7 @@ export function LearnPanel(): JSX.Element {
 
 async function learn(name: string, kind: Learn["kind"]): Promise<void> {
   busy.value = true;
-  curve.value = [];
+  state.learningCurve.value = [];
   const uploads = await Promise.all(chosen.value.map(upload));
   busy.value = false;
   if (uploads.every((id) => id !== null)) say({ type: "learn", name, kind, uploads });
@@ -75,13 +75,14 @@ async function learn(name: string, kind: Learn["kind"]): Promise<void> {
 
 function Curve({ values }: { values: readonly number[] }): JSX.Element {
   const canvas = useCanvas((pen, width, height) => {
-    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const low = Math.min(...values);
+    const high = [...values].sort((a, b) => b - a)[Math.floor(values.length * STEEP)] ?? low;
     pen.strokeStyle = palette.value.accent;
     pen.lineWidth = 1.75;
     pen.beginPath();
     values.forEach((value, number) => {
       const x = 4 + (number / (values.length - 1)) * (width - 8);
-      pen.lineTo(x, height - 6 - ((value - low) / (high - low || 1)) * (height - 12));
+      pen.lineTo(x, height - 6 - Math.min((value - low) / (high - low || 1), 1) * (height - 12));
     });
     pen.stroke();
   });

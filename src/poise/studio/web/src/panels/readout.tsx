@@ -6,6 +6,7 @@ import * as state from "../state";
 export function Readout(): JSX.Element | null {
   const pose = state.pose.value;
   if (!pose || state.playing.value) return null;
+  if (!pose.residuals.length && state.handles.value.length) return null;
   const missed = pose.residuals.filter((residual) => !residual.met);
   const worst = Math.max(0, ...pose.residuals.filter((residual) => residual.unit === "m").map((residual) => residual.value));
   return (
@@ -15,9 +16,11 @@ export function Readout(): JSX.Element | null {
       </span>
       {worst > 0.0005 && <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>}
       {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} />}
-      <span class="quiet" title="What the solver took">
-        {(pose.microseconds / 1000).toFixed(1)} ms
-      </span>
+      {pose.microseconds > 0 && (
+        <span class="quiet" title="What the solver took">
+          {(pose.microseconds / 1000).toFixed(1)} ms
+        </span>
+      )}
     </div>
   );
 }

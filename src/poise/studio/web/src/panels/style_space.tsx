@@ -39,7 +39,7 @@ function Map({ map }: { map: LatentMap }): JSX.Element {
     paintPoints(pen, map, width, height);
     paintPlace(pen, map, width, height);
   });
-  void [state.pose.value, state.latentCursor.value, palette.value];
+  void [state.latentPlace.value, state.latentCursor.value, palette.value];
   return (
     <canvas
       ref={canvas}
@@ -72,7 +72,7 @@ function hover(place: Vec2): void {
 function step(event: KeyboardEvent, map: LatentMap): void {
   const moves: Record<string, Vec2> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
   const move = moves[event.key];
-  const from = state.pose.value?.latent;
+  const from = state.latentPlace.value;
   if (!move || !from) return;
   event.preventDefault();
   event.stopPropagation();
@@ -115,10 +115,10 @@ function paintPoints(pen: CanvasRenderingContext2D, map: LatentMap, width: numbe
 
 function paintPlace(pen: CanvasRenderingContext2D, map: LatentMap, width: number, height: number): void {
   const { accent, surface } = palette.value;
-  const here = state.pose.value?.latent;
+  const here = state.latentPlace.value;
   const cursor = state.latentCursor.value;
   if (cursor) mark(pen, pixelOf(cursor, map, width, height), 4, "transparent", accent);
-  if (here) mark(pen, pixelOf(here, map, width, height), 6, accent, surface);
+  if (here) mark(pen, pixelOf(inside(here, map), map, width, height), 6, accent, surface);
 }
 
 function mark(pen: CanvasRenderingContext2D, [x, y]: Vec2, radius: number, fill: string, edge: string): void {

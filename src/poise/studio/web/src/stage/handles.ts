@@ -6,6 +6,7 @@ import { LOOK_AT } from "../messages";
 import { shownJoints } from "../shown";
 import * as state from "../state";
 import { drag, dragKey, handleOn } from "../studio";
+import { keyDragged } from "../timeline/keys";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
 import type { Stage } from "./stage";
@@ -125,6 +126,7 @@ export class HandleTool {
   private pullHandle(id: string, position: Vec3, last: boolean): void {
     state.dragged.value = { id, position };
     drag(id, { position }, last);
+    if (last && id !== LOOK_AT) keyDragged(id, position);
   }
 
   private hover(picked: Picked | null): void {

@@ -80,12 +80,13 @@ export function handlePlaces(): HandlePlace[] {
   const pose = state.pose.value;
   const joints = shownJoints.value;
   if (!pose || !joints) return [];
+  const asked = new Set(ahead.value ? [] : pose.residuals.map((residual) => residual.handle));
   return state.handles.value.flatMap((handle, number) => {
     const joint = state.jointNumber(handle.joint);
     if (joint < 0) return [];
-    const onBody = ahead.value ? jointPosition(joints, joint) : pointOf(pose.points, number);
+    const onBody = joints === pose.joints ? pointOf(pose.points, number) : null;
     const actual = onBody ?? jointPosition(joints, joint);
-    const target = handle.pinned && !ahead.value ? handle.position : null;
+    const target = handle.pinned && asked.has(handle.id) ? handle.position : null;
     const held = state.dragged.value?.id === handle.id ? state.dragged.value.position : null;
     const wanted = held ?? target ?? actual;
     return [{ id: handle.id, wanted, actual, missed: distance(wanted, actual) }];

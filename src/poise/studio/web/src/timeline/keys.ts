@@ -1,5 +1,8 @@
 /** Keys, pins and style changes, as the person sets them at the playhead. */
+import type { Vec3 } from "../arrays";
+import type { Handle } from "../messages";
 import { frame } from "../shown";
+import { handlePlaces } from "../stage/picking";
 import * as state from "../state";
 import { putKey, say } from "../studio";
 
@@ -9,12 +12,20 @@ export function keySelected(): void {
     state.notify("Select a handle first: click a joint on the body.", "info");
     return;
   }
-  const place = handle.position;
-  putKey({ handle: handle.id, frame: frame.value, position: place, rotation: handle.rotation });
+  keyHandle(handle);
 }
 
-export function keyAll(): void {
-  for (const handle of state.handles.value) putKey({ handle: handle.id, frame: frame.value, position: handle.position, rotation: handle.rotation });
+/** A key where the stage shows the handle. */
+function keyHandle(handle: Handle): void {
+  const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
+  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
+}
+
+/** What was dragged on the timeline is keyed at once, if that is wished. */
+export function keyDragged(handle: string, position: Vec3): void {
+  if (state.workspace.value !== "animate" || !state.autoKey.value) return;
+  const rotation = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
+  putKey({ handle, frame: frame.value, position, rotation });
 }
 
 export function pinSelected(length: number): void {

@@ -89,9 +89,13 @@ function paintHead(pen: CanvasRenderingContext2D, scale: Scale, height: number):
   const words = String(frame.value);
   pen.font = "600 11px 'Inter Variable', sans-serif";
   const width = pen.measureText(words).width + 12;
+  const left = Math.min(Math.max(x - width / 2, 0), scale.width - width);
+  pen.fillStyle = surface;
+  pen.fillRect(left - 4, 0, width + 44, RULER - 8);
+  pen.fillStyle = accent;
   pen.beginPath();
-  pen.roundRect(Math.min(Math.max(x - width / 2, 0), scale.width - width), 3, width, 17, 5);
+  pen.roundRect(left, 3, width, 17, 5);
   pen.fill();
   pen.fillStyle = surface;
-  pen.fillText(words, Math.min(Math.max(x - width / 2, 0), scale.width - width) + 6, 12);
+  pen.fillText(words, left + 6, 12);
 }

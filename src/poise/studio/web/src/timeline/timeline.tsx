@@ -6,7 +6,7 @@ import { frame, scrub, togglePlay } from "../shown";
 import * as state from "../state";
 import { putKey, say, setTimeline } from "../studio";
 import { palette } from "../theme";
-import { Button, IconButton, NumberField, useCanvas } from "../panels/ui";
+import { Button, IconButton, NumberField, Toggle, useCanvas } from "../panels/ui";
 import { keySelected, pinSelected, styleHere } from "./keys";
 import { LANE, type Lane, RULER, Scale, fpsNow, framesNow, lanesNow } from "./lanes";
 import { paintTimeline } from "./paint";
@@ -60,6 +60,8 @@ function Transport(): JSX.Element {
         <>
           <span class="rule" />
           <Button label="Key" icon={Diamond} hint="Key the selected handle here (K)" onPress={keySelected} />
+          <Toggle label="Auto" hint="Key what is dragged, at once" on={state.autoKey.value} onChange={(on) => (state.autoKey.value = on)} />
+          <span class="rule" />
           <Button label="Pin" icon={Pin} hint="Hold the selected handle from here on" onPress={() => pinSelected(PIN_FRAMES)} />
           <Button label="Style" icon={Sparkles} hint="From here on, the styles as they are now" onPress={styleHere} />
           <Button label="Onion" icon={Layers} hint="Onion skin (O)" pressed={state.onion.value} onPress={() => (state.onion.value = !state.onion.value)} />

@@ -1,13 +1,14 @@
-/** What went wrong and how far long tasks are, in words. */
+/** What the page has to say: how far long tasks are, what went wrong, and a hint for those who are new. */
 import type { JSX } from "preact";
 import { X } from "lucide-preact";
 import * as state from "../state";
+import { Hint } from "./hint";
 
-export function Notices(): JSX.Element {
+export function Words(): JSX.Element {
   return (
-    <div class="notices" aria-live="assertive">
+    <div class="words" aria-live="polite">
       {[...state.progress.value.values()].map((step) => (
-        <div class="notice" key={step.task} role="status">
+        <div class="notice progress" key={step.task} role="status">
           <span>{step.words}</span>
           <progress max={1} value={step.share} aria-label={step.words} />
         </div>
@@ -20,6 +21,7 @@ export function Notices(): JSX.Element {
           </button>
         </div>
       ))}
+      <Hint />
     </div>
   );
 }

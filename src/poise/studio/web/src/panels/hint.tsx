@@ -4,13 +4,13 @@ import type { JSX } from "preact";
 import { X } from "lucide-preact";
 import * as state from "../state";
 
-interface Hint {
+interface Step {
   readonly name: string;
   readonly words: string;
   readonly done: () => boolean;
 }
 
-const HINTS: readonly Hint[] = [
+const HINTS: readonly Step[] = [
   { name: "drag", words: "Drag a hand: the body follows.", done: () => state.dragged.value !== null },
   { name: "second", words: "Click another joint to hold it where it is, then drag again.", done: () => state.handles.value.length >= 2 },
   { name: "prior", words: "Try another model above: same handles, another body. The ghost is the one before.", done: () => state.ghostOf.value !== null },
@@ -30,7 +30,7 @@ effect(() => {
   if (current?.done()) finish(current.name);
 });
 
-export function Hints(): JSX.Element | null {
+export function Hint(): JSX.Element | null {
   const hint = HINTS.find(({ name }) => !done.value.has(name));
   if (!hint || state.workspace.value !== "pose" || !state.pose.value) return null;
   return (
