@@ -17,6 +17,7 @@ COMMANDS = {
     "render": "draw a motion as a contact sheet or an animation",
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "keep many clips as one searchable store",
+    "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
     "evaluate": "measure every method the same way, and draw what came out",
     "data": "list and fetch public recordings",
     "warm-up": "compile the numerical kernels, so that nothing waits later",

@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.pictures.latent_map import LatentPlane, mapped
-from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
@@ -76,14 +75,6 @@ class PlaneOfStyle:
         return float(np.median(gaps.min(axis=1)))
 
 
-_PLANES: dict[int, PlaneOfStyle] = {}
-
-
-def plane_of(prior: Prior) -> PlaneOfStyle | None:
-    """The plane of a style; None of other models."""
-    if not isinstance(prior, StylePrior):
-        return None
-    known = _PLANES.get(id(prior))
-    if known is None or known.prior is not prior:
-        known = _PLANES[id(prior)] = PlaneOfStyle(prior, LatentPlane.of(prior.model.latents))
-    return known
+def plane_of(prior: StylePrior) -> PlaneOfStyle:
+    """The plane of a style."""
+    return PlaneOfStyle(prior, LatentPlane.of(prior.model.latents))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from poise.studio.server import Studio, listen, server_of
 from poise.studio.shelf import Shelf
 
 OPEN_AFTER = 0.3  # seconds
+SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class Ready:
             opening = Timer(OPEN_AFTER, webbrowser.open, [self.address])
             opening.daemon = True
             opening.start()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         server_of(self.studio).run(sockets=[self.listener])
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.motion import Motion
 from poise.studio import messages
-from poise.studio.arrays import body_of, packed, world_of_pose
+from poise.studio.arrays import packed, world_of_pose
 from poise.studio.jobs import Jobs
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.shelf import Shelf, stand
@@ -57,6 +57,7 @@ class Session:
         self._seq = -1
         self.restorers: list[Callable[[State, State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
+        self.on_close: list[Callable[[], None]] = []
         self._handlers = self._collect()
 
     def greet(self, *, resumed: bool) -> Answer:
@@ -88,7 +89,8 @@ class Session:
     def close(self) -> None:
         """The end: whatever still runs for this session stops."""
         self.outlet = None
-        self.on_pose.clear()
+        for listener in self.on_close:
+            listener()
 
     @property
     def seq(self) -> int:
@@ -122,7 +124,7 @@ class Session:
 
     def body(self) -> messages.Body:
         """The mannequin of the skeleton shown."""
-        return body_of(stand(self.poser.prior_of(self.state)))
+        return self.poser.entry_of(self.state).body
 
     def scene(self) -> messages.SceneChanged:
         """The scene as the page is told of it."""
@@ -169,9 +171,7 @@ class Session:
     def _latent(self, solved: Solved | None) -> tuple[float, float] | None:
         if solved is None or len(solved.latents) != 1:
             return None
-        from poise.studio.latent import plane_of
-
-        plane = plane_of(self.poser.prior_of(self.state))
+        plane = self.poser.entry_of(self.state).plane
         return plane.seen(solved.latents[0]) if plane is not None else None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from poise.priors.style.sampling import spread_latents, standing_pose
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
+from poise.studio.arrays import body_of
+
+if TYPE_CHECKING:
+    from poise.studio.latent import PlaneOfStyle
 
 PLAIN: messages.Kind = "plain"
 
@@ -32,6 +37,18 @@ class Entry:
     prior: Prior
     kind: messages.Kind
     summary: str
+
+    @cached_property
+    def body(self) -> messages.Body:
+        """The mannequin of its skeleton."""
+        return body_of(stand(self.prior))
+
+    @cached_property
+    def plane(self) -> PlaneOfStyle | None:
+        """The map of its latent space, if it has one."""
+        from poise.studio.latent import plane_of  # brings a plotting library along
+
+        return plane_of(self.prior) if isinstance(self.prior, StylePrior) and not self.is_plain else None
 
     @property
     def is_plain(self) -> bool:
@@ -53,6 +70,7 @@ class Shelf:
     def __init__(self, base: Shelf | None = None) -> None:
         self._base = base
         self._own: dict[str, Entry] = {}
+        self._plain: dict[str, Entry] = {}
         self._lock = Lock()
 
     def add(self, prior: Prior, name: str, summary: str = "") -> Entry:
@@ -89,8 +107,10 @@ class Shelf:
         if not alike:
             raise InvalidValueError("there is no model of this skeleton")
         widest = next((entry for entry in alike if entry.kind == "gaussian"), alike[0])
-        words = "no prior: the least change of the pose that meets the handles"
-        return Entry(PLAIN, "plain IK", widest.prior, PLAIN, words)
+        if widest.id not in self._plain:
+            words = "no prior: the least change of the pose that meets the handles"
+            self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.prior, PLAIN, words)
+        return self._plain[widest.id]
 
     def described(self) -> list[messages.Model]:
         """All models, plain IK last."""

@@ -119,11 +119,15 @@ class StylePrior:
 
     def up_at(self, x: Float[Array, "latent"]) -> Float[Array, "3"]:
         """The direction of the world's up in the root's frame that the style expects at a latent point."""
+        return self.ups_at(np.asarray(x, dtype=np.float64)[None])[0]
+
+    def ups_at(self, x: Float[Array, "points latent"]) -> Float[Array, "points 3"]:
+        """The same at many latent points."""
         maps = self.space.size - ROOT_SIZE
         if not self.model.features.up:
-            return np.array([0.0, 1.0, 0.0])
-        up = self.model.predict(np.asarray(x, dtype=np.float64))[maps : maps + 3]
-        return np.asarray(up / max(np.linalg.norm(up), 1e-9))
+            return np.tile([0.0, 1.0, 0.0], (len(x), 1))
+        ups = self.model.predict(x)[:, maps : maps + 3]
+        return np.asarray(ups / np.maximum(np.linalg.norm(ups, axis=1, keepdims=True), 1e-9))
 
     def gaussian_at(
         self, x: Float[Array, "latent"]
@@ -178,7 +182,7 @@ class StylePrediction:
         self.prior, model = prior, prior.model
         maps = model.mean[: prior.mean.size] + model.outputs[:, : prior.mean.size]
         self.positions = handle_positions(prior.space, maps, handles)
-        ups = np.stack([prior.up_at(x) for x in model.active_latents])
+        ups = prior.ups_at(model.active_latents)
         turns = rotations.quaternion_between(ups, np.array([0.0, 1.0, 0.0]))
         self._tilts = rotations.matrix_from_quaternion(turns)
         self._upright = np.einsum("sab,spb->spa", self._tilts, self.positions)

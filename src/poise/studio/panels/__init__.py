@@ -3,7 +3,8 @@
 from poise.studio.panels.files import FilesPanel
 from poise.studio.panels.learning import LearningPanel
 from poise.studio.panels.posing import PosingPanel
+from poise.studio.panels.streaming import StreamingPanel
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.panels.timeline import TimelinePanel
 
-PANELS = (PosingPanel, StylesPanel, TimelinePanel, LearningPanel, FilesPanel)
+PANELS = (PosingPanel, StylesPanel, TimelinePanel, LearningPanel, FilesPanel, StreamingPanel)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+
 from poise.apps.outputs import save
 from poise.apps.posing import motion_of
 from poise.formats.files import replacing
@@ -64,7 +66,9 @@ def _write(path: Path, state: State, motion: Motion | None, report: Report) -> N
         with replacing(path, "wb") as file:
             file.write(saved(state))
     elif path.suffix == ".png" and motion is None:
-        handles = {handle.joint: handle.position for handle in state.handles if handle.position is not None}
+        handles = {
+            handle.joint: np.array(handle.position) for handle in state.handles if handle.position is not None
+        }
         save_picture(draw_pose(state.pose, handles=handles), path)
     else:
         shown = motion if motion is not None else motion_of([state.pose])

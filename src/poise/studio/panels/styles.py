@@ -5,7 +5,7 @@ from __future__ import annotations
 from poise.errors import InvalidValueError
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
-from poise.studio.latent import PlaneOfStyle, plane_of
+from poise.studio.latent import PlaneOfStyle
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.shelf import PLAIN, stand
 from poise.studio.solving import planted, replanted
@@ -44,8 +44,7 @@ class StylesPanel:
 
     def map(self, message: messages.AskLatentMap) -> Answer:
         """The likelihood map of a style."""
-        prior = self._session.shelf[message.model].prior
-        plane = plane_of(prior)
+        plane = self._session.shelf[message.model].plane
         if plane is None:
             raise InvalidValueError(
                 f"{self._session.shelf[message.model].name} has no latent space; styles have one"
@@ -76,8 +75,8 @@ class StylesPanel:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _plane(self) -> PlaneOfStyle:
-        plane = plane_of(self._session.poser.prior_of(self._session.state))
-        if plane is None or self._session.state.model == PLAIN:
+        plane = self._session.poser.entry_of(self._session.state).plane
+        if plane is None:
             raise InvalidValueError("the model in use has no latent space; choose a style")
         return plane
 

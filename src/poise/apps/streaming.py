@@ -1,0 +1,176 @@
+"""Sends poses live over OSC by the Virtual Motion Capture protocol (VMC), to Blender, Unreal, Unity or VTuber tools.
+
+VMC speaks of a humanoid of Unity's: its bones by Unity's names, each turned relative to its parent bone and to a T-pose
+in which nothing is turned, in a left-handed world with Y up and Z ahead. Here the world is right-handed with the left
+at +X, so X is mirrored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, MissingExtraError
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.skeleton import Pose, Skeleton
+
+Array = np.ndarray
+
+HOST, PORT = "127.0.0.1", 39539  # the usual port of those who perform VMC motion
+_LIMBS = {
+    "shoulder": "Shoulder",
+    "upper_arm": "UpperArm",
+    "forearm": "LowerArm",
+    "hand": "Hand",
+    "thigh": "UpperLeg",
+    "shin": "LowerLeg",
+    "foot": "Foot",
+    "toes": "Toes",
+}
+BONES = {"pelvis": "Hips", "spine": "Spine", "chest": "Chest", "neck": "Neck", "head": "Head"} | {
+    f"{side}_{part}": side.capitalize() + bone for side in ("left", "right") for part, bone in _LIMBS.items()
+}
+"""Our roles to Unity's bones."""
+
+Transform = tuple[Float[Array, "3"], Float[Array, "4"]]
+
+
+class Humanoid:
+    """A skeleton as VMC sees it: bones below bones, each with its place in the T-pose."""
+
+    def __init__(self, skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None) -> None:
+        if "pelvis" not in skeleton.roles:
+            raise InvalidValueError("this skeleton has no pelvis that could be found; VMC needs a humanoid")
+        neutral = neutral_pose(skeleton, samples)
+        self.skeleton, self._neutral = skeleton, neutral
+        self.joints = {bone: skeleton.index(role) for role, bone in BONES.items() if role in skeleton.roles}
+        bone_of = {joint: bone for bone, joint in self.joints.items()}
+        self.parents = {bone: _bone_above(skeleton, joint, bone_of) for bone, joint in self.joints.items()}
+
+    def bones(self, pose: Pose) -> dict[str, Transform]:
+        """Every bone's place and turn relative to the bone above it, in VMC's world."""
+        positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+        turned = matrices @ np.swapaxes(self._neutral.world, -1, -2)  # from the T-pose, in the world
+        found = {}
+        for bone, joint in self.joints.items():
+            parent = self.parents[bone]
+            if parent is None:
+                place, turn = positions[joint], turned[joint]
+            else:
+                above = self.joints[parent]
+                place = self._neutral.positions[joint] - self._neutral.positions[above]
+                turn = turned[above].T @ turned[joint]
+            found[bone] = (mirrored_place(place), mirrored_turn(rotations.quaternion_from_matrix(turn)))
+        return found
+
+
+class VmcSender:
+    """Sends poses of one skeleton to one receiver."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        *,
+        host: str = HOST,
+        port: int = PORT,
+        samples: Float[Array, "frames joints 4"] | None = None,
+    ) -> None:
+        self._client = _osc_client(host, port)
+        self._humanoid = Humanoid(skeleton, samples)
+        self._begun = time.perf_counter()
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Whose poses it sends."""
+        return self._humanoid.skeleton
+
+    def send(self, pose: Pose, seconds: float | None = None) -> None:
+        """One pose, as one bundle; its time is given, or counted from the sender's beginning."""
+        from pythonosc.osc_bundle_builder import IMMEDIATELY, OscBundleBuilder
+
+        bundle = OscBundleBuilder(IMMEDIATELY)
+        now = time.perf_counter() - self._begun if seconds is None else seconds
+        bundle.add_content(_message("/VMC/Ext/OK", 1))
+        bundle.add_content(_message("/VMC/Ext/T", float(now)))
+        bundle.add_content(_message("/VMC/Ext/Root/Pos", "root", *_NOWHERE))
+        for bone, (place, turn) in self._humanoid.bones(pose).items():
+            w, x, y, z = turn.tolist()
+            bundle.add_content(_message("/VMC/Ext/Bone/Pos", bone, *place.tolist(), x, y, z, w))
+        self._client.send(bundle.build())
+
+    def close(self) -> None:
+        """Lets the socket go."""
+        self._client.close()
+
+
+def stream(
+    motion: Motion,
+    send: Callable[[Pose, float], None],
+    *,
+    loops: int | None = 1,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Sends a motion in real time, once, so many times, or (None) for ever; frames that are late are left out."""
+    begun, number = time.perf_counter(), 0
+    total = len(motion) * (loops or 0)
+    while loops is None or number < len(motion) * loops:
+        send(motion[number % len(motion)], number / motion.fps)
+        progress(number + 1, total)
+        number = max(number + 1, int((time.perf_counter() - begun) * motion.fps))
+        sleep(max(0.0, begun + number / motion.fps - time.perf_counter()))
+
+
+def address_from_text(text: str) -> tuple[str, int]:
+    """A receiver from `HOST:PORT`, `HOST` or `:PORT`."""
+    host, _, port = text.strip().rpartition(":") if ":" in text else (text.strip(), "", str(PORT))
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise InvalidValueError(f"a receiver is written HOST:PORT, such as {HOST}:{PORT}; got {text!r}")
+    return host.strip("[]") or HOST, int(port)
+
+
+def mirrored_place(place: Float[Array, "3"]) -> Float[Array, "3"]:
+    """A point in Unity's left-handed world."""
+    return np.asarray(place * np.array([-1.0, 1.0, 1.0]))
+
+
+def mirrored_turn(turn: Float[Array, "4"]) -> Float[Array, "4"]:
+    """A rotation (wxyz) in Unity's left-handed world."""
+    return np.asarray(turn * np.array([1.0, 1.0, -1.0, -1.0]))
+
+
+_NOWHERE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def _bone_above(skeleton: Skeleton, joint: int, bone_of: dict[int, str]) -> str | None:
+    above = int(skeleton.parents[joint])
+    while above >= 0 and above not in bone_of:
+        above = int(skeleton.parents[above])
+    return bone_of[above] if above >= 0 else None
+
+
+def _message(address: str, *values: Any) -> Any:
+    from pythonosc.osc_message_builder import OscMessageBuilder
+
+    builder = OscMessageBuilder(address)
+    for value in values:
+        builder.add_arg(value)
+    return builder.build()
+
+
+def _osc_client(host: str, port: int) -> Any:
+    try:
+        from pythonosc.udp_client import UDPClient
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("python-osc", extra="studio", purpose="live out over OSC") from error
+    try:
+        return UDPClient(host, port)
+    except OSError as error:
+        raise InvalidValueError(f"there is no way to {host}:{port}: {error.strerror or error}") from error

@@ -1,0 +1,124 @@
+"""The prior switched, blended, and its latent space dragged in."""
+
+import numpy as np
+import pytest
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.performer import act
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.pose_space import Handle
+from poise.studio import messages as said
+from poise.studio.session import Session
+from poise.studio.solving import points_of
+
+
+def pose_of(answer: list[said.ServerMessage]) -> said.Pose:
+    return next(message for message in answer if isinstance(message, said.Pose))
+
+
+def held_hand(session: Session) -> np.ndarray:
+    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    x, y, z = session.state.handle("hand").position or (0.0, 0.0, 0.0)
+    session.answer(said.Drag(seq=1, handle="hand", position=(x + 0.05, y + 0.1, z + 0.1), last=True))
+    return np.array(session.state.handle("hand").position)
+
+
+def hand(session: Session) -> np.ndarray:
+    return points_of(session.state.pose, [Handle("left_hand")])[0]
+
+
+def test_another_prior_keeps_the_handles_and_shows_the_ghost(session: Session) -> None:
+    wanted = held_hand(session)
+    before = session.state.pose
+    for model in ("walk", "both", "plain", "reach"):
+        answer = session.answer(said.ChooseModel(model=model))
+        assert isinstance(answer[0], said.Ghost)
+        assert len(answer[0].world) == len(before.skeleton) * 7 * 4
+        assert pose_of(answer).status == "reached"
+        np.testing.assert_allclose(hand(session), wanted, atol=2e-3)
+    assert session.state.model == "reach"
+
+
+def test_plain_kinematics_has_no_likelihood(session: Session) -> None:
+    assert pose_of(session.answer(said.ChooseModel(model="walk"))).percentile is not None
+    plain = pose_of(session.answer(said.ChooseModel(model="plain")))
+    assert (plain.percentile, plain.log_likelihood, plain.latent) == (None, None, None)
+
+
+def test_an_unknown_model_lists_those_there_are(session: Session) -> None:
+    with pytest.raises(UnknownNameError, match="walk"):
+        session.answer(said.ChooseModel(model="wlk"))
+
+
+def test_styles_blend_by_weight(session: Session) -> None:
+    wanted = held_hand(session)
+    weights = [said.Weight(model="reach", weight=0.5), said.Weight(model="walk", weight=1.0)]
+    answer = session.answer(said.Blend(weights=weights))
+    scene = next(message for message in answer if isinstance(message, said.SceneChanged)).scene
+    assert (scene.model, scene.weights) == ("walk", weights)
+    np.testing.assert_allclose(hand(session), wanted, atol=2e-3)
+    with pytest.raises(InvalidValueError, match="cannot be blended"):
+        session.answer(said.Blend(weights=[said.Weight(model="plain", weight=1.0)]))
+
+
+def test_the_map_holds_its_points_and_its_own_place(session: Session) -> None:
+    answer = session.answer(said.AskLatentMap(model="reach"))[0]
+    assert isinstance(answer, said.LatentMap)
+    values = np.frombuffer(answer.values, "<f4").reshape(answer.height, answer.width)
+    points = np.frombuffer(answer.points, "<f4").reshape(-1, 2)
+    left, right, bottom, top = answer.extent
+    assert np.isfinite(values).all()
+    assert values.std() > 0
+    assert np.all((points > [left, bottom]) & (points < [right, top]))
+    assert np.frombuffer(answer.active, "u1").sum() == 20
+    with pytest.raises(InvalidValueError, match="no latent space"):
+        session.answer(said.AskLatentMap(model="both"))
+
+
+def test_dragging_in_the_map_takes_the_pose_of_the_place(session: Session) -> None:
+    place = (0.3, -0.2)
+    hovered = session.answer(said.HoverLatent(seq=1, point=place))[0]
+    assert isinstance(hovered, said.HoverPose)
+    steps = session.history.undos
+    session.answer(said.DragLatent(seq=2, point=(0.0, 0.0)))
+    answer = session.answer(said.DragLatent(seq=3, point=place, last=True))
+    assert session.history.undos == steps + 1
+    ours = np.frombuffer(pose_of(answer).world, "<f4").reshape(-1, 7)
+    theirs = np.frombuffer(hovered.world, "<f4").reshape(-1, 7)
+    np.testing.assert_allclose(np.abs(ours[:, 3:]), np.abs(theirs[:, 3:]), atol=1e-5)
+
+
+def test_dragging_in_the_map_can_hold_the_handles(session: Session) -> None:
+    wanted = held_hand(session)
+    before = session.state.pose.rotations
+    pose = pose_of(session.answer(said.DragLatent(seq=2, point=(0.6, 0.4), hold=True, last=True)))
+    assert pose.status == "reached"
+    np.testing.assert_allclose(hand(session), wanted, atol=2e-3)
+    assert not np.allclose(session.state.pose.rotations, before)
+
+
+def test_other_models_have_no_space_to_drag_in(session: Session) -> None:
+    session.answer(said.ChooseModel(model="both"))
+    with pytest.raises(InvalidValueError, match="choose a style"):
+        session.answer(said.DragLatent(seq=1, point=(0.0, 0.0)))
+
+
+def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
+    from poise.motion.motion import Motion
+    from poise.skeleton import Skeleton
+
+    walk = act("walk", seconds=1.0, fps=20)
+    other = Skeleton(
+        tuple(f"x{name}" for name in walk.skeleton.names), walk.skeleton.parents, walk.skeleton.offsets,
+        walk.skeleton.orders, role_overrides={role: f"x{name}" for role, name in walk.skeleton.roles.items()},
+    )  # fmt: skip
+    clip = Motion(other, walk.fps, walk.root_positions, walk.rotations)
+    session.shelf.add(StylePrior.learn([clip], dimensions=2, active=10, velocity=False), "other")
+    held_hand(session)
+    answer = session.answer(said.ChooseModel(model="other"))
+    body = next(message for message in answer if isinstance(message, said.Body))
+    assert body.joints[0].name == "xHips"
+    assert session.state.handles == ()
+    back = session.answer(said.Undo())
+    assert any(isinstance(message, said.Body) for message in back)
+    assert len(session.state.handles) == 1
