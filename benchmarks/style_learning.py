@@ -24,7 +24,7 @@ from poise.priors.style import fitting
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.data import TrainingPoses, pose_space_of, training_poses
 from poise.priors.style.features import Features
-from poise.priors.style.learning import add_poses, learn_model
+from poise.priors.style.learning import add_poses, learn_model, pose_loss_of
 from poise.priors.style.objective import PoseLoss, profiled_loss
 from poise.priors.style.placing import log_evidence, place_new
 
@@ -83,10 +83,7 @@ def _ours(poses: TrainingPoses, unseen: Array, algorithm: str) -> Result:
     seconds, model = _timed(
         lambda: learn_model(poses, dimensions=DIMENSIONS, active=ACTIVE, algorithm=algorithm)
     )
-    varying = poses.varying
-    outputs = np.ascontiguousarray(model.outputs[:, varying])
-    loss = PoseLoss(model.kernel, model.active_latents, outputs, model.scales[varying])
-    return _judged(seconds, loss, poses, unseen)
+    return _judged(seconds, pose_loss_of(model, poses.varying), poses, unseen)
 
 
 def _gpy(poses: TrainingPoses, unseen: Array) -> Result:

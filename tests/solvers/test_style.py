@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from poise import performer
+from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.model_file import load, save
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Pinned, Position
-from poise.solvers.solve import Solver, solve
+from poise.solvers.solve import Solver, solve, solve_sequence
 from poise.solvers.style_run import StyleRun
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -99,9 +100,8 @@ def test_pinned_joints_stay_while_dragging(style: StylePrior, truth: np.ndarray)
     hand = targets_of(style, start, ("left_hand",))[0]
     solver = Solver(style, [hand, pinned], root="given")
     first = solver.solve(start)
-    run = solver._run
-    assert isinstance(run, StyleRun)
-    run.dragging = True
+    solver.dragging = True
+    assert solver.dragging
     moved = solver.solve(first.q, targets=np.asarray(hand.target)[None] + (0.02, 0.05, 0.0))
     assert moved.reached, moved
     (slot,) = pinned.slots(style.space)
@@ -127,3 +127,27 @@ def test_far_targets_end_in_finite_poses_and_honest_words(style: StylePrior) -> 
         assert not solution.reached
         assert solution.relaxed
         assert solution.percentile == 0.0
+
+
+def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
+    clip = performer.act("walk", seconds=3.0, fps=30, seed=3)
+    style = StylePrior.learn([clip], dimensions=2, active=40)
+    unseen = performer.act("walk", seconds=2.0, fps=60, seed=4)
+    truth = style.space.q_from_frames(unseen.root_positions, unseen.rotations)
+    frames = [targets_of(style, q) for q in truth]
+    starts = [np.concatenate([q[:7], style.mean]) for q in truth]
+
+    def jerkiness(fps: float | None) -> tuple[float, float]:
+        found = solve_sequence(style, frames, starts=starts, root="given", fps=fps)
+        poses = np.stack([solution.q for solution in found])
+        error = np.mean([mean_angle(style, one, other) for one, other in zip(poses, truth, strict=True)])
+        return float(np.abs(np.diff(poses[:, 7:], n=2, axis=0)).mean()), float(error)
+
+    (jumpy, error), (even, error_with_motion) = jerkiness(None), jerkiness(60.0)
+    assert even < 0.8 * jumpy
+    assert error_with_motion < 1.2 * error
+
+
+def test_frame_rates_are_checked(style: StylePrior, truth: np.ndarray) -> None:
+    with pytest.raises(InvalidValueError, match="positive frame rate; got -1"):
+        Solver(style, targets_of(style, truth[0]), fps=-1.0)

@@ -48,12 +48,15 @@ LATENT_REACH = 1.0  # of a kernel's width that a latent point may go in one roun
 FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
 
 
-def runner_of(prior: Prior, problem: Problem) -> Runner:
-    """The run that suits a prior; a blend with one component that has weight is that component."""
+def runner_of(prior: Prior, problem: Problem, *, fps: float | None = None) -> Runner:
+    """The run that suits a prior; a blend with one component that has weight is that component.
+
+    The frame rate is for styles that have learned velocities; in a blend they go by poses alone.
+    """
     if isinstance(prior, BlendPrior):
         parts = prior.parts
-        return runner_of(parts[0][0], problem) if len(parts) == 1 else BlendRun(prior, problem)
-    return StyleRun(prior, problem) if isinstance(prior, StylePrior) else MapRun(prior, problem)
+        return runner_of(parts[0][0], problem, fps=fps) if len(parts) == 1 else BlendRun(prior, problem)
+    return StyleRun(prior, problem, fps=fps) if isinstance(prior, StylePrior) else MapRun(prior, problem)
 
 
 class BlendRun:

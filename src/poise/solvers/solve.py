@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
+from poise.priors.style.features import frame_rate
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
@@ -30,6 +31,7 @@ Model = Prior | PoseSpace | Skeleton
 
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
+HISTORY = 2  # frames before a frame that its motion can depend on
 CLASSIC_STEPS = 200  # iterations a classic method may take
 
 
@@ -41,13 +43,17 @@ def solve(
     root: Root = "solved",
     method: str | None = None,
     settings: Settings | None = None,
+    fps: float | None = None,
+    before: Sequence[Float[Array, "size"]] = (),
 ) -> Solution:
     """The most likely pose under the model that meets the constraints.
 
     The model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
     start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik".
+    Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
     """
-    return Solver(model, constraints, root=root, method=method, settings=settings).solve(start)
+    solver = Solver(model, constraints, root=root, method=method, settings=settings, fps=fps)
+    return solver.solve(start, before=before)
 
 
 def solve_sequence(
@@ -57,11 +63,15 @@ def solve_sequence(
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
     **options: Any,
 ) -> list[Solution]:
-    """One pose per frame of constraints, each started from the one before (or from `starts`, e.g. for given roots)."""
+    """One pose per frame of constraints, each started from the one before (or from `starts`, e.g. for given roots).
+
+    Given the frame rate, `fps=30.0`, a style also goes by the velocities and accelerations it has learned.
+    """
     solutions: list[Solution] = []
     for number, constraints in enumerate(frames):
         start = starts[number] if starts is not None else (solutions[-1].q if solutions else None)
-        solutions.append(solve(model, constraints, start=start, **options))
+        before = [solution.q for solution in solutions[: -HISTORY - 1 : -1]]
+        solutions.append(solve(model, constraints, start=start, before=before, **options))
     return solutions
 
 
@@ -94,7 +104,11 @@ class Solver:
         root: Root = "solved",
         method: str | None = None,
         settings: Settings | None = None,
+        fps: float | None = None,
     ) -> None:
+        if fps is not None:
+            frame_rate(fps)  # refuses what is no rate
+        self.fps = fps
         self.prior = None if isinstance(model, Skeleton | PoseSpace) else model
         self.space = space_of(model)
         self.method = method or (DLS if self.prior is None else MAP)
@@ -108,13 +122,18 @@ class Solver:
         start: Pose | Float[Array, "size"] | None = None,
         *,
         targets: Float[Array, "handles 3"] | None = None,
+        before: Sequence[Float[Array, "size"]] = (),
     ) -> Solution:
-        """The solution from a start, with new targets for the position constraints if given."""
+        """The solution from a start, with new targets for the position constraints if given.
+
+        `before` are the poses of the frames before, the newest first: a style that has learned velocities moves on
+        from them, if the solver was told the frame rate.
+        """
         if targets is not None:
             self.problem.with_targets(finite(targets, self.problem))
         q = self.problem.start(self._start(start))
         begun = time.perf_counter_ns()
-        status, steps, errors = self._run(q)
+        status, steps, errors = self._run(q, before) if isinstance(self._run, StyleRun) else self._run(q)
         microseconds = (time.perf_counter_ns() - begun) / 1000
         return self._solution(q, _STATUSES[status], steps, errors, microseconds)
 
@@ -122,9 +141,11 @@ class Solver:
         self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
     ) -> Iterator[Solution]:
         """A solution per frame of targets, each started from the one before."""
+        before: list[Float[Array, "size"]] = []
         for frame in targets:
-            solution = self.solve(start, targets=frame)
+            solution = self.solve(start, targets=frame, before=before)
             start = solution.q
+            before = [solution.q, *before[: HISTORY - 1]]
             yield solution
 
     def resume(self, q: Float[Array, "size"]) -> None:
@@ -153,6 +174,16 @@ class Solver:
         run = self._run
         return tuple(found.q for found in run.alternatives) if isinstance(run, StyleRun) else ()
 
+    @property
+    def dragging(self) -> bool:
+        """While true, a style answers from its smoothest stage (section 6.2); other models have one stage only."""
+        return isinstance(self._run, StyleRun) and self._run.dragging
+
+    @dragging.setter
+    def dragging(self, now: bool) -> None:
+        if isinstance(self._run, StyleRun):
+            self._run.dragging = now
+
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _runner(self) -> Callable[[Array], tuple[int, int, Array]]:
@@ -161,7 +192,7 @@ class Solver:
                 raise InvalidValueError(
                     "the method 'map' needs a learned prior; for a plain skeleton use 'dls'"
                 )
-            return runner_of(self.prior, self.problem)
+            return runner_of(self.prior, self.problem, fps=self.fps)
         if self.method == DLS:
             return DlsRun(self.problem)
         if self.method not in METHODS:

@@ -41,6 +41,7 @@ def solve_style(
     steps: Array,
     base: Array,
     ups: Array,
+    contrasts: Array,
     free: Array,
     limits: Array,
     settings: Array,
@@ -48,14 +49,14 @@ def solve_style(
 ) -> tuple[int, int, float]:
     """Move q and x to a solution through the stages; how it ended, the steps it took, and L_IK there.
 
-    `steps` bounds the steps of each stage; `ups` are the scales (row 0) and the mean (row 1) of the up features.
+    `steps` bounds the steps of each stage; `base`, `ups` and `contrasts` are those of the frame (`observed.Frame`).
     """
     bring_inside(q, limits)
     work = workspace(len(errors), limits.shape[1])
     maps, latent = len(base), len(x)
     local = room(maps, latent)
     covariance = np.zeros((limits.shape[1], limits.shape[1]))
-    aims = np.zeros(ups.shape[1])
+    aims = np.concatenate((np.zeros(ups.shape[1]), contrasts))
     total = 0
     for stage in range(len(styles)):
         style = styles[stage]
@@ -64,7 +65,7 @@ def solve_style(
         for k in range(steps[stage]):
             _aim_up(q, ups, aims)
             variance = local_shape(style, base, aims, q[ROOT_SIZE:], x, local)
-            _metric(q, style, x, ups, aims, variance, local, free, covariance, work)
+            _metric(q, style, x, ups, variance, local, free, covariance, work)
             length, remaining = map_step(
                 q, body, blocks, rows, covariance, limits, settings, errors, work, shorten
             )
@@ -86,9 +87,9 @@ def solve_style(
 
 @compiled
 def _aim_up(q: Array, ups: Array, aims: Array) -> None:
-    """The scaled up features of the root as it is, their mean subtracted."""
+    """The scaled up features of the root as it is, less what is expected without k(x): the first of the aims."""
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
-    for i in range(len(aims)):
+    for i in range(ups.shape[1]):
         aims[i] = ups[0, i] * (m[3 + i] - ups[1, i])
 
 
@@ -98,7 +99,6 @@ def _metric(
     style: StyleArrays,
     x: Array,
     ups: Array,
-    aims: Array,
     variance: float,
     local: Shape,
     free: Array,
@@ -117,7 +117,7 @@ def _metric(
             gap[i], covariance[i, :], covariance[:, i] = 0.0, 0.0, 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT if free[i] else 0.0
-    if free[3] and len(aims) == 3:
+    if free[3] and ups.shape[1] == 3:
         _tilt(q, style, x, ups, variance, covariance, gap)
 
 
@@ -128,7 +128,7 @@ def _tilt(
     """The root leans as the style expects: a turn by expected x actual up, known across it and free about it."""
     k, dk = np.empty(len(style.actives)), np.empty(style.actives.shape)
     kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
-    expected = np.dot(k, style.checks)
+    expected = np.dot(k, np.ascontiguousarray(style.checks[:, :3]))
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     up = np.array([m[3], m[4], m[5]])
     for i in range(3):

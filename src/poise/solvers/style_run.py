@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.priors.style.observed import Observed
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -53,16 +55,15 @@ class Optimum:
 class StyleRun:
     """The runner of a style; it remembers the last frame, so that the next one can be tracked from it."""
 
-    def __init__(self, prior: StylePrior, problem: Problem) -> None:
-        self.prior, self.problem = prior, problem
+    def __init__(self, prior: StylePrior, problem: Problem, *, fps: float | None = None) -> None:
+        self.prior, self.problem, self._fps = prior, problem, fps
         self._blocks = problem.position_blocks
         handles = Handles(problem.integers[self._blocks, 1].copy(), problem.floats[self._blocks, :3].copy())
         self._prediction = prior.prepare(handles)
-        self._styles = prior.stages()
-        self._base = np.ascontiguousarray(prior.mean)
-        maps, count = prior.mean.size, prior.model.features.pose_count
-        self._ups = np.stack([prior.model.scales[maps:count], prior.model.mean[maps:count]])
-        self._poses = prior.model.predict(prior.model.active_latents)[:, :maps]
+        self._observed: dict[int, tuple[Observed, ...]] = {}
+        self._known = -1
+        self._observe(())
+        self._poses = prior.model.predict(prior.model.active_latents)[:, : prior.mean.size]
         self._settings = problem.settings.array()
         self._unfinished = replace(problem.settings, finish_steps=0).array()
         smooth, _, fine = (1.0 / math.sqrt(style.parameters[2]) for style in self._styles)
@@ -71,9 +72,16 @@ class StyleRun:
         self.dragging = False
         self.alternatives: tuple[Optimum, ...] = ()
 
-    def __call__(self, q: Array) -> tuple[int, int, Array]:
+    def __call__(self, q: Array, before: Sequence[Float[Array, "size"]] = ()) -> tuple[int, int, Array]:
+        """Solve from q, after these frames (the newest first), whose motion counts if the frame rate is known."""
+        self._observe(before)
         last = self._last
-        found = self._tracked(q, last) if last is not None and self.remembers(q) else self._cold(q)
+        if last is not None and self.remembers(q):
+            found = self._tracked(q, last.x)
+        elif last is None and len(before):
+            found = self._tracked(q, self.prior.place(before[0])[0])
+        else:
+            found = self._cold(q)
         best = found[0]
         self._last, self.alternatives = best, tuple(found)
         q[:] = best.q
@@ -103,11 +111,23 @@ class StyleRun:
         mean, covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self.prior.gaussian_at(x)
         return mean, covariance
 
-    def _tracked(self, q: Array, last: Optimum) -> list[Optimum]:
+    def _observe(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """Take in the frames before."""
+        known = 0 if self._fps is None else min(len(before), 2)
+        if known == self._known == 0:
+            return
+        self._known = known
+        if known not in self._observed:
+            self._observed[known] = self.prior.observed(fps=self._fps, known=known)
+        stages = self._observed[known]
+        self._styles = tuple(stage.arrays for stage in stages)
+        self._frame = stages[-1].frame(before)
+
+    def _tracked(self, q: Array, last: Float[Array, "latent"]) -> list[Optimum]:
         """From the last frame's place, and from the active pose that suits the handles best if it lies elsewhere."""
         if self.dragging:
-            return [self._from(q, last.x, DRAGGED_STEPS)]
-        on = self._from(q, last.x, TRACKED_STEPS)
+            return [self._from(q, last, DRAGGED_STEPS)]
+        on = self._from(q, last, TRACKED_STEPS)
         targets = self.problem.floats[self._blocks, 3:6]
         if len(targets) == 0:
             return [on]
@@ -151,8 +171,9 @@ class StyleRun:
             self.problem.rows,
             self._styles,
             steps,
-            self._base,
-            self._ups,
+            self._frame.base,
+            self._frame.ups,
+            self._frame.contrasts,
             self.problem.free,
             self.problem.limits,
             self._settings if finish else self._unfinished,

@@ -12,14 +12,14 @@ from poise.priors.style import choice, fitting
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.data import TrainingPoses, thinned
 from poise.priors.style.fitting import principal_latents
-from poise.priors.style.learning import add_poses, learn_model, learn_style
+from poise.priors.style.learning import add_poses, learn_model, learn_style, pose_loss_of
 from poise.priors.style.model import StyleModel
 from poise.priors.style.objective import PoseLoss, training_loss
 from poise.priors.style.placing import log_evidence, place, place_new
 
 
 def pose_loss(model: StyleModel) -> PoseLoss:
-    return PoseLoss(model.kernel, model.active_latents, model.outputs, model.scales)
+    return pose_loss_of(model, np.ones(len(model.mean), dtype=np.bool_))
 
 
 def mean_evidence(model: StyleModel, y: np.ndarray) -> float:

@@ -51,8 +51,8 @@ class Features:
 
     def of_frames(self, q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames features"]:
         """Features along one clip; frames before its first are such that it starts at its first known velocity."""
-        pose = self._of_poses(q)
-        rate = _rate(fps)
+        pose = self.of_poses(q)
+        rate = frame_rate(fps)
         velocity, acceleration = np.zeros_like(pose), np.zeros_like(pose)
         velocity[1:] = np.diff(pose, axis=0) * rate
         acceleration[2:] = np.diff(pose, n=2, axis=0) * rate**2
@@ -71,13 +71,13 @@ class Features:
         fps: float = 1.0 / REFERENCE_SECONDS,
     ) -> Float[Array, "features"]:
         """Features of a pose after the frames before it; where those are not known, it does not move."""
-        rate, now = _rate(fps), self._of_poses(q)
+        rate, now = frame_rate(fps), self.of_poses(q)
         velocity, acceleration = np.zeros_like(now), np.zeros_like(now)
         if previous is not None:
-            before = self._of_poses(previous)
+            before = self.of_poses(previous)
             velocity = (now - before) * rate
             if before_previous is not None:
-                acceleration = (now - 2.0 * before + self._of_poses(before_previous)) * rate**2
+                acceleration = (now - 2.0 * before + self.of_poses(before_previous)) * rate**2
         return self._wanted(now, velocity, acceleration)
 
     def jacobian(
@@ -94,13 +94,14 @@ class Features:
         pose[:maps, ROOT_FREEDOMS:] = np.eye(maps)
         if self.up:  # R exp(d): the change of row r is r x d
             pose[maps:, 3:ROOT_FREEDOMS] = rotations.skew(rotations.matrix_from_quaternion(q[3:7])[1])
-        rate = _rate(fps)
+        rate = frame_rate(fps)
         velocity = pose * (rate if previous is not None else 0.0)
         known = previous is not None and before_previous is not None
         acceleration = pose * (rate**2 if known else 0.0)
         return self._wanted(pose.T, velocity.T, acceleration.T).T
 
-    def _of_poses(self, q: Float[Array, "*frames size"]) -> Float[Array, "*frames pose"]:
+    def of_poses(self, q: Float[Array, "*frames size"]) -> Float[Array, "*frames pose"]:
+        """The features that a pose alone decides: y[:pose_count]."""
         if q.shape[-1] != self.space.size:
             raise InvalidValueError(f"pose vectors here have {self.space.size} numbers; got {q.shape[-1]}")
         angles = q[..., ROOT_SIZE:]
@@ -122,7 +123,8 @@ class Features:
         return np.concatenate(parts, axis=-1)
 
 
-def _rate(fps: float) -> float:
+def frame_rate(fps: float) -> float:
+    """Frames in the unit of time of velocities and accelerations."""
     if not (np.isfinite(fps) and fps > 0):
         raise InvalidValueError(f"features need a positive frame rate; got {fps}")
     return fps * REFERENCE_SECONDS

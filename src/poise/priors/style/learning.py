@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Motion
-from poise.priors.style import choice, fitting
+from poise.priors.style import choice, fitting, posterior
 from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
 from poise.priors.style.data import TrainingPoses, pose_space_of, thinned, training_poses
 from poise.priors.style.features import Features
@@ -27,7 +27,7 @@ ALGORITHMS = ("heuristic", "full")
 WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
 LARGE = 1000  # poses from which on a data set is large
 NOISE_VARIANCES = (0.05, 0.1)  # that smooth the model of a small and of a large data set (section 6.2)
-ADDING_ROUNDS = 2  # of the heuristic when poses are added to a learned style
+ADDING_ROUNDS = 5  # of the heuristic when poses are added to a learned style
 ADDING_STEPS = 10  # of the search for where each of them lies
 
 
@@ -41,12 +41,14 @@ def learn_style(
     up: bool = True,
     velocity: bool = True,
     acceleration: bool = False,
+    speakers: str = posterior.ALL,
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> tuple[PoseSpace, StyleModel, Float[Array, "poses maps"]]:
     """A style, its pose space and the exponential maps of the frames it was learned from.
 
     The latent dimension, the size of the active set and (for "auto") the kernel are chosen by the data where not given.
+    All poses speak in predictions, or, as in the paper, the active ones alone: `speakers="active"`.
     """
     space = pose_space_of(motions)
     features = Features(space, up=up, velocity=velocity, acceleration=acceleration)
@@ -57,6 +59,7 @@ def learn_style(
         active=active,
         kernel=kernel,
         algorithm=algorithm,
+        speakers=speakers,
         seed=seed,
         progress=progress,
     )
@@ -70,6 +73,7 @@ def learn_model(
     active: int | None = None,
     kernel: str = "rbf",
     algorithm: str = "heuristic",
+    speakers: str = posterior.ALL,
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> StyleModel:
@@ -94,12 +98,13 @@ def learn_model(
         active=chosen.active,
         progress=lambda done: progress(share + (0.95 - share) * done),
     )
-    model = model_of(poses, _all_placed(poses.centred, fit, working), rng=np.random.default_rng(seed))
+    placed = _all_placed(poses.centred, fit, working)
+    model = model_of(poses, placed, speakers=speakers, rng=np.random.default_rng(seed))
     progress(1.0)
     return model
 
 
-def model_of(poses: TrainingPoses, fit: Fit, *, rng: np.random.Generator) -> StyleModel:
+def model_of(poses: TrainingPoses, fit: Fit, *, speakers: str, rng: np.random.Generator) -> StyleModel:
     """The model of a fit: scales for still features too, and the annealed kernel."""
     scales = poses.all_scales(fit.scales)
     return StyleModel(
@@ -109,9 +114,10 @@ def model_of(poses: TrainingPoses, fit: Fit, *, rng: np.random.Generator) -> Sty
         scales=scales,
         latents=fit.latents,
         active=fit.active,
-        outputs=poses.y[fit.active] - poses.mean,
+        recorded=poses.y - poses.mean,
         annealed=annealed_kernel(fit, poses.centred[fit.active], pose_count=len(poses.y), rng=rng),
         learning_curve=fit.curve,
+        speakers=speakers,
     )
 
 
@@ -130,53 +136,35 @@ def annealed_kernel(
 def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int = 0) -> StyleModel:
     """The style with more poses learned, from where it was (the wish of section 7.3).
 
-    Only the active poses stand for what was learned before. New poses are placed by L_IK; they and the old active ones
-    then compete for the active set in a few rounds of the heuristic. Places of other old poses stay as they were.
+    New poses are placed by L_IK; all poses then compete for the active set in a few rounds of the heuristic.
     """
-    old_count, mean = len(model.latents), _joint_mean(model, y)
-    poses = TrainingPoses(model.features, np.concatenate([model.outputs + model.mean, y]))
-    varying, own = poses.varying, len(model.active)
-    centred = np.ascontiguousarray((poses.y - mean)[:, varying])
-    placed, _ = place_new(_loss_of(model, varying), (y - model.mean)[:, varying], iterations=ADDING_STEPS)
-    latents = np.concatenate([model.active_latents, placed])
-    fit = Fit(model.kernel, model.scales[varying], latents, np.arange(own), model.learning_curve)
-    count = own if own < old_count else min(old_count + len(y), max(own, choice.ACTIVE_COUNTS[-1]))
-    fit = fitting.heuristic(centred, fit, active=count, rounds=ADDING_ROUNDS)
-    numbers = np.concatenate([model.active, np.arange(old_count, old_count + len(y))])
-    everywhere = np.concatenate([model.latents, np.empty_like(placed)])
-    everywhere[numbers] = fit.latents
-    annealed = annealed_kernel(
-        fit, centred[fit.active], pose_count=len(everywhere), rng=np.random.default_rng(seed)
-    )
-    return replace(
-        model,
-        kernel=fit.kernel,
-        mean=mean,
-        scales=poses.all_scales(fit.scales),
-        latents=everywhere,
-        active=numbers[fit.active],
-        outputs=poses.y[fit.active] - mean,
-        annealed=annealed,
-        learning_curve=fit.curve,
-    )
+    _check_features(model, y)
+    own = len(model.active)
+    poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
+    varying = poses.varying
+    placed, _ = place_new(pose_loss_of(model, varying), (y - model.mean)[:, varying], iterations=ADDING_STEPS)
+    latents = np.concatenate([model.latents, placed])
+    working = np.arange(0, len(latents), -(-len(latents) // WORKING_POSES["heuristic"]))
+    count = own if own < len(model.latents) else min(len(latents), max(own, choice.ACTIVE_COUNTS[-1]))
+    fit = Fit(model.kernel, model.scales[varying], latents[working], np.arange(own), model.learning_curve)
+    fit = fitting.heuristic(poses.centred[working], fit, active=count, rounds=ADDING_ROUNDS)
+    latents[working] = fit.latents
+    fit = replace(fit, latents=latents, active=working[fit.active])
+    return model_of(poses, fit, speakers=model.speakers, rng=np.random.default_rng(seed))
 
 
-def _joint_mean(model: StyleModel, y: Float[Array, "new features"]) -> Float[Array, "features"]:
+def pose_loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLoss:
+    """L_IK of a model over some of its features."""
+    outputs = np.ascontiguousarray(model.outputs[:, varying])
+    said = model.posterior._replace(weights=np.ascontiguousarray(model.weights[:, varying]))
+    return PoseLoss(model.kernel, model.active_latents, outputs, model.scales[varying], said)
+
+
+def _check_features(model: StyleModel, y: Float[Array, "new features"]) -> None:
     if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
         raise InvalidValueError(
             f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
         )
-    old = len(model.latents)
-    return (old * model.mean + y.sum(axis=0)) / (old + len(y))
-
-
-def _loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLoss:
-    return PoseLoss(
-        model.kernel,
-        model.active_latents,
-        np.ascontiguousarray(model.outputs[:, varying]),
-        model.scales[varying],
-    )
 
 
 def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:

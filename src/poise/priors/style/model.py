@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import cho_factor, cho_solve
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.priors.style import posterior
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.features import Features
 from poise.skeleton.pose_space import PoseSpace
@@ -26,7 +26,11 @@ _BLOCK = 4096  # points of a map predicted at once
 
 @dataclass(frozen=True, eq=False)
 class StyleModel:
-    """What has been learned of one style. Scales are such that scaled features have a variance of one on average."""
+    """What has been learned of one style. Scales are such that scaled features have a variance of one on average.
+
+    `recorded` are the features of all poses, their mean subtracted; `speakers` says whose they are in a prediction: all
+    poses', or those of the active ones alone as in the paper (see `posterior`).
+    """
 
     features: Features
     kernel: Kernel
@@ -34,19 +38,22 @@ class StyleModel:
     scales: Float[Array, "features"]
     latents: Float[Array, "poses latent"]
     active: Int[Array, "active"]
-    outputs: Float[Array, "active features"]
+    recorded: Float[Array, "poses features"]
     annealed: Kernel
     learning_curve: Float[Array, "steps"]
+    speakers: str = posterior.ALL
 
     def __post_init__(self) -> None:
-        for name in ("mean", "scales", "latents", "outputs", "learning_curve"):
+        for name in ("mean", "scales", "latents", "recorded", "learning_curve"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
         object.__setattr__(self, "active", read_only(self.active, dtype=np.int64))
-        D, M = self.features.dimension, len(self.active)
-        if self.mean.shape != (D,) or self.scales.shape != (D,) or self.outputs.shape != (M, D):
+        if self.speakers not in posterior.SPEAKERS:
+            raise UnknownNameError("choice of poses that speak", self.speakers, posterior.SPEAKERS)
+        D, N = self.features.dimension, len(self.latents)
+        if self.mean.shape != (D,) or self.scales.shape != (D,) or self.recorded.shape != (N, D):
             raise InvalidValueError(
-                f"a style of {D} features and {M} active poses needs a mean and scales ({D},) and outputs ({M}, {D}); "
-                f"got {self.mean.shape}, {self.scales.shape}, {self.outputs.shape}"
+                f"a style of {D} features and {N} poses needs a mean and scales ({D},) and poses ({N}, {D}); "
+                f"got {self.mean.shape}, {self.scales.shape}, {self.recorded.shape}"
             )
 
     @property
@@ -60,16 +67,26 @@ class StyleModel:
         return read_only(self.latents[self.active])
 
     @cached_property
-    def inverse(self) -> Float[Array, "active active"]:
-        """The inverse of the active set's kernel matrix."""
-        K = self.kernel.noisy(self.active_latents)
-        inverse = cho_solve(cho_factor(K, lower=True), np.eye(len(K)))
-        return read_only(0.5 * (inverse + inverse.T))
+    def outputs(self) -> Float[Array, "active features"]:
+        """Features of the active set, their mean subtracted."""
+        return read_only(self.recorded[self.active])
 
     @cached_property
+    def posterior(self) -> posterior.Posterior:
+        """What the poses say under the kernel."""
+        if self.speakers == posterior.ACTIVE:
+            return posterior.of_active(self.kernel, self.active_latents, self.outputs)
+        return posterior.of_all(self.kernel, self.active_latents, self.latents, self.recorded)
+
+    @property
+    def inverse(self) -> Float[Array, "active active"]:
+        """Of the active set's kernel matrix, or what stands in its place when all poses speak."""
+        return self.posterior.inverse
+
+    @property
     def weights(self) -> Float[Array, "active features"]:
-        """The inverse times the outputs: f(x) = mean + k(x) weights."""
-        return read_only(self.inverse @ self.outputs)
+        """f(x) = mean + k(x) weights."""
+        return self.posterior.weights
 
     def with_kernel(self, kernel: Kernel) -> StyleModel:
         """The same poses at the same places under another kernel, as annealing has it (section 6.2)."""
@@ -105,15 +122,15 @@ class StyleModel:
             "scales": self.scales,
             "latents": self.latents,
             "active": self.active,
-            "outputs": self.outputs,
+            "recorded": self.recorded,
             "learning_curve": self.learning_curve,
         }
 
     def header(self) -> dict[str, Any]:
-        """The kernel's kind and which features there are."""
+        """The kernel's kind, which features there are, and whose are in a prediction."""
         chosen = self.features
         wanted = {"up": chosen.up, "velocity": chosen.velocity, "acceleration": chosen.acceleration}
-        return {"kernel": self.kernel.kind, "features": wanted}
+        return {"kernel": self.kernel.kind, "features": wanted, "speakers": self.speakers}
 
     @classmethod
     def restored(
@@ -125,8 +142,9 @@ class StyleModel:
             features=Features(space, **wanted),
             kernel=Kernel(header["kernel"], arrays["kernel"]),
             annealed=Kernel(header["kernel"], arrays["annealed"]),
+            speakers=header["speakers"],
             **{
                 name: arrays[name]
-                for name in ("mean", "scales", "latents", "active", "outputs", "learning_curve")
+                for name in ("mean", "scales", "latents", "active", "recorded", "learning_curve")
             },
         )

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from scipy.linalg import lapack
 
 from poise.priors.style.covariance import Kernel, KernelMatrix
+from poise.priors.style.posterior import Posterior
 
 Array = np.ndarray
 
@@ -104,21 +105,26 @@ def _training_loss(
 
 @dataclass(frozen=True, eq=False)
 class PoseLoss:
-    """L_IK(x, y) of many poses at once, given the active set (Eqs. 3 to 6)."""
+    """L_IK(x, y) of many poses at once, given the active set (Eqs. 3 to 6) or a posterior of more poses."""
 
     kernel: Kernel
     latents: Float[Array, "active latent"]
     outputs: Float[Array, "active features"]
     scales: Float[Array, "features"]
+    posterior: Posterior | None = None
 
     @cached_property
     def inverse(self) -> Float[Array, "active active"]:
-        """The inverse of the active set's kernel matrix."""
+        """The inverse of the active set's kernel matrix, or what the posterior has in its place."""
+        if self.posterior is not None:
+            return self.posterior.inverse
         return inverse_of(self.kernel.noisy(self.latents))[0]
 
     @cached_property
     def scaled_weights(self) -> Float[Array, "active features"]:
         """W f(x) = k(x) scaled_weights, the mean left out."""
+        if self.posterior is not None:
+            return self.posterior.weights * self.scales
         return self.inverse @ (self.outputs * self.scales)
 
     @cached_property

@@ -16,8 +16,8 @@ from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors.poses import handle_positions, limits_of, motion_hash
 from poise.priors.style import shape
-from poise.priors.style.covariance import Kernel
 from poise.priors.style.model import StyleModel
+from poise.priors.style.observed import Observed, observed
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -105,9 +105,15 @@ class StylePrior:
 
     def stages(self) -> tuple[shape.StyleArrays, ...]:
         """The model from smoothest to finest (section 6.2), reduced to what one pose decides."""
+        return tuple(stage.arrays for stage in self.observed())
+
+    def observed(self, *, fps: float | None = None, known: int = 0) -> tuple[Observed, ...]:
+        """The stages for frames with so many known predecessors, at a frame rate."""
         fine, smooth = self.model.kernel, self.model.annealed
-        middle = fine.towards(smooth, INTERMEDIATE)
-        return tuple(pose_arrays(self.model, kernel, self.noise) for kernel in (smooth, middle, fine))
+        kernels = (smooth, fine.towards(smooth, INTERMEDIATE), fine)
+        return tuple(
+            observed(self.model, kernel, self.correlation, fps=fps, known=known) for kernel in kernels
+        )
 
     @cached_property
     def _fine(self) -> shape.StyleArrays:
@@ -220,24 +226,6 @@ class StylePrediction:
         turns, shifts, distances = rigid_fits(self._upright, targets, upright=True)
         best = np.argmin(distances)
         return shifts[best], rotations.quaternion_from_matrix(turns[best] @ self._tilts[best])
-
-
-def pose_arrays(model: StyleModel, kernel: Kernel, noise: Float[Array, "maps maps"]) -> shape.StyleArrays:
-    """A style under a kernel, with the features that one pose decides: its maps, and its up as a check."""
-    under = model.with_kernel(kernel)
-    maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
-    scales = model.scales
-    return shape.StyleArrays(
-        kernel.number,
-        kernel.parameters,
-        model.active_latents,
-        under.inverse,
-        np.ascontiguousarray(under.weights[:, :maps]),
-        scales[:maps] ** 2,
-        np.ascontiguousarray(under.weights[:, maps:count] * scales[maps:count]),
-        float(count),
-        noise,
-    )
 
 
 def residual_correlation(model: StyleModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:
