@@ -174,16 +174,6 @@ class Solver:
         run = self._run
         return tuple(found.q for found in run.alternatives) if isinstance(run, StyleRun) else ()
 
-    @property
-    def dragging(self) -> bool:
-        """While true, a style answers from its smoothest stage (section 6.2); other models have one stage only."""
-        return isinstance(self._run, StyleRun) and self._run.dragging
-
-    @dragging.setter
-    def dragging(self, now: bool) -> None:
-        if isinstance(self._run, StyleRun):
-            self._run.dragging = now
-
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _runner(self) -> Callable[[Array], tuple[int, int, Array]]:

@@ -20,6 +20,7 @@ from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
 from poise.priors.poses import limits_of, motion_hash
+from poise.priors.style import posterior
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.fitting import Fit
 from poise.priors.style.learning import annealed_kernel
@@ -128,6 +129,8 @@ class DynamicsPrior(StylePrior):
         mean, scales, outputs = _whole(learned)
         count = sequences.features.dimension
         fit = Fit(learned.kernel, scales[:count], learned.latents, learned.active, learned.curve)
+        recorded = sequences.y[:, :count] - mean[:count]
+        recorded[learned.active] = outputs[:, :count]
         model = StyleModel(
             features=sequences.features,
             kernel=learned.kernel,
@@ -135,7 +138,8 @@ class DynamicsPrior(StylePrior):
             scales=scales[:count],
             latents=learned.latents,
             active=learned.active,
-            outputs=outputs[:, :count],
+            recorded=recorded,
+            speakers=posterior.ACTIVE,
             annealed=_annealed(fit, outputs[:, :count], sequences),
             learning_curve=learned.curve,
         )
