@@ -15,6 +15,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
 from poise.priors.style.features import frame_rate
+from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
@@ -24,6 +25,7 @@ from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
+from poise.solvers.style_reference import REFERENCES, ReferenceRun
 from poise.solvers.style_run import StyleRun
 
 Array = np.ndarray
@@ -49,7 +51,8 @@ def solve(
     """The most likely pose under the model that meets the constraints.
 
     The model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
-    start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik".
+    start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik";
+    for a style also the paper's own, "lbfgs" and "sqp", to compare with.
     Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
     """
     solver = Solver(model, constraints, root=root, method=method, settings=settings, fps=fps)
@@ -185,8 +188,12 @@ class Solver:
             return runner_of(self.prior, self.problem, fps=self.fps)
         if self.method == DLS:
             return DlsRun(self.problem)
+        if self.method in REFERENCES:
+            if not isinstance(self.prior, StylePrior):
+                raise InvalidValueError(f"the reference method {self.method!r} needs a style")
+            return ReferenceRun(self.prior, self.problem, self.method)
         if self.method not in METHODS:
-            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS))
+            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS, *REFERENCES))
         return classic_run(METHODS[self.method], self.problem)
 
     def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
