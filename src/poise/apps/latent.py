@@ -15,7 +15,7 @@ from poise.priors.style.prior import StylePrior
 from poise.priors.style.sampling import sample_latents, standing_pose
 from poise.skeleton.skeleton import Pose
 
-VIEWS = ("map", "annealed", "mixture")
+VIEWS = ("map", "annealed", "mixture", "curve")
 _COLUMNS = 8  # of a page of samples, at most
 
 
@@ -30,13 +30,20 @@ def load_style(path: Path) -> StylePrior:
 
 
 def draw_latent(prior: StylePrior, *, view: str = "map", seed: int = 0) -> Image.Image:
-    """The latent space as a map with poses, as the three annealed models, or beside a mixture of Gaussians."""
-    from poise.pictures.latent_map import draw_annealed_maps, draw_latent_map, draw_mixture
+    """A map with poses, the three annealed models, a mixture of Gaussians beside it, or the learning curve."""
+    from poise.pictures.latent_map import (
+        draw_annealed_maps,
+        draw_latent_map,
+        draw_learning_curve,
+        draw_mixture,
+    )
 
     if view == "map":
         return draw_latent_map(prior, seed=seed)
     if view == "annealed":
         return draw_annealed_maps(prior)
+    if view == "curve":
+        return draw_learning_curve(prior)
     if view == "mixture":
         return draw_mixture(prior, seed=seed)
     raise UnknownNameError("view of a latent space", view, VIEWS)

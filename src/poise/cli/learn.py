@@ -49,6 +49,7 @@ def learn(
     picture: Annotated[
         Path | None, Parameter(help="Where a style's latent space is drawn; OUT with .png if not given.")
     ] = None,
+    curve: Annotated[Path | None, Parameter(help="Where a style's learning curve is drawn.")] = None,
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
@@ -79,13 +80,17 @@ def learn(
     )
     if kind == learning.STYLE:
         _draw(output, picture or output.with_suffix(".png"))
-    elif picture is not None:
-        terminal.warn(f"{picture} is not drawn: only a style has a latent space")
+        if curve is not None:
+            _draw(output, curve, view="curve")
+    elif drawing := picture or curve:
+        terminal.warn(f"{drawing} is not drawn: only a style has a latent space")
 
 
-def _draw(model: Path, picture: Path) -> None:
+def _draw(model: Path, picture: Path, *, view: str = "map") -> None:
     from poise.apps.latent import draw_latent, load_style, save_picture
 
     with terminal.working(f"drawing {picture.name}"):
-        save_picture(draw_latent(load_style(model)), picture)
-    print(f"{picture}: its latent space, {terminal.file_size(picture)}")
+        save_picture(draw_latent(load_style(model), view=view), picture)
+    print(
+        f"{picture}: its {'learning curve' if view == 'curve' else 'latent space'}, {terminal.file_size(picture)}"
+    )

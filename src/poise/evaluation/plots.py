@@ -151,6 +151,8 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
         slope = np.polyfit(np.log(sizes), np.log(milliseconds), 1)[0]
         late = np.polyfit(np.log(sizes[half:]), np.log(milliseconds[half:]), 1)[0]
         axes.set_title(f"slope {slope:.2f}, at the end {late:.2f}", fontsize=9, color=INK, loc="left")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
         axes.set_xlabel(name)
         axes.set_ylabel("ms per pose")
         axes.set_ylim(0.5 * min(milliseconds), 2 * max(milliseconds))

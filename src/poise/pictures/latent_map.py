@@ -122,6 +122,19 @@ def draw_annealed_maps(prior: StylePrior, *, title: str = "") -> Image.Image:
     return _image(plot)
 
 
+def draw_learning_curve(prior: StylePrior) -> Image.Image:
+    """The loss after every round of learning: L_GP and, of inactive poses, L_IK."""
+    curve = prior.model.learning_curve
+    plot, (axes,) = _plot(1, width=7.0, height=4.2)
+    plot.subplots_adjust(left=0.15, right=0.97, bottom=0.13, top=0.9)
+    axes.plot(np.arange(1, len(curve) + 1), curve, "o-", color=ACTIVE, markersize=3, linewidth=1.2)
+    axes.set_xlabel("round", color=INK)
+    axes.set_ylabel("negative log-likelihood, nats", color=INK)
+    axes.set_title("Learning curve", fontsize=12, color=INK, loc="left")
+    axes.locator_params(axis="x", integer=True)
+    return _image(plot)
+
+
 def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 2: Gaussians on two principal components and their log-likelihood, with the style's map to compare."""
     model = prior.model

@@ -18,7 +18,9 @@ Array = np.ndarray
 
 THRESHOLD = 6.0  # deviations from the mean
 LEAST = 14.0  # grey levels that a pixel must differ by, however still it was
-GLARING = 215.0  # grey levels from which noise is cut off by the sensor, so that its deviation says too little
+GLARING = (
+    215.0  # grey levels from which noise is cut off by the sensor, so that its deviation says too little
+)
 DAZZLED = 80.0  # grey levels that such a pixel must differ by
 SECONDS = 2.0  # in which statistics follow a change of light by two thirds
 STUBBORN = 10.0  # times slower where there is foreground: a person who stands still is no background
