@@ -8,7 +8,7 @@ BIN := .venv/bin
 PAGE := src/poise/studio/web
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz bench speed learning docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench: .venv/.dev ## measure, as ratios within one run
 
 speed: .venv-bench/.speed ## compare solvers with their peers, in an environment of its own
 	.venv-bench/bin/poise evaluate speed --json out/speed.json --plots out/speed
+
+learning: .venv-bench/.speed ## compare learning a style with GPy, in the same environment
+	.venv-bench/bin/python -m benchmarks style_learning
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh

@@ -54,7 +54,7 @@ def run() -> list[Row]:
 
 
 def _rows(name: str, ours: Result, theirs: Result | None) -> list[Row]:
-    note = "" if theirs else "GPy is not installed"
+    note = "" if theirs else "GPy is not installed: make learning"
 
     def row(what: str, unit: str, get: Callable[[Result], float]) -> Row:
         peer = None if theirs is None else get(theirs)
