@@ -90,7 +90,7 @@ class Heard:
 
     def wait_for(self, kind: type[Said], which: Callable[[Said], bool] = lambda _: True) -> Said:
         """The first of a kind that comes, within a while; a refusal is a failure."""
-        until = time.monotonic() + 30.0
+        until = time.monotonic() + 120.0  # where kernels are compiled on the way
         while time.monotonic() < until:
             for message in list(self.messages):
                 assert not isinstance(message, said.Refusal), message.words

@@ -47,6 +47,11 @@ class Jobs:
         self._running: dict[str, str] = {}
         self._next: dict[str, tuple[str, Work]] = {}
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._running
+
     def start(self, task: str, words: str, work: Work) -> messages.Progress:
         """Begins a task; another of its kind has to end first."""
         if task in self._running:

@@ -328,6 +328,12 @@ class RemovePoint(Wire, tag="removePoint"):
     joint: Name
 
 
+class ChooseAlternative(Wire, tag="chooseAlternative"):
+    """Take one of the poses that explain the photo, by its place in `photo.alternatives`."""
+
+    number: Annotated[int, Meta(ge=0, le=100)]
+
+
 class ClosePhoto(Wire, tag="closePhoto"):
     """Put the photo away; the pose stays."""
 
@@ -348,7 +354,7 @@ class HideMarker(Wire, tag="hideMarker"):
 
 
 class FillTake(Wire, tag="fillTake"):
-    """Fill what is missing or hidden in the take with the current model."""
+    """Fill what is missing or hidden in the take, by a style learned from where the body is well seen."""
 
 
 class Learn(Wire, tag="learn"):
@@ -413,6 +419,7 @@ ClientMessage = (
     | OpenPhoto
     | MovePoint
     | RemovePoint
+    | ChooseAlternative
     | ClosePhoto
     | OpenTake
     | HideMarker
@@ -567,7 +574,7 @@ class MotionRange(Wire, tag="motion"):
 
 
 class PhotoSolved(Wire, tag="photo"):
-    """Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and other poses that fit as well."""
+    """Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit."""
 
     pixels: bytes
     alternatives: list[bytes]

@@ -1,10 +1,21 @@
 """The parts of the studio, each answering its own messages."""
 
+from poise.studio.panels.capture import CapturePanel
 from poise.studio.panels.files import FilesPanel
 from poise.studio.panels.learning import LearningPanel
+from poise.studio.panels.photo import PhotoPanel
 from poise.studio.panels.posing import PosingPanel
 from poise.studio.panels.streaming import StreamingPanel
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.panels.timeline import TimelinePanel
 
-PANELS = (PosingPanel, StylesPanel, TimelinePanel, LearningPanel, FilesPanel, StreamingPanel)
+PANELS = (
+    PosingPanel,
+    StylesPanel,
+    TimelinePanel,
+    PhotoPanel,
+    CapturePanel,
+    LearningPanel,
+    FilesPanel,
+    StreamingPanel,
+)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from poise.apps import markers
 from poise.apps.learning import learn, read_motion, summary
+from poise.apps.marker_takes import read_take
+from poise.motion.motion import Motion
 from poise.priors.style.prior import StylePrior
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
@@ -10,6 +15,7 @@ from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
 
 READING = 0.1  # of the progress
+TAKES = (".c3d", ".trc")
 
 
 class LearningPanel:
@@ -32,7 +38,7 @@ class LearningPanel:
             motions = []
             for number, path in enumerate(paths):
                 report(READING * number / len(paths))
-                motions.append(read_motion(path))
+                motions.append(_motion_in(path))
             prior = learn(
                 motions, kind=message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
@@ -46,3 +52,10 @@ class LearningPanel:
             return Done(take, curve)
 
         return [session.jobs.start("learn", f"learning {message.name}", work)]
+
+
+def _motion_in(path: Path) -> Motion:
+    """The motion of a file; of markers, that of the body that carries them."""
+    if path.suffix.lower() not in TAKES:
+        return read_motion(path)
+    return markers.solve(read_take(path, markers.template())).motion

@@ -232,6 +232,12 @@ export interface RemovePoint {
   joint: string;
 }
 
+/** Take one of the poses that explain the photo, by its place in `photo.alternatives`. */
+export interface ChooseAlternative {
+  type: "chooseAlternative";
+  number: number;
+}
+
 /** Put the photo away; the pose stays. */
 export interface ClosePhoto {
   type: "closePhoto";
@@ -252,7 +258,7 @@ export interface HideMarker {
   hidden?: boolean;
 }
 
-/** Fill what is missing or hidden in the take with the current model. */
+/** Fill what is missing or hidden in the take, by a style learned from where the body is well seen. */
 export interface FillTake {
   type: "fillTake";
 }
@@ -442,7 +448,7 @@ export interface MotionRange {
   unmet: number[];
 }
 
-/** Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and other poses that fit as well. */
+/** Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit. */
 export interface PhotoSolved {
   type: "photo";
   pixels: Uint8Array;
@@ -515,6 +521,7 @@ export type ClientMessage =
   | OpenPhoto
   | MovePoint
   | RemovePoint
+  | ChooseAlternative
   | ClosePhoto
   | OpenTake
   | HideMarker

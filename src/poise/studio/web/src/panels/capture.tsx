@@ -16,7 +16,7 @@ export function CapturePanel(): JSX.Element {
   return (
     <>
       <Section title="Take" aside={<span class="quiet">{take?.name}</span>}>
-        {!take && <p class="empty">Open a recording of markers, or drop it on the page. Gaps are filled with the model chosen above.</p>}
+        {!take && <p class="empty">Open a recording of markers, or drop it on the page. Gaps are filled by a style learned from the take itself.</p>}
         {take && <TakeFacts take={take} />}
         <div class="row">
           <PickFiles label="Open a take" icon={FolderOpen} accept=".c3d,.trc" kind={take ? "plain" : "primary"} onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))} />

@@ -1,0 +1,163 @@
+"""Capture: a take of markers with its gaps, more of them hidden by hand, filled by a style learned from the take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.marker_takes import Take, read_take
+from poise.apps.markers import Capture, fill_gaps, solve, template
+from poise.errors import InvalidValueError
+from poise.motion.markers import Markers
+from poise.solvers.marker_filling import Filled
+from poise.studio import messages
+from poise.studio.arrays import packed, world_of
+from poise.studio.jobs import Done, Report
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.state import Placed
+
+Array = np.ndarray
+
+MOST_FRAMES = 36_000
+STEPS = {
+    "fitting the body": (0.0, 0.3),
+    "solving what is well seen": (0.3, 0.5),
+    "learning the style": (0.5, 0.6),
+}
+SOLVING = (0.6, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A take as recorded, which of its points are hidden, and what filled it."""
+
+    take: Take
+    hidden: Float[Array, "frames markers"]
+    filled: Filled | None = None
+
+    @property
+    def seen(self) -> Float[Array, "frames markers 3"]:
+        """What is left to see."""
+        return np.where(self.hidden[..., None] > 0, np.nan, self.take.markers.points)
+
+    @property
+    def as_seen(self) -> Take:
+        """The take without what is hidden."""
+        return replace(self.take, markers=replace(self.take.markers, points=self.seen))
+
+
+class CapturePanel:
+    """One take."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._opened: Opened | None = None
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {
+            messages.OpenTake: self.open,
+            messages.HideMarker: self.hide,
+            messages.FillTake: self.fill,
+        }
+
+    def open(self, message: messages.OpenTake) -> Answer:
+        """A take from a file; its labels are matched to a body."""
+        session = self._session
+        path = session.uploads.find(message.upload, owner=session.token).path
+        take = read_take(path, template())
+        if len(take) > MOST_FRAMES:
+            raise InvalidValueError(
+                f"{path.name} has {len(take)} frames; the studio shows up to {MOST_FRAMES}"
+            )
+        self._opened = Opened(take, np.zeros(take.markers.points.shape[:2]))
+        return [self._told()]
+
+    def hide(self, message: messages.HideMarker) -> Answer:
+        """As if the marker had not been seen there; or seen again."""
+        opened = self._take()
+        marker = opened.take.markers.index(message.marker)
+        if not message.first <= message.last < len(opened.take):
+            raise InvalidValueError(
+                f"the take has frames 0 to {len(opened.take) - 1}; got {message.first} to {message.last}"
+            )
+        hidden = opened.hidden.copy()
+        if message.hidden:
+            hidden[message.first : message.last + 1, marker] = 1
+        else:
+            first, end = _run_around(hidden[:, marker], message.first)
+            hidden[first:end, marker] = 0
+        self._opened = replace(opened, hidden=hidden, filled=None)
+        return [self._told()]
+
+    def fill(self, message: messages.FillTake) -> Answer:
+        """Solves the body through the take and fills what is missing, in the background."""
+        del message
+        opened, session = self._take(), self._session
+
+        def work(report: Report) -> Done:
+            capture = solve(
+                opened.as_seen, progress=lambda what, done, total: report(_share(what, done, total))
+            )
+            filled = fill_gaps(capture)
+
+            def take() -> Answer:
+                if self._opened is not opened:
+                    return []
+                self._opened = replace(opened, filled=filled)
+                return [self._told(), *self._body(capture)]
+
+            return Done(take)
+
+        return [session.jobs.start("fillTake", f"filling {opened.take.markers.name}", work)]
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _take(self) -> Opened:
+        if self._opened is None:
+            raise InvalidValueError("open a take first")
+        return self._opened
+
+    def _told(self) -> messages.Take:
+        opened = self._take()
+        markers: Markers = opened.take.markers
+        filled = opened.filled
+        return messages.Take(
+            name=markers.name, fps=markers.fps, frames=len(markers), markers=list(markers.labels),
+            positions=packed(opened.seen), filled=b"" if filled is None else packed(filled.points),
+            deviations=b"" if filled is None else packed(np.where(filled.measured, 0.0, filled.sigmas)),
+        )  # fmt: skip
+
+    def _body(self, capture: Capture) -> Answer:
+        """The performer on the timeline, where the body shown has the same joints."""
+        session, motion = self._session, capture.motion
+        if not motion.skeleton.same_topology(session.state.pose.skeleton):
+            return []
+        session.motion, session.solved = motion, None
+        timeline = messages.Timeline(
+            fps=motion.fps, frames=len(motion), frame=0, keys=[], pins=[], styles=[], clip=motion.name
+        )
+        answer = session.commit(session.state.with_(timeline=timeline, placed=Placed(motion[0])))
+        whole = messages.MotionRange(
+            seq=session.seq, fine=True, first=0, frames=len(motion), path_handles=[], paths=b"", unmet=[],
+            world=world_of(motion.skeleton, motion.root_positions, motion.rotations),
+        )  # fmt: skip
+        return [*answer, whole]
+
+
+def _run_around(hidden: Float[Array, "frames"], frame: int) -> tuple[int, int]:
+    """The first frame of the hidden stretch that a frame is in, and the one after its last."""
+    first = end = frame
+    while first > 0 and hidden[first - 1]:
+        first -= 1
+    while end < len(hidden) and hidden[end]:
+        end += 1
+    return first, end
+
+
+def _share(what: str, done: int, total: int) -> float:
+    low, high = STEPS.get(what, SOLVING)
+    return low + (high - low) * done / max(total, 1)

@@ -1,0 +1,179 @@
+"""Posing from a photo: points are placed in the picture, the body follows; other poses that fit are offered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from poise.apps.image import FEWEST, pose_from_shots
+from poise.apps.image_files import Shot, read_photo
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
+from poise.priors.blend import BlendPrior
+from poise.priors.style.prior import StylePrior
+from poise.solvers.image_placing import View
+from poise.solvers.image_run import Explanation
+from poise.solvers.solve import Model, Solver
+from poise.studio import messages
+from poise.studio.arrays import packed, world_of_pose
+from poise.studio.jobs import Done, Report
+from poise.studio.messages import Photo, PhotoPoint
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.shelf import PLAIN
+from poise.studio.solving import planted
+from poise.studio.state import Placed, State
+
+SEARCH = "movePoint"
+
+
+class PhotoPanel:
+    """One photo, its points, the camera that was estimated, and the poses that explain it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._camera: Camera | None = None
+        self._found: Sequence[Explanation] = ()
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {
+            messages.OpenPhoto: self.open,
+            messages.MovePoint: self.move_point,
+            messages.RemovePoint: self.remove_point,
+            messages.ChooseAlternative: self.choose,
+            messages.ClosePhoto: self.close,
+        }
+
+    def open(self, message: messages.OpenPhoto) -> Answer:
+        """A photo that can be read, without points yet."""
+        session = self._session
+        photo = read_photo(session.uploads.find(message.upload, owner=session.token).path)
+        self._camera, self._found = None, ()
+        opened = Photo(upload=message.upload, width=photo.width, height=photo.height, points=[])
+        return session.commit(session.state.with_(photo=opened))
+
+    def move_point(self, message: messages.MovePoint) -> Answer:
+        """While a point moves the body follows it; when it rests, all poses that fit are searched for."""
+        session = self._session
+        state = self._with_point(message.point)
+        if message.last:
+            answer = session.commit(state)
+            self._search()
+            return answer
+        session.state = state
+        followed = self._follow(state)
+        return followed if followed else [session.scene()]
+
+    def remove_point(self, message: messages.RemovePoint) -> Answer:
+        """One point less."""
+        photo = self._photo()
+        left = [point for point in photo.points if point.joint != message.joint]
+        if len(left) == len(photo.points):
+            raise InvalidValueError(f"{message.joint} has no point in the photo")
+        answer = self._session.commit(self._with_points(photo, left))
+        self._search()
+        return answer
+
+    def choose(self, message: messages.ChooseAlternative) -> Answer:
+        """Another pose that explains the points."""
+        if not message.number < len(self._found):
+            raise InvalidValueError(
+                f"there are {len(self._found)} poses to choose from; got number {message.number}"
+            )
+        return self._taken(self._found[message.number])
+
+    def close(self, message: messages.ClosePhoto) -> Answer:
+        """The photo goes, the pose stays."""
+        del message
+        self._camera, self._found = None, ()
+        return self._session.commit(self._session.state.with_(photo=None))
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _photo(self) -> Photo:
+        if self._session.state.photo is None:
+            raise InvalidValueError("open a photo first")
+        return self._session.state.photo
+
+    def _with_points(self, photo: Photo, points: list[PhotoPoint]) -> State:
+        return self._session.state.with_(photo=msgspec.structs.replace(photo, points=points))
+
+    def _with_point(self, point: PhotoPoint) -> State:
+        """A point within the photo on a joint of the body, in the place of an earlier one of that joint."""
+        photo, skeleton = self._photo(), self._session.state.pose.skeleton
+        x, y = point.pixel
+        if not (0 <= x <= photo.width and 0 <= y <= photo.height):
+            raise InvalidValueError(
+                f"the point lies outside the photo of {photo.width} x {photo.height} pixels"
+            )
+        point = PhotoPoint(joint=skeleton.names[skeleton.index(point.joint)], pixel=point.pixel)
+        return self._with_points(photo, [*(old for old in photo.points if old.joint != point.joint), point])
+
+    def _model(self, state: State) -> Model:
+        prior = self._session.poser.prior_of(state)
+        return prior.space if state.model == PLAIN else prior
+
+    def _follow(self, state: State) -> Answer:
+        """The pose at hand with the points where they are now, seen by the camera found before."""
+        session, points = self._session, _points(state)
+        model = self._model(state)
+        if self._camera is None or len(points) < FEWEST or not isinstance(model, StylePrior | BlendPrior):
+            return []
+        solver = Solver(model, View(self._camera, points).constraints())
+        start = state.placed.in_space(solver.space)
+        solver.resume(start)
+        solver.dragging = True
+        solution = solver.solve(start)
+        session.solved = None
+        pose = session.show(state.with_(placed=Placed(solution.pose, solution.q, solver.space)), fine=False)
+        return [pose, self._seen(())]
+
+    def _search(self) -> None:
+        """All poses that explain the points, in the background; with too few points the body stays as it is."""
+        session, state = self._session, self._session.state
+        points, photo = _points(state), state.photo
+        if photo is None or len(points) < FEWEST:
+            return
+        path, model = session.uploads.find(photo.upload, owner=session.token).path, self._model(state)
+
+        def work(report: Report) -> Done:
+            report(0.1)
+            found = pose_from_shots(model, [Shot(read_photo(path), points)])
+
+            def take() -> Answer:
+                if session.state.photo is None or _points(session.state).keys() != points.keys():
+                    return []
+                self._found = found
+                return self._taken(found[0])
+
+            return Done(take)
+
+        session.jobs.start_newest(SEARCH, "looking for poses that fit", work)
+
+    def _taken(self, one: Explanation) -> Answer:
+        session = self._session
+        self._camera = one.views[0].camera
+        pose = one.space.pose_from_q(one.q)
+        session.solved = None
+        state = session.state.with_(placed=Placed(pose, one.q, one.space), anchors=planted(pose))
+        shown = session.show(state)
+        session.history.amend(session.state)
+        return [shown, self._seen(self._found)]
+
+    def _seen(self, found: Sequence[Explanation]) -> messages.PhotoSolved:
+        """Where the body appears, and what else would fit, in the order in which it can be chosen."""
+        from poise.skeleton.kinematics import world_transforms
+
+        pose = self._session.state.pose
+        assert self._camera is not None
+        positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+        others = [world_of_pose(one.space.pose_from_q(one.q)) for one in found]
+        return messages.PhotoSolved(pixels=packed(self._camera.project(positions)), alternatives=others)
+
+
+def _points(state: State) -> dict[str, np.ndarray]:
+    points = state.photo.points if state.photo is not None else []
+    return {point.joint: np.array(point.pixel) for point in points}
