@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Jobs, Scheduler
 
 if TYPE_CHECKING:
     from poise.evaluation.handles import Row
@@ -18,8 +19,9 @@ app = App(
     help_epilogue="""\
 Protocols: handles (the root and five positions of an unseen clip in, the
 pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
-out; methods style, gaussian, dls), speed (one problem, our methods and the
-installed peers).
+out; methods style, gaussian, dls), search (nearest frames during a
+performance; methods graph, faiss, exhaustive), speed (one problem, our
+methods and the installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
 dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
@@ -30,6 +32,7 @@ Examples:
   poise evaluate handles --split walk --stride 4 --json walk.json --plots walk
   poise evaluate handles --train a.bvh b.bvh --test c.bvh --methods dls,gaussian-100
   poise evaluate image --split boxing --stride 40 --plots boxing
+  poise evaluate search --split everything --stride 8 --plots search
   poise evaluate speed --plots speed
 """,
 )
@@ -37,7 +40,7 @@ Examples:
 
 @app.default
 def evaluate(
-    protocol: Annotated[str, Parameter(help="What is measured: handles, image or speed.")],
+    protocol: Annotated[str, Parameter(help="What is measured: handles, image, search or speed.")],
     *,
     split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
     train: Annotated[
@@ -48,10 +51,13 @@ def evaluate(
     stride: Annotated[int, Parameter(help="Test on every Nth frame.")] = 1,
     independent: Annotated[bool, Parameter(help="Start every frame anew, not from the one before.")] = False,
     free_root: Annotated[bool, Parameter(help="Solve the root too, from six handles.")] = False,
+    jobs: Jobs = 1,
+    scheduler: Scheduler = "",
     json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
     plots: Annotated[Path | None, Parameter(help="Also draw plots and pictures into this folder.")] = None,
 ) -> None:
     """Measure methods the same way: errors, reached targets, time."""
+    from poise.engine import Engine
     from poise.evaluation.machine import machine, versions
     from poise.evaluation.report import Request, evaluate
 
@@ -59,7 +65,11 @@ def evaluate(
         protocol, split, train or (), test or (), _names(methods), stride, independent, free_root
     )
     with terminal.steps() as step:
-        report = evaluate(request, lambda what, done, total: step(f"{protocol}: {what} ({done}/{total})"))
+        report = evaluate(
+            request,
+            lambda what, done, total: step(f"{protocol}: {what} ({done}/{total})"),
+            engine=Engine(jobs, scheduler),
+        )
     terminal.print_table(*_table(report.rows))
     terminal.note(f"{machine()}; " + ", ".join(f"{name} {number}" for name, number in versions().items()))
     if protocol == "speed":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import Answer, Method, method_named
 from poise.evaluation.metrics import Recovered, Scores
@@ -35,28 +37,47 @@ def evaluate_handles(
     stride: int = 1,
     independent: bool = False,
     free_root: bool = False,
+    engine: Engine | None = None,
     progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
 ) -> list[Row]:
-    """A row of metrics per method, over the test clips of all folds.
+    """A row of metrics per method, over the test clips of all folds; the engine works on several at once.
 
     Frames are warm-started from the one before unless `independent`; `free_root` solves the root too, from six handles.
     """
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
-    makers = [(name, method_named(name)) for name in methods]
-    steps, done = len(makers) * sum(len(fold.test) for fold in folds), 0
-    rows: list[Row] = []
-    for name, method in makers:
-        scores = Scores()
-        for fold in folds:
-            progress(name, done, steps)
-            method.learn(fold.train)
-            for clip in fold.test:
-                scores.add(recover(method, clip[::stride], independent=independent, free_root=free_root))
-                done += 1
-                progress(name, done, steps)
-        rows.append({"method": name, **scores.metrics()})
-    return rows
+    for name in methods:
+        method_named(name)  # a name that is wrong is told before the first hour is over
+    tasks = [_Task(name, fold, stride, independent, free_root) for name in methods for fold in folds]
+    progress(methods[0], 0, len(tasks))
+    scores = {name: Scores() for name in methods}
+    for count, done in enumerate((engine or Engine()).each(_fold_scores, tasks), start=1):
+        if done.value is None:
+            raise PoiseError(f"{tasks[done.number].method} was lost: {done.lost}")
+        scores[tasks[done.number].method].take(done.value)
+        progress(tasks[done.number].method, count, len(tasks))
+    return [{"method": name, **found.metrics()} for name, found in scores.items()]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One method on one fold."""
+
+    method: str
+    fold: Fold
+    stride: int
+    independent: bool
+    free_root: bool
+
+
+def _fold_scores(task: _Task) -> Scores:
+    method, scores = method_named(task.method), Scores()
+    method.learn(task.fold.train)
+    for clip in task.fold.test:
+        scores.add(
+            recover(method, clip[:: task.stride], independent=task.independent, free_root=task.free_root)
+        )
+    return scores
 
 
 def recover(method: Method, clip: Motion, *, independent: bool = False, free_root: bool = False) -> Recovered:

@@ -43,6 +43,11 @@ class Scores:
         self.failed += recovered.failed
         self._parts.append(_parts(recovered))
 
+    def take(self, other: Scores) -> None:
+        """Take in what was gathered elsewhere."""
+        self.failed += other.failed
+        self._parts.extend(other._parts)
+
     def metrics(self) -> dict[str, float]:
         """The metrics over all frames of all clips."""
         all_of = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}

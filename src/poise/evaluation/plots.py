@@ -38,6 +38,8 @@ def draw_report(
         return _draw_speed(report, folder, step)
     if report.protocol == "image":
         return [_saved(image_figure(report), folder / "image.png")]
+    if report.protocol == "search":
+        return [_saved(search_figure(report), folder / "search.png")]
     from poise.evaluation.gallery import draw_gallery
 
     step("plots")
@@ -66,6 +68,25 @@ def errors_figure(report: Report) -> Figure:
     _bars(right, report.rows, "handle_mse_m2", "targets, mean squared distance in m²", log=True, names=False)
     right.axvline(1e-4, color=INK, linewidth=0.8, linestyle=":")
     right.annotate("10 mm", (1e-4, -0.6), xytext=(3, 0), textcoords="offset points", fontsize=8, va="center")
+    return figure
+
+
+def search_figure(report: Report) -> Figure:
+    """Time per frame and frames looked at, against the size of the library: the graph's stay where they are."""
+    figure, (left, right) = _figure(f"Searching libraries of different sizes, {report.split}", columns=2)
+    for axes, metric, label in (
+        (left, "ms_per_frame", "milliseconds per frame, one thread"),
+        (right, "visited", "frames looked at"),
+    ):
+        for method, colour in (("graph", LEARNED), ("faiss", FROM_DATA), ("exhaustive", CLASSIC)):
+            rows = sorted(
+                (row for row in report.rows if row["method"] == method), key=lambda row: row["size"]
+            )
+            sizes = [float(row["size"]) for row in rows]
+            axes.plot(sizes, [float(row[metric]) for row in rows], "o-", color=colour, label=method)
+        axes.set(xlabel="frames in the library", ylabel=label, yscale="log", xlim=(0, None))
+        axes.grid(color=GRID)
+    left.legend(frameon=False)
     return figure
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.handles import Row, evaluate_handles
 from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, split_of_files
 
-PROTOCOLS = ("handles", "image", "speed")
+PROTOCOLS = ("handles", "image", "search", "speed")
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
@@ -72,12 +73,15 @@ class Request:
         return split_of_files(self.train, self.test) if self.train or self.test else load_split(self.split)
 
 
-def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: None) -> Report:
-    """Run a protocol."""
+def evaluate(
+    request: Request, progress: Progress = lambda _what, _done, _all: None, *, engine: Engine | None = None
+) -> Report:
+    """Run a protocol; the engine is for `handles`, which works on several methods and folds at once."""
     if request.protocol == "speed":
         from poise.evaluation.speed import evaluate_speed
 
         return Report("speed", request.split, evaluate_speed(methods=request.methods, progress=progress))
+    split = FILES if request.train else request.split
     if request.protocol == "image":
         from poise.evaluation import image
 
@@ -87,13 +91,21 @@ def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: N
             stride=request.stride,
             progress=progress,
         )
-        return Report("image", FILES if request.train else request.split, rows)
+        return Report("image", split, rows)
+    if request.protocol == "search":
+        from poise.evaluation.search import METHODS, evaluate_search
+
+        rows = evaluate_search(
+            request.folds(), methods=request.methods or METHODS, stride=request.stride, progress=progress
+        )
+        return Report("search", split, rows)
     rows = evaluate_handles(
         request.folds(),
         methods=request.methods or DEFAULT_METHODS,
         stride=request.stride,
         independent=request.independent,
         free_root=request.free_root,
+        engine=engine,
         progress=progress,
     )
-    return Report("handles", FILES if request.train else request.split, rows)
+    return Report("handles", split, rows)

@@ -1,0 +1,40 @@
+"""Protocol `search`: rows for every method and size, the graph cheap and near the exact answer."""
+
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.plots import search_figure
+from poise.evaluation.report import Report
+from poise.evaluation.search import evaluate_search
+from poise.evaluation.splits import Fold
+
+
+@pytest.fixture(scope="module")
+def fold():
+    walks = [performer.act("walk", speed=1.0 + 0.1 * n, seconds=2.0, fps=60, seed=n) for n in range(5)]
+    return Fold(tuple(walks[1:]), (walks[0],))
+
+
+def test_every_method_on_every_size(fold):
+    rows = evaluate_search([fold], stride=2)
+    assert [(row["method"], row["library"]) for row in rows] == [
+        *(("graph", "whole"), ("faiss", "whole"), ("exhaustive", "whole")),
+        *((method, f"{share} of it") for share in ("0.25", "0.5") for method in ("graph", "faiss")),
+        *(("graph", "with copies"), ("faiss", "with copies")),
+    ]
+    by_name = {(row["method"], row["library"]): row for row in rows}
+    whole = by_name["graph", "whole"]
+    assert whole["deg_lost"] < 0.3
+    assert by_name["faiss", "whole"]["deg_lost"] < 1e-3
+    assert by_name["exhaustive", "whole"]["deg_lost"] < 1e-9
+    assert by_name["exhaustive", "whole"]["visited_share"] == 1.0
+    assert by_name["graph", "with copies"]["size"] == pytest.approx(3.3 * whole["size"], rel=0.05)
+    assert len(search_figure(Report("search", "performer", rows)).axes) == 2
+
+
+def test_mistakes_are_told(fold):
+    with pytest.raises(UnknownNameError, match="no search 'grap'"):
+        evaluate_search([fold], methods=["grap"])
+    with pytest.raises(InvalidValueError, match="the stride is 1 or more"):
+        evaluate_search([fold], stride=0)
