@@ -169,7 +169,7 @@ def test_a_fill_meets_what_was_measured_at_both_ends() -> None:
     carried = track + np.array([0.03, -0.02, 0.01])  # a model that is off by the same everywhere
     measured = track.copy()
     measured[30:70] = np.nan
-    errors = SplineErrors(np.array([5.0]), 2.0, np.array([3.0]))
+    errors = SplineErrors(np.array([5.0]), 2.0, np.array([3.0]), np.array([9.0]))
     filled = fill(measured, carried, np.full((100, 1), 0.02), errors=errors, fps=fps)
     assert np.linalg.norm(filled.points - track, axis=2).max() < 0.03
     assert np.linalg.norm(filled.points[[30, 69]] - track[[30, 69]], axis=2).max() < 0.003

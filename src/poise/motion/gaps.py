@@ -59,17 +59,18 @@ class SplineErrors:
     scales: Float[Array, "markers"]  # metres at a distance of one second
     power: float
     speeds: Float[Array, "markers"]  # metres per second by which a marker leaves a gap without an end
+    accelerations: Float[Array, "markers"]  # metres per second squared where that was measured
 
-    def sigma(self, gap: Gap, fps: float) -> Float[Array, "gap"]:
-        """The expected error of every frame of a gap."""
+    def sigma(self, gap: Gap, fps: float, *, acceleration: float = 0.0) -> Float[Array, "gap"]:
+        """The expected error of every frame of a gap; more where more happens (per axis, as a root mean square)."""
         before = np.arange(1, len(gap) + 1) / fps
         if not gap.closed:
             away = before if gap.start > 0 else before[::-1]
             return np.asarray(self.speeds[gap.marker] * away + _LEAST_ERROR)
         after = before[::-1]
-        return np.asarray(
-            self.scales[gap.marker] * (before * after / (before + after)) ** self.power + _LEAST_ERROR
-        )
+        livelier = max(1.0, acceleration / max(float(self.accelerations[gap.marker]), 1e-9))
+        distances = before * after / (before + after)
+        return np.asarray(livelier * self.scales[gap.marker] * distances**self.power + _LEAST_ERROR)
 
 
 def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> SplineErrors:
@@ -88,12 +89,11 @@ def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> Splin
         if known.sum() > 1
         else 2.0
     )
-    ratios = np.log(errors) - power * np.log(distances)[:, None]
-    scales = np.array([np.nanmean(column) if np.isfinite(column).any() else np.nan for column in ratios.T])
-    scales = np.exp(
-        np.where(np.isfinite(scales), scales, np.nanmean(scales) if np.isfinite(scales).any() else 0.0)
-    )
-    return SplineErrors(scales, power, _speeds(points, fps))
+    squares = np.square(errors / distances[:, None] ** power)
+    known = np.isfinite(squares)
+    scales = np.sqrt(np.where(known, squares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    scales[~known.any(axis=0)] = np.median(scales[known.any(axis=0)]) if known.any() else 1.0
+    return SplineErrors(scales, power, *(_rates(points, fps, order) for order in (1, 2)))
 
 
 def _bridged(track: Float[Array, "frames 3"], known: Array, gap: Gap) -> Float[Array, "gap 3"]:
@@ -125,7 +125,8 @@ def _error(
     return max(float(np.sqrt(np.mean(squares))), _LEAST_ERROR)
 
 
-def _speeds(points: Float[Array, "frames markers 3"], fps: float) -> Float[Array, "markers"]:
-    squares = np.square(np.diff(points, axis=0) * fps).mean(axis=2)
+def _rates(points: Float[Array, "frames markers 3"], fps: float, order: int) -> Float[Array, "markers"]:
+    """Root mean square speed (order 1) or acceleration (2) of every marker, per axis."""
+    squares = np.square(np.diff(points, n=order, axis=0) * fps**order).mean(axis=2)
     known = np.isfinite(squares)
     return np.asarray(np.sqrt(np.where(known, squares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)))

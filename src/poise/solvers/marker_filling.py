@@ -2,7 +2,8 @@
 
 Inside a gap there are two guesses. The model's is where the body carries the marker, moved by what it was off at the
 gap's ends; that offset fades as an Ornstein-Uhlenbeck process between its two known values would. The spline's error is
-known from the take itself (`motion.gaps`). Both come with a variance, and are combined by it.
+known from the take itself (`motion.gaps`). Both come with a variance, and are combined by it; only gaps too short for
+anything to happen in them are the spline's alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from poise.motion.gaps import Gap, SplineErrors, gaps_of, spline_filled
 
 Array = np.ndarray
 
+SHORT = 0.1  # seconds up to which a gap is left to its spline; from twice that on the model has its full say
+LEAST_LEFT = 0.3  # of the model's variance that stays even beside a point that was seen
 FADING = 0.4  # seconds over which a marker's offset from the model goes over into others
 
 
@@ -43,14 +46,22 @@ def fill(
     for gap in gaps_of(seen):
         frames, m = slice(gap.start, gap.end), gap.marker
         offset, left = _faded_offset(measured[:, m], carried[:, m], gap, fps)
-        guess, variance = carried[frames, m] + offset, left * sigmas[frames, m] ** 2
+        guess, variance = carried[frames, m] + offset, np.maximum(left, LEAST_LEFT) * sigmas[frames, m] ** 2
         if np.isfinite(splines[gap.start, m]).all():
-            own = errors.sigma(gap, fps) ** 2
+            own = errors.sigma(gap, fps, acceleration=_acceleration(carried[:, m], gap, fps)) ** 2
             share = variance / (variance + own)
+            if gap.closed:
+                share = np.maximum(share, np.clip(2.0 - len(gap) / (SHORT * fps), 0.0, 1.0))
             guess = (1.0 - share)[:, None] * guess + share[:, None] * splines[frames, m]
-            variance = variance * own / (variance + own)
+            variance = (1.0 - share) ** 2 * variance + share**2 * own
         points[frames, m], spread[frames, m] = guess, np.sqrt(variance)
     return Filled(points, spread, seen)
+
+
+def _acceleration(carried: Float[Array, "frames 3"], gap: Gap, fps: float) -> float:
+    """How lively the body is about a gap: root mean square, per axis."""
+    around = carried[max(0, gap.start - 2) : gap.end + 2]
+    return float(np.sqrt(np.square(np.diff(around, n=2, axis=0) * fps**2).mean())) if len(around) > 2 else 0.0
 
 
 def _faded_offset(

@@ -41,11 +41,12 @@ from poise.solvers.style_run import StyleRun
 
 Array = np.ndarray
 
-RELAXATION = 0.5  # seconds in which a joint that nobody sees goes back to what the prior expects
+RELAXATION = 1.0  # seconds in which a joint that nobody sees goes back to what the prior expects
 ROOT_SPEED = 0.5, 2.0  # metres and radians by which the root may go astray in a second
 ACCELERATION = 200.0  # metres per second squared: what no marker on a person exceeds for long
 DOUBT = 4.0  # deviations beyond which a point is not believed
 SLACK = 0.03  # metres beside them
+SWAPPED = 0.03  # metres from its prediction at which a marker takes a point of another label
 LOST = 0.4  # share of the points not believed at which it is the prediction that is wrong
 MEMORY = 0.5  # seconds over which the prior and its claims are compared with what is seen
 MOST_STRETCH = 1e4  # of the prior's variances
@@ -174,7 +175,7 @@ class MarkerTracker:
         """Where markers go on to be, and how far from there they may be."""
         before = self._before if self._before is not None else last
         expected = 2.0 * last.positions - before.positions if np.isfinite(last.misfit) else last.positions
-        reach = 0.5 * ACCELERATION / self.fps**2
+        reach = ACCELERATION / self.fps**2  # what going on at the same speed leaves out
         gates = DOUBT * self._claims() + SLACK + reach
         return expected, gates
 
@@ -194,7 +195,10 @@ class MarkerTracker:
         left, wanting = np.flatnonzero(free), np.flatnonzero(~near)
         if len(left) and len(wanting):
             given = assign(expected[wanting], gates[wanting], points[left])
-            sources[wanting[given != NOBODY]] = left[given[given != NOBODY]]
+            found, taken = wanting[given != NOBODY], left[given[given != NOBODY]]
+            gaps = np.linalg.norm(expected[found] - points[taken], axis=1)
+            sure = (taken >= self.count) | (gaps <= SWAPPED)  # a label is doubted only for a much better one
+            sources[found[sure]] = taken[sure]
         return sources
 
     def _solve(

@@ -1,0 +1,222 @@
+"""Protocol `markers` (Grochow et al. 2004, section 7.3): markers are hidden after the first third of a take, and filled.
+
+Two ways of hiding: a share of the markers for the rest of the take, and half of the markers at a time in gaps of one
+length. What was measured says how far off the filled points are. The complete take is solved too, and its joints are
+compared with those of its own motion where there is one: a BVH file of the same name beside it, or the motion that
+virtual markers were made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise import performer
+from poise.apps.marker_takes import Take, match, read_take
+from poise.apps.markers import solve, template
+from poise.errors import InvalidValueError, PoiseError
+from poise.evaluation.handles import Row
+from poise.evaluation.marker_methods import METHODS, Answer, Scene, method_named
+from poise.evaluation.splits import load_split, read_motion
+from poise.geometry.alignment import rigid_fit
+from poise.motion.motion import Motion
+from poise.motion.recordings import find_recordings
+from poise.motion.virtual_markers import virtual_markers
+from poise.motion.world import joint_positions
+from poise.skeleton.roles import MAIN_ROLES
+from poise.solvers.marker_tracking import UNSURE
+
+Array = np.ndarray
+Progress = Callable[[str, int, int], None]
+
+SHARES = (10, 30, 50, 70, 90)  # percent of the markers
+GAPS = (0.08, 0.3, 1.5, 5.0)  # seconds
+GAP_SHARE = 0.5  # of the markers in gaps at any time
+FIRST_PART = 1 / 3
+CLOSED = 0.1  # seconds at the end in which every marker is seen again, so that gaps have an end
+NOISE = 0.001  # metres, of virtual markers
+OPTICAL = "optical"
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A complete take, and its own motion where that is known."""
+
+    take: Take
+    motion: Motion | None = None
+
+
+def evaluate_markers(
+    takes: Sequence[Recorded],
+    *,
+    methods: Sequence[str] = (),
+    stride: int = 1,
+    progress: Progress = lambda _name, _done, _all: None,
+) -> list[Row]:
+    """A row per take for the complete solve, then one per take, way of hiding and method."""
+    if stride < 1:
+        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    names = tuple(methods) or tuple(METHODS)
+    for name in names:
+        method_named(name)
+    rows: list[Row] = []
+    for number, recorded in enumerate(takes):
+        progress(f"{recorded.take.markers.name}, complete", number, len(takes))
+        rows.append(_complete_row(recorded, stride))
+        scene = _scene(recorded.take, stride)
+        for name in names:
+            progress(f"{recorded.take.markers.name}, {name}", number, len(takes))
+            rows += _rows(scene, name)
+    return rows
+
+
+def takes_of(split: str, test: Sequence[Path]) -> list[Recorded]:
+    """Takes from files, or of a split: virtual markers of its test clips, or all optical recordings."""
+    if test:
+        return [_from_file(path) for path in test]
+    if split == OPTICAL:
+        folder = find_recordings()
+        files = sorted((folder / OPTICAL).glob("*.c3d")) if folder is not None else []
+        if not files:
+            raise PoiseError("this split needs recordings: point POISE_MOCAP at a folder with optical/*.c3d")
+        return [_from_file(path) for path in files]
+    if split == "performer":
+        return [_virtual(motion) for motion in _performances()]
+    return [_virtual(motion) for fold in load_split(split) for motion in fold.test]
+
+
+def hidden_to_the_end(
+    frames: int, markers: int, *, share: float, first: int, rng: np.random.Generator
+) -> Bool[Array, "frames markers"]:
+    """Some markers, from the first part on until the end."""
+    hidden = np.zeros((frames, markers), dtype=np.bool_)
+    hidden[first:, rng.permutation(markers)[: round(share * markers)]] = True
+    return hidden
+
+
+def hidden_in_gaps(
+    frames: int, markers: int, *, gap: int, first: int, last: int, rng: np.random.Generator
+) -> Bool[Array, "frames markers"]:
+    """Every marker again and again for so many frames, each at its own times; all are seen in the last frames."""
+    period = round(gap / GAP_SHARE)
+    phases = rng.integers(period, size=markers)
+    hidden = (np.arange(frames)[:, None] + phases) % period < gap
+    hidden[:first], hidden[frames - last :] = False, False
+    return np.asarray(hidden)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _scene(take: Take, stride: int) -> Scene:
+    thinned = Take(take.markers[::stride], take.layout, take.loose, take.unlabelled[::stride], take.matched)
+    return Scene(thinned, round(FIRST_PART * len(thinned)))
+
+
+def _rows(scene: Scene, name: str) -> list[Row]:
+    method, splines = method_named(name)(scene), method_named("spline")(scene)
+    true, rows = scene.take.markers.points, []
+    for what, hidden in _hidings(scene):
+        seen = np.where(hidden[..., None], np.nan, true)
+        answer, baseline = method(seen), splines(seen)
+        off, plain = (np.linalg.norm(a.points - true, axis=2)[hidden] for a in (answer, baseline))
+        known = np.isfinite(off) & np.isfinite(plain)
+        rows.append(
+            {
+                "method": name,
+                "take": scene.take.markers.name,
+                **what,
+                "mean_mm": round(1000 * float(off[known].mean()), 3),
+                "p95_mm": round(1000 * float(np.quantile(off[known], 0.95)), 3),
+                "of_spline": round(float(off[known].mean() / plain[known].mean()), 4),
+                **_claims(answer, off, hidden),
+                "ms_per_frame": round(1000 * float(answer.seconds.mean()), 4),
+                "ms_p95": round(1000 * float(np.quantile(answer.seconds, 0.95)), 4),
+                "failed": int((~np.isfinite(off)).sum()),
+            }
+        )
+    return rows
+
+
+def _hidings(scene: Scene) -> list[tuple[Row, Array]]:
+    """What is hidden: percent and the length of gaps (0: to the end of the take), with the frames and markers."""
+    markers = scene.take.markers
+    frames, count = markers.points.shape[:2]
+    rng, found = np.random.default_rng(0), []
+    measured = np.isfinite(markers.points).all(axis=2)
+    for share in SHARES:
+        hidden = hidden_to_the_end(frames, count, share=share / 100, first=scene.first, rng=rng)
+        found.append(({"hidden_percent": share, "gap_s": 0.0}, hidden & measured))
+    last = max(2, round(CLOSED * markers.fps))
+    for seconds in GAPS:
+        gap = round(seconds * markers.fps)
+        hidden = hidden_in_gaps(frames, count, gap=max(gap, 1), first=scene.first, last=last, rng=rng)
+        if gap >= 1 and 2 * gap <= frames - scene.first:
+            found.append(({"hidden_percent": round(100 * GAP_SHARE), "gap_s": seconds}, hidden & measured))
+    return found  # type: ignore[return-value]
+
+
+def _claims(answer: Answer, off: Float[Array, "hidden"], hidden: Array) -> Row:
+    """Errors over claimed deviations (root mean square and median; 1: as claimed), and how many were flagged."""
+    if answer.sigmas is None:
+        return {}
+    sigmas = answer.sigmas[hidden]
+    ratios = off / (np.sqrt(3.0) * np.maximum(sigmas, 1e-6))
+    return {
+        "over_claimed_rms": round(float(np.sqrt(np.mean(ratios**2))), 3),
+        "over_claimed_median": round(
+            float(np.median(ratios) / 0.888), 3
+        ),  # of the length of three unit normals
+        "flagged_percent": round(100 * float((sigmas > UNSURE).mean()), 2),
+    }
+
+
+def _complete_row(recorded: Recorded, stride: int) -> Row:
+    """What the body leaves of a complete take, and how far its joints are from those of the take's own motion."""
+    take = _scene(recorded.take, stride).take
+    capture = solve(take)
+    row: Row = {"method": "complete", "take": take.markers.name, "rms_mm": round(1000 * capture.rms, 3)}
+    if recorded.motion is not None:
+        row["mpjpe_cm"] = round(100 * _joint_distance(capture.motion, recorded.motion[::stride]), 3)
+    return row
+
+
+def _joint_distance(solved: Motion, own: Motion) -> float:
+    """Mean distance of the joints both skeletons have, after one rigid move of the whole take."""
+    roles = [role for role in MAIN_ROLES if role in solved.skeleton.roles and role in own.skeleton.roles]
+    frames = min(len(solved), len(own))
+    ours, theirs = (
+        joint_positions(motion[:frames])[:, [motion.skeleton.index(role) for role in roles]]
+        for motion in (solved, own)
+    )
+    turn, shift, _ = rigid_fit(theirs.reshape(-1, 3), ours.reshape(-1, 3))
+    return float(np.linalg.norm(ours - (theirs @ turn.T + shift), axis=2).mean())
+
+
+# --- takes ---------------------------------------------------------------------------------------------------------
+
+
+def _from_file(path: Path) -> Recorded:
+    if path.suffix.lower() not in (".c3d", ".trc"):
+        return _virtual(read_motion(path))
+    own = path.with_suffix(".bvh")
+    return Recorded(read_take(path, template()), read_motion(own) if own.exists() else None)
+
+
+def _virtual(motion: Motion) -> Recorded:
+    markers = virtual_markers(motion)
+    noise = NOISE * np.random.default_rng(0).normal(size=markers.points.shape)
+    noisy = type(markers)(markers.labels, markers.points + noise, markers.fps, name=motion.name)
+    return Recorded(match(noisy, template()), motion)
+
+
+def _performances() -> list[Motion]:
+    """A walk and some boxing by bodies unlike the template."""
+    return [
+        performer.act("walk", performer="rosa", seconds=6.0, fps=60, seed=1),
+        performer.act("box", performer="otto", seconds=6.0, fps=60, seed=2),
+    ]
