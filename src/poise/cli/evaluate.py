@@ -19,9 +19,11 @@ app = App(
     help_epilogue="""\
 Protocols: handles (the root and five positions of an unseen clip in, the
 pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
-out; methods style, gaussian, dls), search (nearest frames during a
-performance; methods graph, faiss, exhaustive), speed (one problem, our
-methods and the installed peers).
+out; methods style, gaussian, dls), markers (markers of a take hidden after
+its first third, and filled; methods spline, pca, style, gaussian; takes are
+C3D, TRC or motion files, or the split optical), search (nearest frames
+during a performance; methods graph, faiss, exhaustive), speed (one problem,
+our methods and the installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
 dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
@@ -32,6 +34,8 @@ Examples:
   poise evaluate handles --split walk --stride 4 --json walk.json --plots walk
   poise evaluate handles --train a.bvh b.bvh --test c.bvh --methods dls,gaussian-100
   poise evaluate image --split boxing --stride 40 --plots boxing
+  poise evaluate markers --split optical --stride 4 --plots markers
+  poise evaluate markers --test take.c3d --methods spline,style
   poise evaluate search --split everything --stride 8 --plots search
   poise evaluate speed --plots speed
 """,
@@ -40,7 +44,7 @@ Examples:
 
 @app.default
 def evaluate(
-    protocol: Annotated[str, Parameter(help="What is measured: handles, image, search or speed.")],
+    protocol: Annotated[str, Parameter(help="What is measured: handles, image, markers, search or speed.")],
     *,
     split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
     train: Annotated[

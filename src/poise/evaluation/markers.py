@@ -1,4 +1,4 @@
-"""Protocol `markers` (Grochow et al. 2004, section 7.3): markers are hidden after the first third of a take, and filled.
+"""Protocol `markers` (Grochow et al. 2004, section 7.3): markers are hidden after a third of a take, and filled.
 
 Two ways of hiding: a share of the markers for the rest of the take, and half of the markers at a time in gaps of one
 length. What was measured says how far off the filled points are. The complete take is solved too, and its joints are

@@ -36,6 +36,8 @@ def draw_report(
     folder.mkdir(parents=True, exist_ok=True)
     if report.protocol == "speed":
         return _draw_speed(report, folder, step)
+    if report.protocol == "markers":
+        return [_saved(markers_figure(report), folder / "markers.png")]
     if report.protocol == "image":
         return [_saved(image_figure(report), folder / "image.png")]
     if report.protocol == "search":
@@ -179,6 +181,36 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
         axes.set_ylim(0.5 * min(milliseconds), 2 * max(milliseconds))
         axes.grid(True, which="both", color=GRID, linewidth=0.5)
     return figure
+
+
+def markers_figure(report: Report) -> Figure:
+    """Errors of filled markers against how many are hidden for the rest of a take, and against the length of gaps."""
+    figure, (left, right) = _figure(f"Hidden markers, {report.split}", columns=2)
+    shown = [row for row in report.rows if "hidden_percent" in row]
+    for axes, key, text, to_the_end in (
+        (left, "hidden_percent", "percent of the markers hidden for the rest of the take", True),
+        (right, "gap_s", "seconds that gaps last, half of the markers hidden", False),
+    ):
+        rows = [row for row in shown if (row["gap_s"] == 0) == to_the_end]
+        for method in dict.fromkeys(str(row["method"]) for row in rows):
+            _curve(axes, [row for row in rows if row["method"] == method], key, method)
+        axes.set_yscale("log")
+        axes.set_xlabel(text)
+        axes.grid(True, which="both", color=GRID, linewidth=0.5)
+        axes.axhline(35.0, color=INK, linewidth=0.8, linestyle=":")
+    left.set_ylabel("mean distance from what was measured, mm")
+    right.set_xscale("log")
+    left.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _curve(axes: Axes, rows: Sequence[Row], key: str, method: str) -> None:
+    """The mean over takes, and every take as a dot."""
+    places = sorted({float(row[key]) for row in rows})
+    means = [np.mean([float(row["mean_mm"]) for row in rows if row[key] == place]) for place in places]
+    colour = {"style": LEARNED, "gaussian": FROM_DATA, "pca": CLASSIC}.get(method, PEER)
+    axes.plot(places, means, "-", color=colour, label=method)
+    axes.plot([row[key] for row in rows], [row["mean_mm"] for row in rows], ".", color=colour, markersize=4)
 
 
 def _draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:

@@ -14,7 +14,7 @@ from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, split_of_files
 
-PROTOCOLS = ("handles", "image", "search", "speed")
+PROTOCOLS = ("handles", "image", "markers", "search", "speed")
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
@@ -63,6 +63,10 @@ class Request:
             raise UnknownNameError("protocol", self.protocol, PROTOCOLS)
         if (self.train or self.test) and self.split != PERFORMER:
             raise InvalidValueError("name a --split or give --train and --test clips, not both")
+        if self.protocol == "markers" and self.train:
+            raise InvalidValueError(
+                "markers are learned from the first third of every take: give takes with --test alone"
+            )
         if self.protocol == "speed" and (self.train or self.test or self.split != PERFORMER):
             raise InvalidValueError(
                 "speed measures one problem, taken from the performer: it has no other split"
@@ -99,6 +103,12 @@ def evaluate(
             request.folds(), methods=request.methods or METHODS, stride=request.stride, progress=progress
         )
         return Report("search", split, rows)
+    if request.protocol == "markers":
+        from poise.evaluation.markers import evaluate_markers, takes_of
+
+        takes = takes_of(request.split, request.test)
+        rows = evaluate_markers(takes, methods=request.methods, stride=request.stride, progress=progress)
+        return Report("markers", FILES if request.test else request.split, rows)
     rows = evaluate_handles(
         request.folds(),
         methods=request.methods or DEFAULT_METHODS,

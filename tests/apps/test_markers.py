@@ -1,0 +1,224 @@
+"""Takes of markers: read and matched, solved, filled, streamed; and every mistake answered in words."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps.marker_files import save_report, write_filled_take
+from poise.apps.marker_takes import Take, match, of_subject, read_mapping, read_take
+from poise.apps.markers import (
+    Capture,
+    MarkerStream,
+    fill_gaps,
+    filled_markers,
+    solve,
+    summary,
+    template,
+    well_seen,
+)
+from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
+from poise.formats import read, write
+from poise.motion.markers import Markers
+from poise.motion.virtual_markers import virtual_markers
+from poise.priors.broad import BroadPrior
+from poise.skeleton.pose_space import Handle, PoseSpace
+
+FPS = 30.0
+
+
+@pytest.fixture(scope="module")
+def complete() -> Markers:
+    motion = performer.act("walk", performer="maya", seconds=4.0, fps=FPS, seed=5)
+    markers = virtual_markers(motion)
+    noise = 0.001 * np.random.default_rng(0).normal(size=markers.points.shape)
+    return Markers(markers.labels, markers.points + noise, FPS, name="walk")
+
+
+@pytest.fixture(scope="module")
+def holed(complete: Markers) -> Markers:
+    points = complete.points.copy()
+    points[60:110, [3, 12, 20, 30]] = np.nan
+    points[70:72, [7, 33]] = np.nan
+    return replace(complete, points=points)
+
+
+@pytest.fixture(scope="module")
+def capture(holed: Markers, tmp_path_factory: pytest.TempPathFactory) -> Capture:
+    path = tmp_path_factory.mktemp("takes") / "walk.c3d"
+    write(holed, path)
+    return solve(read_take(path, template()))
+
+
+def test_a_take_is_filled_and_what_was_measured_stays(
+    capture: Capture, complete: Markers, tmp_path: Path
+) -> None:
+    filled = fill_gaps(capture)
+    hidden = ~np.isfinite(capture.take.markers.points).all(axis=2)
+    off = np.linalg.norm(filled.points - complete.points, axis=2)
+    assert off[hidden].mean() < 0.02
+    written = filled_markers(capture, filled)
+    source, target = Path(capture.take.markers.origin.path), tmp_path / "filled.c3d"
+    write_filled_take(source, written, target)
+    before, after = read(source), read(target)
+    assert isinstance(before, Markers)
+    assert isinstance(after, Markers)
+    np.testing.assert_array_equal(after.points[~hidden], before.points[~hidden])
+    np.testing.assert_allclose(after.points[hidden], filled.points[hidden], atol=1e-6)
+    assert (after.residuals[hidden] > 0).all()  # the take's own residuals are all zero
+    assert (after.residuals[~hidden] == 0).all()
+    facts = summary(capture, filled)
+    assert facts["gaps"] == 6
+    assert facts["filled_points"] == hidden.sum()
+    assert facts["rms_mm"] < 10
+
+
+def test_a_filled_take_may_become_another_kind_of_file(capture: Capture, tmp_path: Path) -> None:
+    markers = filled_markers(capture, fill_gaps(capture))
+    write_filled_take(Path(capture.take.markers.origin.path), markers, tmp_path / "filled.trc")
+    assert np.isfinite(read(tmp_path / "filled.trc").points).all()  # type: ignore[union-attr]
+    with pytest.raises(UnknownNameError, match=r"extension '\.bvh'"):
+        write_filled_take(Path(capture.take.markers.origin.path), markers, tmp_path / "filled.bvh")
+
+
+def test_the_report_is_drawn(capture: Capture, tmp_path: Path) -> None:
+    from PIL import Image
+
+    with Image.open(save_report(capture, tmp_path / "report.png")) as picture:
+        assert picture.width == 1800
+        assert len(picture.resize((90, 60)).getcolors(90 * 60) or ()) > 50
+
+
+def test_the_motion_is_that_of_the_performer(capture: Capture) -> None:
+    assert len(capture.motion) == len(capture.take)
+    assert capture.motion.skeleton.height == pytest.approx(1.64, abs=0.06)
+
+
+def test_a_stream_answers_every_frame_and_goes_on_learning(capture: Capture, complete: Markers) -> None:
+    stream = MarkerStream(capture.prior, capture.calibration, fps=FPS)
+    for points in complete.points[:20]:
+        frame = stream.push(points)
+    assert frame.misfit < 0.015
+    before = len(capture.prior.model.latents)  # type: ignore[attr-defined]
+    assert stream.learn() == 20
+    assert len(stream.tracker.prior.model.latents) == before + 20  # type: ignore[attr-defined]
+    assert stream.push(complete.points[20]).misfit < 0.015
+    assert stream.learn() == 0
+
+
+def test_only_a_style_goes_on_learning(capture: Capture) -> None:
+    broad = BroadPrior(PoseSpace(capture.calibration.skeleton))
+    with pytest.raises(InvalidValueError, match="only a style goes on learning; this is a BroadPrior"):
+        MarkerStream(broad, capture.calibration, fps=FPS).learn()
+
+
+def test_frames_to_learn_from_are_those_well_seen(holed: Markers) -> None:
+    assert well_seen(holed) == [slice(0, 70), slice(72, 120)]
+    points = holed.points.copy()
+    points[40:80, :20] = np.nan
+    assert well_seen(replace(holed, points=points)) == [slice(0, 40), slice(80, 120)]
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_of_other_laboratories_are_known(complete: Markers) -> None:
+    other = {"LFWT": "LASI", "RBWT": "rpsi", "LSHN": "LTIB", "RBAC": "RBAK"}
+    take = match(
+        replace(complete, labels=tuple(other.get(name, name) for name in complete.labels)), template()
+    )
+    assert len(take.layout) == 41
+    assert "LASI is LFWT" in take.matched
+
+
+def test_a_marker_of_no_known_name_goes_where_it_moves_along(complete: Markers) -> None:
+    head = complete.points[:, [complete.index("LFHD"), complete.index("RFHD")]].mean(axis=1, keepdims=True)
+    loose = np.random.default_rng(0).normal(size=head.shape)
+    points = np.concatenate([complete.points, head, loose], axis=1)
+    take = match(Markers((*complete.labels, "Cap", "Ball"), points, FPS, name="walk"), template())
+    assert take.layout["Cap"].joint == "Head"
+    assert take.loose == ("Cap",)
+    assert "Cap moves along with Head" in take.matched
+    assert any("left out" in line and "Ball" in line for line in take.matched)
+
+
+def test_a_mapping_file_says_what_labels_are(complete: Markers, tmp_path: Path) -> None:
+    file = tmp_path / "layout.toml"
+    file.write_text('[markers]\n"M0" = "LFHD"\n[joints]\n"M1" = "right_hand"\n')
+    names = {"LFHD": "M0", "RFIN": "M1"}
+    renamed = replace(complete, labels=tuple(names.get(name, name) for name in complete.labels))
+    take = match(renamed, template(), read_mapping(file))
+    assert take.layout["M1"] == Handle("right_hand")
+    assert "M0 is LFHD" in take.matched
+    with pytest.raises(UnknownNameError, match="'M9'"):
+        match(renamed, template(), {"M9": "LFHD"})
+    with pytest.raises(UnknownNameError, match="41-marker set 'LXXX'"):
+        match(renamed, template(), {"M0": "LXXX"})
+
+
+@pytest.mark.parametrize("text", ["[marks]\n", "not toml", 'markers = "x"'])
+def test_a_broken_mapping_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "layout.toml"
+    file.write_text(text)
+    with pytest.raises(ParseError, match=r"layout\.toml"):
+        read_mapping(file)
+
+
+# --- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_take_without_known_labels_says_so(complete: Markers) -> None:
+    unknown = replace(complete, labels=tuple(f"M{k}" for k in range(len(complete.labels))))
+    with pytest.raises(InvalidValueError, match=r"0 of 41 marker labels are known .* mapping file \(--map\)"):
+        match(unknown, template())
+
+
+def test_two_people_need_a_choice(complete: Markers) -> None:
+    both = Markers(
+        tuple(f"{who}:{name}" for who in ("Anna", "Ben") for name in complete.labels),
+        np.concatenate([complete.points, complete.points + 1.0], axis=1), FPS, name="duo",
+    )  # fmt: skip
+    with pytest.raises(InvalidValueError, match=r"2 people \(Anna, Ben\); choose one with --subject"):
+        of_subject(both, None)
+    ben = of_subject(both, "Ben")
+    assert ben.labels == complete.labels
+    np.testing.assert_array_equal(ben.points, complete.points + 1.0)
+    with pytest.raises(UnknownNameError, match="subject 'Carl'"):
+        of_subject(both, "Carl")
+
+
+def test_a_take_without_any_point_says_so(complete: Markers) -> None:
+    take = match(replace(complete, points=np.full_like(complete.points, np.nan)), template())
+    with pytest.raises(InvalidValueError, match="no marker is seen in any frame"):
+        solve(take)
+
+
+def test_millimetres_taken_for_metres_are_noticed(complete: Markers) -> None:
+    take = match(replace(complete, points=1000.0 * complete.points), template())
+    with pytest.raises(InvalidValueError, match="unit of length"):
+        solve(take)
+
+
+def test_a_truncated_file_is_refused(capture: Capture, tmp_path: Path) -> None:
+    whole = Path(capture.take.markers.origin.path).read_bytes()
+    cut = tmp_path / "cut.c3d"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(PoiseError, match=r"cut\.c3d"):
+        read_take(cut, template())
+
+
+def test_a_motion_is_no_take(tmp_path: Path) -> None:
+    write(performer.act("walk", seconds=0.5, fps=30), tmp_path / "walk.bvh")
+    with pytest.raises(InvalidValueError, match="holds the motion of a skeleton"):
+        read_take(tmp_path / "walk.bvh", template())
+
+
+def test_too_little_to_learn_from_is_said(complete: Markers) -> None:
+    points = complete.points[:40].copy()
+    points[:, ::6] = np.nan
+    take: Take = match(replace(complete, points=points), template())
+    capture = solve(take)
+    assert "no style is learned" in capture.notes[0]
+    assert np.isfinite(capture.motion.rotations).all()
