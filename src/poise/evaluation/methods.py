@@ -98,11 +98,11 @@ class Solved:
 
     def __init__(self, method: str, learner: Learner | None = None) -> None:
         self._method, self._learner = method, learner
-        self._prior: Prior | None = None
+        self.prior: Prior | None = None
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         if self._learner is not None:
-            self._prior = self._learner(train)
+            self.prior = self._learner(train)
             return self._prior.space
         self._space, _ = training_poses(train)
         return self._space

@@ -312,13 +312,7 @@ def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
 
 def _same_side(space: PoseSpace, handles: Handles) -> Bool[Array, "maps maps"]:
     """Which pairs of freedoms both move a handle, or both move none."""
-    moves = np.zeros(len(space.skeleton), dtype=np.bool_)
-    for joint, offset in zip(handles.joints, handles.offsets, strict=True):
-        above = int(joint) if np.any(offset) else int(space.skeleton.parents[joint])
-        while above >= 0:
-            moves[above] = True
-            above = int(space.skeleton.parents[above])
-    moved = np.repeat(moves[space.moving], 3)
+    moved = np.repeat(process.moved_joints(space.skeleton, handles)[space.moving], 3)
     return np.asarray(moved[:, None] == moved[None, :])
 
 

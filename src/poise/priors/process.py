@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
@@ -60,7 +60,7 @@ class Process:
 
 def limbs_between(space: PoseSpace, handles: Handles) -> Limbs:
     """Joints that move the same handles, or hang from the same, are a limb; its own handles weigh most."""
-    own = [_own_handles(space.skeleton, int(joint), handles) for joint in space.moving]
+    own = [own_handles(space.skeleton, int(joint), handles) for joint in space.moving]
     distinct = sorted(set(own), key=sorted)
     weights = np.full((len(distinct), len(handles)), OTHER_HANDLES)
     for limb, numbers in enumerate(distinct):
@@ -102,12 +102,43 @@ def held_out_errors(
 ) -> Float[Array, "samples maps"]:
     """What the process gets wrong on each block when fitted to all others, from one inverse (Rasmussen 2006, 5.12)."""
     inverse = np.linalg.inv(kernel)
-    solved = inverse @ outputs
-    errors = np.empty_like(outputs)
+    return held_out_from(inverse, inverse @ outputs, blocks)
+
+
+def held_out_from(
+    inverse: Float[Array, "samples samples"],
+    solved: Float[Array, "samples maps"],
+    blocks: Int[Array, "samples"],
+) -> Float[Array, "samples maps"]:
+    """The same where the kernel's inverse, and its product with the outputs, are at hand."""
+    errors = np.empty_like(solved)
     for block in np.unique(blocks):
         members = np.flatnonzero(blocks == block)
         errors[members] = np.linalg.solve(inverse[np.ix_(members, members)], solved[members])
     return errors
+
+
+def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:
+    """The handles that a joint moves or carries; without any, those of the nearest joint above; or all."""
+    carried = [number for number, place in enumerate(handles.joints) if joint in _chain(skeleton, int(place))]
+    if carried:
+        return frozenset(carried)
+    for above in _chain(skeleton, joint):
+        held = np.flatnonzero(handles.joints == above)
+        if len(held):
+            return frozenset(held.tolist())
+    return frozenset(range(len(handles)))
+
+
+def moved_joints(skeleton: Skeleton, handles: Handles) -> Bool[Array, "joints"]:
+    """Which joints move a handle."""
+    moves = np.zeros(len(skeleton), dtype=np.bool_)
+    for joint, offset in zip(handles.joints, handles.offsets, strict=True):
+        above = int(joint) if np.any(offset) else int(skeleton.parents[joint])
+        while above >= 0:
+            moves[above] = True
+            above = int(skeleton.parents[above])
+    return moves
 
 
 def _choose(inputs: Array, outputs: Array, limbs: Limbs, blocks: Array) -> tuple[float, float]:
@@ -145,18 +176,6 @@ def _typical(distances: Array) -> float:
 def _several(blocks: Array) -> Array:
     """At least two blocks: where all samples are of one, each is its own."""
     return blocks if np.any(blocks != blocks[0]) else np.arange(len(blocks))
-
-
-def _own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:
-    """The handles that a joint moves or carries; without any, those of the nearest joint above; or all."""
-    carried = [number for number, place in enumerate(handles.joints) if joint in _chain(skeleton, int(place))]
-    if carried:
-        return frozenset(carried)
-    for above in _chain(skeleton, joint):
-        held = np.flatnonzero(handles.joints == above)
-        if len(held):
-            return frozenset(held.tolist())
-    return frozenset(range(len(handles)))
 
 
 def _chain(skeleton: Skeleton, joint: int) -> Iterator[int]:

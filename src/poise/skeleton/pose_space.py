@@ -22,6 +22,7 @@ from poise.skeleton.skeleton import Pose, Skeleton, read_only
 
 Array = np.ndarray
 
+_BLOCK = 4096  # poses worked on at once
 STILL_ANGLE = 0.001  # radians: a joint that varies by no more carries no motion of its own
 
 
@@ -185,9 +186,16 @@ class PoseSpace:
         q = np.zeros((len(maps), self.size))
         q[:, 3] = 1.0
         q[:, kernels.ROOT_SIZE :] = maps
-        positions, matrices = self.forward(q)
-        turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
-        return np.asarray(positions[:, handles.joints] + turned)
+        return self.points(q, handles)
+
+    def points(self, q: Float[Array, "poses size"], handles: Handles) -> Float[Array, "poses handles 3"]:
+        """Where poses put handles in the world, many poses at once."""
+        found = np.empty((len(q), len(handles), 3))
+        for first in range(0, len(q), _BLOCK):
+            positions, matrices = self.forward(q[first : first + _BLOCK])
+            turned = np.einsum("phab,hb->pha", matrices[:, handles.joints], handles.offsets)
+            found[first : first + _BLOCK] = positions[:, handles.joints] + turned
+        return found
 
     def handle_positions(
         self, q: Float[Array, "size"], handles: Handles

@@ -1,0 +1,286 @@
+"""Performance animation: the markers of a performer in, frame by frame, a whole body out (Chai and Hodgins 2005).
+
+Every frame: see the markers from the torso, predict pose and root by the local models of a library, and let the solver
+meet the markers exactly by the most likely change. Markers that are missing are normal: what they would have said is
+filled in from the examples that agree with those that are seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.errors import InvalidValueError
+from poise.geometry.alignment import rigid_fit
+from poise.geometry.cameras import Camera
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.priors.local import regression
+from poise.priors.local.control import Control, root_from_seen, touched_outputs
+from poise.priors.local.examples import LAG
+from poise.priors.local.prior import LocalPrior
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers.constraints import Constraint, Position, Projection
+from poise.solvers.problem import Problem, Settings
+
+Array = np.ndarray
+Root = Literal["solved", "torso"]
+
+FILLED_FROM = 24  # examples that say what a missing marker would have
+KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
+SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
+
+
+@dataclass(frozen=True, eq=False)
+class Glimpse:
+    """A marker seen by one camera only: its number and its pixel."""
+
+    marker: int
+    camera: Camera
+    pixel: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The pose found for one frame of markers."""
+
+    q: Float[Array, "size"]
+    space: PoseSpace
+    markers: Float[Array, "markers 3"]  # where the pose has the markers, also those that were not seen
+    seen: Bool[Array, "markers"]
+    seconds: float
+
+    @property
+    def pose(self) -> Pose:
+        """The pose itself."""
+        return self.space.pose_from_q(self.q)
+
+
+class Performance:
+    """A library or model, a marker set and a body: `step` takes markers and gives a pose, as fast as they come."""
+
+    def __init__(
+        self,
+        prior: LocalPrior,
+        markers: Mapping[str, Handle],
+        *,
+        skeleton: Skeleton | None = None,
+        fps: float = 120.0,
+        noise: float = 0.0,
+        root: Root = "solved",
+        progress: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`noise` is how far off markers may be, in metres; without any, they are met exactly where they can be."""
+        self.prior = prior if skeleton is None else prior.on_body(skeleton)
+        self.names, self._places = tuple(markers), tuple(markers.values())
+        self.space, self.fps, self._noise, self._root = self.prior.space, fps, noise, root
+        self.handles = self.space.handles(self._places)
+        self.control = Control.of(self.prior.examples, self.handles)
+        self._inputs, outputs = self.control.of_examples(self.prior.examples)
+        self._regression = regression.fit(
+            self._inputs,
+            outputs,
+            signal=self.control.signal,
+            limbs=self.control.limbs(self.space),
+            blocks=self.prior.examples.blocks,
+            touched=touched_outputs(self.space, self.handles),
+            progress=progress,
+        )
+        self._filler = _Filler(self._inputs * self._regression.scales)
+        self._problems: dict[bytes, Problem] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the frames so far: the next one starts from nothing."""
+        q = np.zeros(self.space.size)
+        q[3], q[ROOT_SIZE:] = 1.0, self.prior.mean
+        q[:3] = self.prior.examples.q[:, :3].mean(axis=0)
+        self._history: list[tuple[float, Array]] = []
+        self._clock = 0.0
+        self._started = False
+        self._last = Frame(q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0)
+
+    def step(
+        self,
+        markers: Float[Array, "markers 3"],
+        *,
+        glimpses: Sequence[Glimpse] = (),
+        at: float | None = None,
+    ) -> Frame:
+        """The pose for one frame of markers, NaN where one is not seen; `at` is its time where frames are uneven."""
+        begun = time.perf_counter()
+        points = self.observe(markers, at=at)
+        seen = np.isfinite(points).all(axis=1)
+        if not np.any(seen) and not glimpses:
+            self._history.clear()
+            return self._keep(self._last.q, seen, begun)
+        x, turn, place = self._signals(points, seen)
+        mean, covariance = self._regression(x)
+        q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
+        if self._root == "torso":
+            q[:ROOT_SIZE] = self._smoothed(q[:ROOT_SIZE])
+        self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), points, seen, glimpses)
+        return self._keep(q, seen, begun)
+
+    def observe(self, markers: Float[Array, "markers 3"], *, at: float | None = None) -> Float[Array, "markers 3"]:
+        """Take note of a frame without finding its pose: the next one's velocities follow from it."""
+        points = self._checked(markers)
+        self._clock = at if at is not None else self._clock + 1.0 / self.fps
+        recent = [entry for entry in self._history if entry[0] > self._clock - 1.5 * LAG]
+        self._history = [*recent, (self._clock, points)]
+        return points
+
+    def run(
+        self,
+        take: Markers,
+        *,
+        stride: int = 1,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> list[Frame]:
+        """All frames of a recording that has at least these markers, from its start; or every so-manieth pose of it."""
+        columns = [take.index(name) for name in self.names]
+        self.reset()
+        self.fps = take.fps
+        frames = []
+        for number, points in enumerate(take.points[:, columns]):
+            if number % stride:
+                self.observe(points)
+            else:
+                frames.append(self.step(points))
+            progress(number + 1, len(take))
+        return frames
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _checked(self, markers: Array) -> Array:
+        points = np.asarray(markers, dtype=np.float64)
+        if points.shape != (len(self.names), 3):
+            raise InvalidValueError(
+                f"a frame is ({len(self.names)}, 3): a place for each of {', '.join(self.names)}; got {points.shape}"
+            )
+        return np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan)
+
+    def _signals(self, points: Array, seen: Array) -> tuple[Array, Array, Array]:
+        """Control signals, whole, with the torso's rotation and place."""
+        velocities = self._velocities(points)
+        torso = self.control.torso.markers
+        stand_in = points if np.all(seen[torso]) else self._moved_along(points, seen)
+        turns, places = self.control.torso.frames(stand_in[None])
+        x = self.control.seen(points[None], velocities[None], turns=turns, places=places)[0]
+        if not np.all(np.isfinite(x)):
+            x = self._filler(x * self._regression.scales) / self._regression.scales
+        return x, turns[0], places[0]
+
+    def _velocities(self, points: Array) -> Array:
+        """Over the lag of the examples, or as much of it as there is; NaN where a marker was not seen then."""
+        earlier = self._history[:-1]
+        if not earlier:
+            return np.full_like(points, np.nan)
+        when, then = min(earlier, key=lambda entry: abs(entry[0] - (self._clock - LAG)))
+        return np.asarray((points - then) / max(self._clock - when, 1e-6))
+
+    def _moved_along(self, points: Array, seen: Array) -> Array:
+        """Where all markers are if those not seen moved along with the rest since the last frame."""
+        if not np.any(seen):
+            return self._last.markers
+        known = seen if np.any(seen) else np.ones_like(seen)
+        turn, shift, _ = rigid_fit(self._last.markers[known], points[known], upright=not self._started)
+        return np.where(seen[:, None], points, self._last.markers @ turn.T + shift)
+
+    def _finish(
+        self, q: Array, mean: Array, covariance: Array, points: Array, seen: Array, glimpses: Sequence[Glimpse]
+    ) -> None:
+        """Meet the markers by the most likely change; q moves."""
+        problem = self._problem(seen, glimpses)
+        if len(problem.constraints) == 0:
+            return
+        problem.with_targets(points[seen])
+        if self._root == "torso":
+            covariance[:ROOT_FREEDOMS], covariance[:, :ROOT_FREEDOMS] = 0.0, 0.0
+        before = q.copy()
+        problem.run(q, mean, covariance)
+        if not np.all(np.isfinite(q)):
+            q[:] = before
+
+    def _problem(self, seen: Array, glimpses: Sequence[Glimpse]) -> Problem:
+        key = seen.tobytes()
+        if not glimpses and key in self._problems:
+            return self._problems[key]
+        tolerance = self._noise if self._noise > 0 else None
+        constraints: list[Constraint] = [
+            Position(self._places[k], (0.0, 0.0, 0.0), tolerance=tolerance) for k in np.flatnonzero(seen)
+        ]
+        constraints += [
+            Projection(
+                self._places[glimpse.marker],
+                glimpse.camera,
+                glimpse.pixel,
+                tolerance=None if tolerance is None else max(tolerance * glimpse.camera.focal_length / 3.0, 0.5),
+            )
+            for glimpse in glimpses
+            if not seen[glimpse.marker]
+        ]
+        root: Literal["solved", "given"] = "solved" if self._root == "solved" else "given"
+        problem = Problem(self.space, constraints, root=root, limits=self.prior.limits, settings=Settings())
+        if not glimpses and len(self._problems) < KEPT_PROBLEMS:
+            self._problems[key] = problem
+        return problem
+
+    def _smoothed(self, root: Array) -> Array:
+        """A root on its way from the last frame's, so that a noisy torso does not shake the body."""
+        if not self._started:
+            return root
+        share = 1.0 - np.exp(-1.0 / (self.fps * SMOOTHING))
+        last = self._last.q[:ROOT_SIZE]
+        aligned = np.concatenate([root[:3], root[3:] * (1.0 if root[3:] @ last[3:] >= 0 else -1.0)])
+        mixed = last + share * (aligned - last)
+        mixed[3:] /= np.linalg.norm(mixed[3:])
+        return np.asarray(mixed)
+
+    def _marker_points(self, q: Array) -> Array:
+        return self.space.points(q[None], self.handles)[0]
+
+    def _keep(self, q: Array, seen: Array, begun: float) -> Frame:
+        self._started = self._started or bool(np.any(seen))
+        self._last = Frame(q, self.space, self._marker_points(q), seen, time.perf_counter() - begun)
+        return self._last
+
+
+def motion_of(frames: Sequence[Frame], fps: float, name: str = "") -> Motion:
+    """The frames of a performance as a motion."""
+    if not frames:
+        raise InvalidValueError("a performance without frames is no motion")
+    places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
+    return Motion(frames[0].space.skeleton, fps, places, turns, name=name)
+
+
+class _Filler:
+    """Fills in control signals that are missing, from the examples that agree with those that are there."""
+
+    def __init__(self, inputs: Float[Array, "examples columns"]) -> None:
+        self._inputs = np.asarray(inputs, dtype=np.float32)
+        self._squares = self._inputs**2
+
+    def __call__(self, x: Float[Array, "columns"]) -> Float[Array, "columns"]:
+        known = np.isfinite(x)
+        values = np.where(known, x, 0.0).astype(np.float32)
+        distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
+        near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
+        apart = np.maximum(distances[near] + values @ values, 0.0)
+        shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
+        typical = (shares / shares.sum()) @ self._inputs[near]
+        return np.where(known, x, typical.astype(np.float64))
+
+
+def _turned(covariance: Float[Array, "outputs outputs"], turn: Float[Array, "3 3"]) -> Array:
+    """The covariance with the root's place in the world's axes instead of the torso's."""
+    covariance[:3] = turn @ covariance[:3]
+    covariance[:, :3] = covariance[:, :3] @ turn.T
+    return covariance

@@ -1,0 +1,179 @@
+"""Protocol `performance` (Chai and Hodgins 2005, Fig. 6): a few markers of an unseen recording in, the body out.
+
+Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture and local-pca as
+published, `local` as `poise perform` runs it, and the priors of other protocols with the root solved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.perform import Performance
+from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.errors import InvalidValueError
+from poise.evaluation.handles import Row
+from poise.evaluation.methods import method_named
+from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.splits import Fold
+from poise.geometry import rotations
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.motion.virtual_markers import virtual_markers
+from poise.priors.local.baselines import BASELINES
+from poise.priors.local.control import Control
+from poise.priors.local.examples import Examples
+from poise.priors.local.prior import LocalPrior
+from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.solvers.constraints import Position
+from poise.solvers.solve import Solver
+
+Array = np.ndarray
+
+LOCAL = "local"
+DEFAULT_METHODS = (*BASELINES, LOCAL, "gaussian-100")
+WITHOUT_HEAD = ("walk", "locomotion")
+
+Reconstruction = Callable[[Markers, int], tuple[Float[Array, "frames size"], Float[Array, "frames"]]]
+"""From a take, with the stride at which poses are wanted, to pose vectors and the seconds that each took."""
+
+
+def markers_for(split: str) -> tuple[str, ...]:
+    """The paper's marker set for a split: the head only where it says something that the torso does not."""
+    return LOCOMOTION if split in WITHOUT_HEAD else WITH_HEAD
+
+
+def evaluate_performance(
+    folds: Sequence[Fold],
+    *,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    markers: Sequence[str] = WITH_HEAD,
+    stride: int = 1,
+    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+) -> list[Row]:
+    """A row of metrics per method, over the test clips of all folds."""
+    if stride < 1:
+        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    learners = [(name, _learner(name)) for name in methods]
+    scores = {name: Scores() for name in methods}
+    steps, done = len(methods) * sum(len(fold.test) for fold in folds), 0
+    for fold in folds:
+        for name, learn in learners:
+            progress(name, done, steps)
+            set_up = learn(fold.train)
+            for clip in fold.test:
+                scores[name].add(recover(set_up, clip, markers, stride=stride))
+                done += 1
+                progress(name, done, steps)
+    return [{"method": name, **score.metrics()} for name, score in scores.items()]
+
+
+SetUp = Callable[[Motion, dict[str, Handle]], tuple[PoseSpace, Reconstruction]]
+
+
+def recover(set_up: SetUp, clip: Motion, markers: Sequence[str], *, stride: int = 1) -> Recovered:
+    """One clip from its markers."""
+    layout = marker_layout(clip.skeleton, markers, samples=clip.rotations[:: max(1, len(clip) // 50)])
+    space, reconstruct = set_up(clip, layout)
+    take = virtual_markers(clip, layout)
+    poses, seconds = reconstruct(take, stride)
+    failed = int((~np.isfinite(poses).all(axis=1)).sum())
+    places, turns = space.frames_from_q(np.nan_to_num(poses))
+    reached = space.points(np.nan_to_num(poses), space.handles(list(layout.values())))
+    truth = clip[::stride]
+    return Recovered(
+        space,
+        places,
+        turns,
+        truth.root_positions,
+        truth.rotations,
+        np.linalg.norm(reached - take.points[::stride], axis=-1),
+        seconds,
+        failed=failed,
+    )
+
+
+def _learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
+    if name in BASELINES:
+        return lambda train: _baseline(name, Examples.of_motions(train))
+    if name == LOCAL:
+        return lambda train: _local(LocalPrior.learn(train))
+    method = method_named(name)
+
+    def learn(train: Sequence[Motion]) -> SetUp:
+        method.learn(train)
+        prior = getattr(method, "prior", None)
+        if prior is None:
+            raise InvalidValueError(f"{name} has no learned prior to perform with")
+        return _solved(prior, Examples.of_motions(train))
+
+    return learn
+
+
+def _local(prior: LocalPrior) -> SetUp:
+    def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
+        performance = Performance(prior, layout, skeleton=clip.skeleton)
+
+        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+            performance.step(take.points[0])
+            frames = performance.run(take, stride=stride)
+            return np.stack([frame.q for frame in frames]), np.array([frame.seconds for frame in frames])
+
+        return performance.space, reconstruct
+
+    return set_up
+
+
+def _baseline(name: str, examples: Examples) -> SetUp:
+    def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
+        body = examples.on_body(clip.skeleton)
+        baseline = BASELINES[name](body, body.space.handles(list(layout.values())))
+
+        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+            baseline.step(take.points[0])
+            baseline.reset()
+            return _timed(baseline.step, take.points[::stride])
+
+        return body.space, reconstruct
+
+    return set_up
+
+
+def _solved(prior: Prior, examples: Examples) -> SetUp:
+    """Another prior, whose solver finds the root too; it starts from the torso."""
+
+    def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
+        model = prior.on_body(clip.skeleton)
+        body = examples.on_body(clip.skeleton)
+        control = Control.of(body, body.space.handles(list(layout.values())))
+        solver = Solver(model, [Position(handle, (0.0, 0.0, 0.0)) for handle in layout.values()], root="solved")
+        last = np.concatenate([np.zeros(ROOT_SIZE), model.mean])
+
+        def answer(markers: Array) -> Array:
+            turns, places = control.torso.frames(markers[None])
+            last[:ROOT_SIZE] = np.concatenate([places[0], rotations.quaternion_from_matrix(turns[0])])
+            last[:] = solver.solve(last.copy(), targets=markers).q
+            return last.copy()
+
+        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+            answer(take.points[0])
+            last[ROOT_SIZE:] = model.mean
+            return _timed(answer, take.points[::stride])
+
+        return model.space, reconstruct
+
+    return set_up
+
+
+def _timed(answer: Callable[[Array], Array], frames: Array) -> tuple[Array, Array]:
+    poses, seconds = [], []
+    for markers in frames:
+        begun = time.process_time()
+        poses.append(answer(markers))
+        seconds.append(time.process_time() - begun)
+    return np.stack(poses), np.array(seconds)

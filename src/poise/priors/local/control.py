@@ -1,0 +1,157 @@
+"""Control signals: what a few markers say about a pose, as numbers that do not depend on where in the room it is.
+
+The torso's markers, fitted to where they sit on a mean pose, give a frame close to the root's (T(z, z_0) of Chai and
+Hodgins 2005, Eq. 2); in it stand every marker's place and velocity. What the room still says is kept: which way is up,
+and how high each marker is, so that a foot on the floor differs from one in the air. The same is worked out for every
+example of the library, so that a torso that bends bends its frame in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fits
+from poise.priors.local.examples import LAG, Examples
+from poise.priors.local.regression import Limb, Signal
+from poise.priors.process import moved_joints, own_handles
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+PLACE, VELOCITY, HEIGHT, UP, LIFT = range(5)  # kinds of signal: the last two belong to no marker
+TRUNK = ("spine", "chest", "left_shoulder", "right_shoulder")
+
+
+@dataclass(frozen=True, eq=False)
+class Torso:
+    """Which markers sit on the trunk, and where, in the frame of a root; with fewer than three it is kept upright."""
+
+    markers: Bool[Array, "markers"]
+    shape: Float[Array, "torso_markers 3"]
+
+    def frames(self, points: Float[Array, "frames markers 3"]) -> tuple[Array, Array]:
+        """Rotations and places of the torso, from where its markers are."""
+        turns, shifts, _ = rigid_fits(points[:, self.markers], self.shape)
+        back = turns.transpose(0, 2, 1)
+        return back, -np.einsum("fab,fb->fa", back, shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """The control signals of one marker set on one body."""
+
+    handles: Handles
+    torso: Torso
+
+    @classmethod
+    def of(cls, examples: Examples, handles: Handles) -> Control:
+        """For these markers, on the body of the examples."""
+        if len(handles) == 0:
+            raise InvalidValueError("a performance needs at least one marker; got none")
+        on_trunk = trunk_markers(examples.space.skeleton, handles)
+        at_rest = examples.space.points_in_root_frame(examples.mean[None], handles)[0]
+        return cls(handles, Torso(on_trunk, at_rest[on_trunk]))
+
+    @property
+    def signal(self) -> Signal:
+        """What the columns are."""
+        count = len(self.handles)
+        markers = np.arange(count)
+        owner = np.concatenate([markers, markers, markers, [-1, -1]])
+        kind = np.repeat([PLACE, VELOCITY, HEIGHT, UP, LIFT], [count, count, count, 1, 1])
+        sizes = np.repeat([3, 3, 1, 3, 1], [count, count, count, 1, 1])
+        return Signal(np.repeat(np.arange(len(owner)), sizes), owner, kind)
+
+    def signals(
+        self, points: Float[Array, "frames markers 3"], velocities: Float[Array, "frames markers 3"]
+    ) -> tuple[Float[Array, "frames columns"], Array, Array]:
+        """Control signals, with the torso's rotations and places from which they are seen."""
+        turns, places = self.torso.frames(points)
+        return self.seen(points, velocities, turns=turns, places=places), turns, places
+
+    def seen(
+        self,
+        points: Float[Array, "frames markers 3"],
+        velocities: Float[Array, "frames markers 3"],
+        *,
+        turns: Float[Array, "frames 3 3"],
+        places: Float[Array, "frames 3"],
+    ) -> Float[Array, "frames columns"]:
+        """Control signals as seen from given frames."""
+        count = len(points)
+        local = np.einsum("fba,fmb->fma", turns, points - places[:, None]).reshape(count, -1)
+        moving = np.einsum("fba,fmb->fma", turns, velocities).reshape(count, -1)
+        return np.concatenate([local, moving, points[:, :, 1], turns[:, 1, :], places[:, 1:2]], axis=1)
+
+    def of_examples(self, examples: Examples) -> tuple[Array, Array]:
+        """Control signals of a library, and what is to be predicted: the root as seen from the torso, and the pose."""
+        now, before = examples.markers(self.handles)
+        inputs, turns, places = self.signals(now, (now - before) / LAG)
+        return inputs, np.hstack([roots_seen(examples.q, turns, places), examples.maps])
+
+    def limbs(self, space: PoseSpace) -> list[Limb]:
+        """The root, and joints that move the same markers or hang from the same, each with their own markers."""
+        return [Limb(np.arange(ROOT_FREEDOMS), np.ones(len(self.handles), dtype=np.bool_)), *limbs_of(space, self.handles)]
+
+
+def limbs_of(space: PoseSpace, handles: Handles) -> list[Limb]:
+    """Joints that move the same markers, or hang from the same, as parts of [root 6, exponential maps]."""
+    members: dict[frozenset[int], list[int]] = {}
+    for slot, joint in enumerate(space.moving):
+        members.setdefault(own_handles(space.skeleton, int(joint), handles), []).append(slot)
+    limbs = []
+    for own, slots in members.items():
+        mine = np.zeros(len(handles), dtype=np.bool_)
+        mine[list(own)] = True
+        limbs.append(Limb(ROOT_FREEDOMS + (3 * np.array(slots)[:, None] + np.arange(3)).ravel(), mine))
+    return limbs
+
+
+def touched_outputs(space: PoseSpace, handles: Handles) -> Bool[Array, "outputs"]:
+    """Which of [root 6, exponential maps] move a marker."""
+    moved = np.repeat(moved_joints(space.skeleton, handles)[space.moving], 3)
+    return np.concatenate([np.ones(ROOT_FREEDOMS, dtype=np.bool_), moved])
+
+
+def trunk_markers(skeleton: Skeleton, handles: Handles) -> Bool[Array, "markers"]:
+    """Which markers are carried by the trunk; all of them where none is."""
+    trunk = {0}
+    for role in TRUNK:
+        if role in skeleton.roles:
+            above = skeleton.index(role)
+            while above > 0:
+                trunk.add(above)
+                above = int(skeleton.parents[above])
+    carriers = [
+        int(joint) if np.any(offset) else int(max(skeleton.parents[joint], 0))
+        for joint, offset in zip(handles.joints, handles.offsets, strict=True)
+    ]
+    on_trunk = np.array([carrier in trunk for carrier in carriers])
+    return on_trunk if np.any(on_trunk) else np.ones(len(handles), dtype=np.bool_)
+
+
+def roots_seen(
+    q: Float[Array, "frames size"], turns: Float[Array, "frames 3 3"], places: Float[Array, "frames 3"]
+) -> Float[Array, "frames 6"]:
+    """Roots as seen from torsos: where they are and how they are turned, as an exponential map."""
+    back = rotations.conjugate(rotations.quaternion_from_matrix(turns))
+    seen = np.einsum("fba,fb->fa", turns, q[:, :3] - places)
+    return np.hstack([seen, rotations.expmap_from_quaternion(rotations.multiply(back, q[:, 3:ROOT_SIZE]))])
+
+
+def root_from_seen(
+    seen: Float[Array, "6"], turn: Float[Array, "3 3"], place: Float[Array, "3"]
+) -> Float[Array, "7"]:
+    """A root in the world, from how a torso in the world sees it."""
+    quaternion = rotations.multiply(
+        rotations.quaternion_from_matrix(turn), rotations.quaternion_from_expmap(seen[3:])
+    )
+    return np.concatenate([turn @ seen[:3] + place, quaternion])
+

@@ -1,0 +1,103 @@
+"""Examples: poses of a library and, for each, the pose of a moment before; what local models are made from.
+
+Frames beside each other are so alike that 30 a second say nearly all there is to say; the moment before gives every
+marker a velocity. Both are kept as whole pose vectors, so that markers of any set, on any body, can be worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.library.poses import Poses
+from poise.motion.motion import Motion
+from poise.motion.retarget import retarget
+from poise.priors.clusters import blocks_of
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.retarget import scaled_places
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+RATE = 30.0  # examples a second
+LAG = 1 / 30  # seconds between an example and its moment before
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Pose vectors, those of `LAG` seconds before, and the piece of the recordings that each is from."""
+
+    space: PoseSpace
+    q: Float[Array, "examples size"]
+    before: Float[Array, "examples size"]
+    blocks: Int[Array, "examples"]
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def maps(self) -> Float[Array, "examples maps"]:
+        """The poses without their roots."""
+        return self.q[:, ROOT_SIZE:]
+
+    @cached_property
+    def mean(self) -> Float[Array, "maps"]:
+        """The mean pose."""
+        return np.asarray(self.maps.mean(axis=0))
+
+    @classmethod
+    def of_motions(cls, motions: Sequence[Motion]) -> Examples:
+        """The examples of clips of one topology, on the body of the first."""
+        body = motions[0].skeleton if motions else None
+        return cls.of_poses(
+            Poses.of_motions([_on_body(motion, body) if body is not None else motion for motion in motions])
+        )
+
+    @classmethod
+    def of_poses(cls, poses: Poses) -> Examples:
+        """The examples of a library."""
+        now, before = [], []
+        for first, last, fps in zip(poses.starts[:-1], poses.starts[1:], poses.rates, strict=True):
+            lag, stride = max(1, round(fps * LAG)), max(1, round(fps / RATE))
+            frames = np.arange(min(first + lag, last - 1), last, stride)
+            now.append(frames)
+            before.append(np.maximum(frames - lag, first))
+        lengths = [len(frames) for frames in now]
+        return cls(
+            poses.space, poses.q(np.concatenate(now)), poses.q(np.concatenate(before)), blocks_of(lengths)
+        )
+
+    def on_body(self, skeleton: Skeleton) -> Examples:
+        """The same poses on a body of the same topology and other limb lengths."""
+        return replace(
+            self,
+            space=self.space.on_body(skeleton),
+            q=_placed(self.q, self.space.skeleton, skeleton),
+            before=_placed(self.before, self.space.skeleton, skeleton),
+        )
+
+    def markers(self, handles: Handles) -> tuple[Array, Array]:
+        """Where each example has markers in the world, now and a moment before (Chai and Hodgins 2005, Eq. 1)."""
+        return self.space.points(self.q, handles), self.space.points(self.before, handles)
+
+    def every(self, stride: int) -> Examples:
+        """Every so-manieth of them."""
+        return replace(
+            self, q=self.q[::stride], before=self.before[::stride], blocks=self.blocks[::stride]
+        )
+
+
+def _on_body(motion: Motion, skeleton: Skeleton) -> Motion:
+    same = motion.skeleton is skeleton or np.array_equal(motion.skeleton.offsets, skeleton.offsets)
+    return motion if same or not motion.skeleton.same_topology(skeleton) else retarget(motion, skeleton)
+
+
+def _placed(q: Float[Array, "examples size"], source: Skeleton, target: Skeleton) -> Array:
+    placed = q.copy()
+    placed[:, :3] = scaled_places(q[:, :3], source, target)
+    return placed

@@ -1,0 +1,255 @@
+"""Online local models as published: search, local PCA, synthesis (Chai and Hodgins 2005, sections 5 and 6).
+
+Per frame: the K examples closest to the markers and to where the last two poses were going (Eq. 2), their principal
+directions (Eq. 3), K and the dimension B by leave-one-out, then prior, control and smoothness energies in that
+subspace (Eq. 9) by Levenberg-Marquardt, from the closest example.
+
+Leaving an example out of a principal subspace needs no new one: with the directions held, what remains of an example
+outside the subspace grows by 1 / (1 - h), h its leverage (1/K plus its squared scores over K times their variances).
+The paper does not give units for Eq. 9's weights; here markers count in centimetres and angles in radians.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.compiled import compiled
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, handle_points
+from poise.skeleton.pose_space import Handles, PoseSpace
+
+Array = np.ndarray
+
+CONTROL_SHARE = 0.8  # alpha of Eq. 2
+CONTROL_WEIGHT, SMOOTHNESS_WEIGHT = 0.8 * 100.0**2, 0.2  # alpha and beta of Eq. 9, markers in centimetres
+COUNTS = (12, 24, 48, 96)  # candidates for K
+MOST_DIMENSIONS = 12
+ITERATIONS = 20
+FLAT = 1e-8  # radians squared: directions with less variance carry nothing
+
+
+class Query:
+    """The query metric of Eq. 2 over all examples, exhaustively: one product of a matrix with a vector."""
+
+    def __init__(
+        self, markers: Float[Array, "examples markers 3"], maps: Float[Array, "examples maps"]
+    ) -> None:
+        self._control = math.sqrt(CONTROL_SHARE)
+        self._continuity = math.sqrt(1.0 - CONTROL_SHARE)
+        self._markers = np.asarray(self._control * markers.reshape(len(markers), -1), dtype=np.float32)
+        self._maps = np.asarray(self._continuity * maps, dtype=np.float32)
+        self._marker_squares = self._markers**2
+        self._map_squares = np.einsum("ij,ij->i", self._maps, self._maps)
+
+    def __call__(
+        self,
+        markers: Float[Array, "markers 3"],
+        expected: Float[Array, "maps"] | None,
+        count: int,
+    ) -> tuple[Int[Array, "count"], Float[Array, "count"]]:
+        """The closest examples in order, with their squared distances; markers that are NaN do not count."""
+        flat = self._control * markers.ravel()
+        known = np.isfinite(flat)
+        values = np.where(known, flat, 0.0).astype(np.float32)
+        distances = self._marker_squares @ known.astype(np.float32) - 2.0 * (self._markers @ values)
+        distances += values @ values
+        if expected is not None:
+            going = np.asarray(self._continuity * expected, dtype=np.float32)
+            distances += self._map_squares - 2.0 * (self._maps @ going) + going @ going
+        count = min(count, len(distances))
+        near = np.argpartition(distances, count - 1)[:count]
+        near = near[np.argsort(distances[near], kind="stable")]
+        return near, np.maximum(distances[near].astype(np.float64), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    """A linear model of poses: p + U w, with the variance along each direction (Eq. 3)."""
+
+    mean: Float[Array, "maps"]
+    basis: Float[Array, "maps dimension"]
+    variances: Float[Array, "dimension"]
+
+    @property
+    def dimension(self) -> int:
+        """B."""
+        return len(self.variances)
+
+    def project(self, maps: Float[Array, "maps"]) -> Float[Array, "maps"]:
+        """The pose of the subspace that is closest to this one."""
+        return np.asarray(self.mean + self.basis @ (self.basis.T @ (maps - self.mean)))
+
+
+def principal_subspace(poses: Float[Array, "poses maps"], dimension: int | None = None) -> Subspace:
+    """The directions in which poses vary most; all that carry anything where no dimension is given."""
+    mean = poses.mean(axis=0)
+    centred = poses - mean
+    if len(poses) <= poses.shape[1]:
+        values, vectors = np.linalg.eigh(centred @ centred.T / len(poses))
+        carrying = values > FLAT
+        basis = centred.T @ vectors[:, carrying] / np.sqrt(len(poses) * values[carrying])
+        values = values[carrying]
+    else:
+        values, basis = np.linalg.eigh(centred.T @ centred / len(poses))
+        basis, values = basis[:, values > FLAT], values[values > FLAT]
+    most = len(values) if dimension is None else min(dimension, len(values))
+    return Subspace(mean, np.ascontiguousarray(basis[:, ::-1][:, :most]), values[::-1][:most].copy())
+
+
+def best_subspace(near: Float[Array, "examples maps"]) -> tuple[Subspace, int]:
+    """Among subspaces of the K nearest examples (given in order), the one whose leave-one-out error is least; and K."""
+    best, chosen, count = np.inf, principal_subspace(near, 1), len(near)
+    for candidate in sorted({min(k, len(near)) for k in COUNTS}):
+        subspace = principal_subspace(near[:candidate], MOST_DIMENSIONS)
+        if subspace.dimension == 0:
+            continue
+        errors = leave_one_out(near[:candidate] - subspace.mean, subspace.basis, subspace.variances)
+        dimension = int(np.argmin(errors)) + 1
+        if errors[dimension - 1] < best:
+            best, count = float(errors[dimension - 1]), candidate
+            chosen = Subspace(
+                subspace.mean,
+                np.ascontiguousarray(subspace.basis[:, :dimension]),
+                subspace.variances[:dimension],
+            )
+    return chosen, count
+
+
+@compiled
+def leave_one_out(centred: Array, basis: Array, variances: Array) -> Array:
+    """Per dimension, the mean squared error of examples left out, of the nearer half: those the query is among."""
+    count, dimensions = len(centred), len(variances)
+    scores = np.dot(centred, basis)
+    errors = np.zeros(dimensions)
+    judged = max(2, count // 2)
+    for i in range(judged):
+        left = 0.0
+        for j in range(centred.shape[1]):
+            left += centred[i, j] * centred[i, j]
+        leverage = 1.0 / count
+        for b in range(dimensions):
+            left -= scores[i, b] * scores[i, b]
+            leverage += scores[i, b] * scores[i, b] / (count * variances[b])
+            grown = max(1.0 - leverage, 1e-3)
+            errors[b] += max(left, 0.0) / (grown * grown)
+    return errors / judged
+
+
+def synthesize(
+    space: PoseSpace,
+    handles: Handles,
+    *,
+    root: Float[Array, "7"],
+    targets: Float[Array, "markers 3"],
+    subspace: Subspace,
+    start: Float[Array, "maps"],
+    expected: Float[Array, "maps"] | None,
+) -> Float[Array, "size"]:
+    """The pose of a subspace that minimises Eq. 9; `expected` is where the last two poses were going."""
+    q = np.concatenate([root, start])
+    going = np.empty(0) if expected is None else expected
+    seen = np.isfinite(targets).all(axis=1)
+    minimise(
+        q, *space.tree, handles.joints[seen], handles.offsets[seen], targets[seen],
+        subspace.mean, subspace.basis, subspace.variances, going,
+    )  # fmt: skip
+    return q
+
+
+@compiled
+def energy(
+    w: Array,
+    q: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    targets: Array,
+    mean: Array,
+    basis: Array,
+    variances: Array,
+    expected: Array,
+    residuals: Array,
+    jacobian: Array,
+) -> float:
+    """Eq. 9 at w as a sum of squares: leaves its residuals and their Jacobian, and puts the pose into q."""
+    dimensions, rows = len(w), 3 * len(joints)
+    for i in range(len(mean)):
+        total = mean[i]
+        for b in range(dimensions):
+            total += basis[i, b] * w[b]
+        q[ROOT_SIZE + i] = total
+    points, full = np.empty((len(joints), 3)), np.empty((rows, len(mean) + ROOT_FREEDOMS))
+    handle_points(q, links, rest, joints, offsets, points, full)
+    jacobian[:] = 0.0
+    scale = math.sqrt(CONTROL_WEIGHT)
+    for h in range(len(joints)):
+        for i in range(3):
+            residuals[3 * h + i] = scale * (points[h, i] - targets[h, i])
+    moved = np.dot(full[:, ROOT_FREEDOMS:].copy(), basis)
+    for r in range(rows):
+        for b in range(dimensions):
+            jacobian[r, b] = scale * moved[r, b]
+    for b in range(dimensions):
+        inverse = 1.0 / math.sqrt(variances[b])
+        residuals[rows + b] = inverse * w[b]
+        jacobian[rows + b, b] = inverse
+    smooth = math.sqrt(SMOOTHNESS_WEIGHT)
+    for i in range(len(expected)):
+        residuals[rows + dimensions + i] = smooth * (q[ROOT_SIZE + i] - expected[i])
+        for b in range(dimensions):
+            jacobian[rows + dimensions + i, b] = smooth * basis[i, b]
+    total = 0.0
+    for r in range(len(residuals)):
+        total += residuals[r] * residuals[r]
+    return total
+
+
+@compiled
+def minimise(
+    q: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    targets: Array,
+    mean: Array,
+    basis: Array,
+    variances: Array,
+    expected: Array,
+) -> int:
+    """Levenberg-Marquardt on Eq. 9 from the pose in q, which moves; returns the iterations."""
+    dimensions = len(variances)
+    w = np.dot(basis.T.copy(), q[ROOT_SIZE:] - mean)
+    count = 3 * len(joints) + dimensions + len(expected)
+    residuals, jacobian = np.empty(count), np.empty((count, dimensions))
+    other_residuals, other_jacobian = np.empty(count), np.empty((count, dimensions))
+    value = energy(
+        w, q, links, rest, joints, offsets, targets, mean, basis, variances, expected, residuals, jacobian
+    )
+    damping = 1e-3
+    for iteration in range(ITERATIONS):
+        transposed = jacobian.T.copy()
+        normal, pull = np.dot(transposed, jacobian), np.dot(transposed, residuals)
+        for b in range(dimensions):
+            normal[b, b] *= 1.0 + damping
+        tried = w - np.linalg.solve(normal, pull)
+        found = energy(
+            tried, q, links, rest, joints, offsets, targets, mean, basis, variances, expected,
+            other_residuals, other_jacobian,
+        )  # fmt: skip
+        if found < value:
+            done = value - found < 1e-6 * value
+            w, value, damping = tried, found, 0.3 * damping
+            residuals[:], jacobian[:] = other_residuals, other_jacobian
+            if done:
+                return iteration + 1
+        else:
+            damping *= 10.0
+            if damping > 1e6:
+                break
+    energy(w, q, links, rest, joints, offsets, targets, mean, basis, variances, expected, residuals, jacobian)
+    return ITERATIONS

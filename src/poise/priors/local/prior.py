@@ -1,0 +1,207 @@
+"""The local prior: a library's examples, from which poses near any handles are predicted by local regression.
+
+What it knows are the examples themselves; models are made when it is prepared for a set of handles, on the body at
+hand. In the solver it gives mean and covariance as every prior does (after Chai and Hodgins 2005, section 5, whose
+subspaces are too hard for small libraries: see `regression`). How likely a pose is follows from the examples nearest to it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fits
+from poise.library.poses import Poses
+from poise.motion.motion import Motion
+from poise.priors.clusters import influence
+from poise.priors.local import regression
+from poise.priors.local.control import limbs_of, touched_outputs
+from poise.priors.local.examples import Examples
+from poise.priors.poses import common_frames, limits_of, motion_hash
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+
+Array = np.ndarray
+
+NEAREST = 60  # examples that say how likely a pose is
+PREPARED = 8  # sets of handles for which a prior keeps its predictions
+PLACES = 400  # examples among which a root is placed
+BETA = 1e-3  # radians squared, added to the covariance of the nearest examples
+SAMPLED = 200  # examples from which percentiles are taken
+
+
+class LocalPrior:
+    """Examples of poses, and local models of them for any handles."""
+
+    kind = "local"
+
+    def __init__(self, examples: Examples, *, limits: JointLimits | None = None) -> None:
+        if len(examples) < 2:
+            raise InvalidValueError(f"a local model needs at least two examples; got {len(examples)}")
+        self.examples = examples
+        self.limits = limits_of(examples.space, examples.maps) if limits is None else limits
+        self.quantiles = read_only(np.full(101, -np.inf))
+        self.clips: tuple[tuple[str, str], ...] = ()
+        self._prepared: dict[tuple[bytes, bytes], LocalPrediction] = {}
+        self._measure = influence(examples.space)
+
+    @classmethod
+    def learn(
+        cls, motions: Sequence[Motion], *, progress: Callable[[float], None] = lambda _: None
+    ) -> LocalPrior:
+        """From clips of one topology, on the body of the first."""
+        common_frames(motions)
+        prior = cls(Examples.of_motions(motions))
+        prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
+        prior._learn_quantiles(progress)
+        return prior
+
+    @classmethod
+    def of_poses(cls, poses: Poses) -> LocalPrior:
+        """From the poses of a library."""
+        prior = cls(Examples.of_poses(poses))
+        prior.clips = tuple((name, "") for name in poses.names)
+        prior._learn_quantiles(lambda _: None)
+        return prior
+
+    @classmethod
+    def restored(
+        cls,
+        space: PoseSpace,
+        limits: JointLimits | None,
+        *,
+        arrays: Mapping[str, Array],
+        header: Mapping[str, Any],
+    ) -> LocalPrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        examples = Examples(
+            space,
+            arrays["poses"].astype(np.float64),
+            arrays["before"].astype(np.float64),
+            arrays["blocks"],
+        )
+        prior = cls(examples, limits=limits)
+        prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
+        return prior
+
+    def arrays(self) -> dict[str, Array]:
+        """The examples, in single precision."""
+        return {
+            "poses": self.examples.q.astype(np.float32),
+            "before": self.examples.before.astype(np.float32),
+            "blocks": self.examples.blocks,
+            "quantiles": self.quantiles,
+        }
+
+    def header(self) -> dict[str, Any]:
+        """What it was learned from."""
+        return {"clips": self.clips}
+
+    @property
+    def space(self) -> PoseSpace:
+        """The coordinates of the examples."""
+        return self.examples.space
+
+    @property
+    def mean(self) -> Float[Array, "maps"]:
+        """The mean pose of the examples."""
+        return self.examples.mean
+
+    def on_body(self, skeleton: Skeleton) -> LocalPrior:
+        """The same poses on a skeleton of the same topology and other limb lengths."""
+        prior = copy.copy(self)
+        prior.examples = self.examples.on_body(skeleton)
+        prior._prepared = {}
+        return prior
+
+    def prepare(self, handles: Handles) -> LocalPrediction:
+        """Ready to predict poses from the positions of these handles."""
+        key = (handles.joints.tobytes(), handles.offsets.tobytes())
+        if key not in self._prepared:
+            if len(self._prepared) >= PREPARED:
+                self._prepared.clear()
+            self._prepared[key] = LocalPrediction(self, handles)
+        return self._prepared[key]
+
+    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+        """The log density of a pose under a Gaussian of the examples nearest to it."""
+        return self._log_density(self.space.checked(q)[ROOT_SIZE:], np.inf)
+
+    def percentile(self, q: Float[Array, "size"]) -> float:
+        """The share of training poses, in percent, that are less likely than this one."""
+        return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
+
+    def _log_density(self, maps: Float[Array, "maps"], left_out: float) -> float:
+        """Without the examples of one block, for poses that are examples themselves."""
+        gaps = np.where((self.examples.blocks == left_out)[:, None], np.inf, 0.0)
+        distances = np.sum(((self.examples.maps - maps) * self._measure) ** 2 + gaps[:, :1], axis=1)
+        count = min(NEAREST, int(np.isfinite(distances).sum()))
+        near = self.examples.maps[np.argpartition(distances, count - 1)[:count]]
+        return _gaussian_density(maps, near)
+
+    def _learn_quantiles(self, progress: Callable[[float], None]) -> None:
+        few = np.unique(np.linspace(0, len(self.examples) - 1, SAMPLED).astype(int))
+        alone = len(np.unique(self.examples.blocks)) == 1
+        found = []
+        for number, k in enumerate(few):
+            found.append(self._log_density(self.examples.maps[k], np.inf if alone else self.examples.blocks[k]))
+            progress((number + 1) / len(few))
+        self.quantiles = read_only(np.percentile(found, np.arange(101)))
+
+
+class LocalPrediction:
+    """Local regression from the places of one set of handles, in the root's frame, to poses."""
+
+    def __init__(self, prior: LocalPrior, handles: Handles) -> None:
+        examples = prior.examples
+        self._mean = examples.mean
+        self._spread = np.cov(examples.maps.T) + BETA * np.eye(examples.maps.shape[1])
+        stride = -(-len(examples) // PLACES)
+        self._shapes = examples.space.points_in_root_frame(examples.maps[::stride], handles)
+        if len(handles) == 0:
+            return
+        places = examples.space.points_in_root_frame(examples.maps, handles)
+        markers = np.arange(len(handles))
+        signal = regression.Signal(np.repeat(markers, 3), markers, np.zeros(len(handles), dtype=np.int64))
+        limbs = [
+            regression.Limb(limb.components - ROOT_FREEDOMS, limb.own)
+            for limb in limbs_of(examples.space, handles)
+        ]
+        self.regression = regression.fit(
+            places.reshape(len(places), -1),
+            examples.maps,
+            signal=signal,
+            limbs=limbs,
+            blocks=examples.blocks,
+            touched=touched_outputs(examples.space, handles)[ROOT_FREEDOMS:],
+        )
+
+    def __call__(
+        self, targets: Float[Array, "handles 3"]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the pose for these targets."""
+        if targets.size == 0:
+            return self._mean, self._spread
+        return self.regression(np.ascontiguousarray(targets).ravel())
+
+    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+        """The root of the example whose handles, moved rigidly, fit best."""
+        turns, shifts, distances = rigid_fits(self._shapes, targets)
+        best = np.argmin(distances)
+        return shifts[best], rotations.quaternion_from_matrix(turns[best])
+
+
+def _gaussian_density(maps: Float[Array, "maps"], near: Float[Array, "examples maps"]) -> float:
+    """The log density of a pose under the Gaussian of some examples."""
+    covariance = np.cov(near.T, bias=True) + BETA * np.eye(len(maps))
+    factor = np.linalg.cholesky(covariance)
+    scaled = np.linalg.solve(factor, maps - near.mean(axis=0))
+    return float(-0.5 * (scaled @ scaled + len(maps) * math.log(2 * math.pi)) - np.log(np.diag(factor)).sum())
