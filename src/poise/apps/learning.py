@@ -10,10 +10,15 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.style.prior import StylePrior
 
-GAUSSIAN, STYLE = "gaussian", "style"
-OPTIONS = {GAUSSIAN: ("clusters",), STYLE: ("dimensions", "active", "kernel", "algorithm")}
+GAUSSIAN, STYLE, LOCAL = "gaussian", "style", "local"
+OPTIONS = {
+    GAUSSIAN: ("clusters",),
+    STYLE: ("dimensions", "active", "kernel", "algorithm"),
+    LOCAL: (),
+}
 """Kinds of model and what each may be told."""
 
 Progress = Callable[[float], None]
@@ -25,24 +30,28 @@ def learn(
     kind: str = GAUSSIAN,
     progress: Progress = lambda _: None,
     **options: Any,
-) -> GaussianPrior | StylePrior:
+) -> GaussianPrior | StylePrior | LocalPrior:
     """A prior of this kind, learned from clips of one topology; options that are None are left to the kind."""
     if kind not in OPTIONS:
         raise UnknownNameError("kind of model", kind, OPTIONS)
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in OPTIONS[kind]:
-            valid = ", ".join(f"--{own}" for own in OPTIONS[kind])
+            valid = ", ".join(f"--{own}" for own in OPTIONS[kind]) or "no options"
             raise InvalidValueError(f"a {kind} model has no --{name}; it takes {valid}")
+    if kind == LOCAL:
+        return LocalPrior.learn(motions, progress=progress)
     if kind == STYLE:
         return StylePrior.learn(motions, progress=progress, **given)
     return GaussianPrior.learn(motions, progress=progress, **given)
 
 
-def summary(prior: GaussianPrior | StylePrior) -> str:
+def summary(prior: GaussianPrior | StylePrior | LocalPrior) -> str:
     """What has been learned, in a few words."""
     if isinstance(prior, GaussianPrior):
         return f"gaussian, {len(prior.means)} clusters of {prior.means.shape[1]} rotational freedoms"
+    if isinstance(prior, LocalPrior):
+        return f"local, {len(prior.examples)} examples of {prior.examples.maps.shape[1]} rotational freedoms"
     model = prior.model
     return (
         f"style, {model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "

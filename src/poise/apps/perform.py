@@ -105,7 +105,9 @@ class Performance:
         self._history: list[tuple[float, Array]] = []
         self._clock = 0.0
         self._started = False
-        self._last = Frame(q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0)
+        self._last = Frame(
+            q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0
+        )
 
     def step(
         self,
@@ -129,7 +131,9 @@ class Performance:
         self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), points, seen, glimpses)
         return self._keep(q, seen, begun)
 
-    def observe(self, markers: Float[Array, "markers 3"], *, at: float | None = None) -> Float[Array, "markers 3"]:
+    def observe(
+        self, markers: Float[Array, "markers 3"], *, at: float | None = None
+    ) -> Float[Array, "markers 3"]:
         """Take note of a frame without finding its pose: the next one's velocities follow from it."""
         points = self._checked(markers)
         self._clock = at if at is not None else self._clock + 1.0 / self.fps
@@ -195,7 +199,13 @@ class Performance:
         return np.where(seen[:, None], points, self._last.markers @ turn.T + shift)
 
     def _finish(
-        self, q: Array, mean: Array, covariance: Array, points: Array, seen: Array, glimpses: Sequence[Glimpse]
+        self,
+        q: Array,
+        mean: Array,
+        covariance: Array,
+        points: Array,
+        seen: Array,
+        glimpses: Sequence[Glimpse],
     ) -> None:
         """Meet the markers by the most likely change; q moves."""
         problem = self._problem(seen, glimpses)
@@ -222,7 +232,9 @@ class Performance:
                 self._places[glimpse.marker],
                 glimpse.camera,
                 glimpse.pixel,
-                tolerance=None if tolerance is None else max(tolerance * glimpse.camera.focal_length / 3.0, 0.5),
+                tolerance=None
+                if tolerance is None
+                else max(tolerance * glimpse.camera.focal_length / 3.0, 0.5),
             )
             for glimpse in glimpses
             if not seen[glimpse.marker]

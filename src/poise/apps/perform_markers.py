@@ -59,7 +59,9 @@ def read_mapping(path: Path, skeleton: Skeleton, *, samples: Array | None = None
     return {label: _mapped(path, skeleton, label, value, samples) for label, value in table.items()}
 
 
-def guessed_mapping(labels: Sequence[str], skeleton: Skeleton, *, samples: Array | None = None) -> dict[str, Handle]:
+def guessed_mapping(
+    labels: Sequence[str], skeleton: Skeleton, *, samples: Array | None = None
+) -> dict[str, Handle]:
     """The labels of a recording that name a place, as they are."""
     valid = {*_ON_SKIN, *skeleton.roles, *skeleton.names, *OPTICAL_LABELS}
     known = [label for label in labels if label in valid]
@@ -73,11 +75,13 @@ def _mapped(path: Path, skeleton: Skeleton, label: str, value: Any, samples: Arr
         return marker_layout(skeleton, [value], samples=samples)[value]
     if not isinstance(value, Mapping) or "joint" not in value:
         raise ParseError(
-            f"{label}: expected a place such as \"left_hand\", or {{ joint = ..., offset = [x, y, z] }}; got {value!r}",
+            f'{label}: expected a place such as "left_hand", or {{ joint = ..., offset = [x, y, z] }}; got {value!r}',
             path=path,
         )
     offset = value.get("offset", [0.0, 0.0, 0.0])
-    if not (isinstance(offset, list) and len(offset) == 3 and all(isinstance(n, int | float) for n in offset)):
+    if not (
+        isinstance(offset, list) and len(offset) == 3 and all(isinstance(n, int | float) for n in offset)
+    ):
         raise ParseError(f"{label}: an offset is three numbers in metres; got {offset!r}", path=path)
     x, y, z = map(float, offset)
     return Handle(skeleton.names[skeleton.index(str(value["joint"]))], (x, y, z))

@@ -21,13 +21,15 @@ Protocols: handles (the root and five positions of an unseen clip in, the
 pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
 out; methods style, gaussian, dls), markers (markers of a take hidden after
 its first third, and filled; methods spline, pca, style, gaussian; takes are
-C3D, TRC or motion files, or the split optical), search (nearest frames
-during a performance; methods graph, faiss, exhaustive), speed (one problem,
-our methods and the installed peers).
+C3D, TRC or motion files, or the split optical), performance (a few markers
+in, the whole body out), reduction (how many dimensions poses need), search
+(nearest frames during a performance; methods graph, faiss, exhaustive), speed
+(one problem, our methods and the installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
 dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
-style (three dimensions, 100 active poses).
+style (three dimensions, 100 active poses), local; for performance also lwr,
+pca, mixture and local-pca; for reduction pca, mixture, gplvm and local.
 
 Examples:
   poise evaluate handles
@@ -36,6 +38,8 @@ Examples:
   poise evaluate image --split boxing --stride 40 --plots boxing
   poise evaluate markers --split optical --stride 4 --plots markers
   poise evaluate markers --test take.c3d --methods spline,style
+  poise evaluate performance --split boxing --stride 4
+  poise evaluate reduction --split walk --plots reduction
   poise evaluate search --split everything --stride 8 --plots search
   poise evaluate speed --plots speed
 """,
@@ -44,7 +48,10 @@ Examples:
 
 @app.default
 def evaluate(
-    protocol: Annotated[str, Parameter(help="What is measured: handles, image, markers, search or speed.")],
+    protocol: Annotated[
+        str,
+        Parameter(help="What is measured: handles, image, markers, performance, reduction, search or speed."),
+    ],
     *,
     split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
     train: Annotated[

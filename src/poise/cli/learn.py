@@ -19,6 +19,8 @@ Kinds:
   gaussian   clusters of poses, each a Gaussian (seconds for minutes of motion)
   style      one way of moving as a latent space that can be looked at and
              blended; a picture of it is written beside the model
+  local      the examples themselves; local models are made for the handles or
+             markers at hand (what poise perform uses)
 
 Kernels of a style: rbf, matern32, matern52, rational-quadratic, rbf+linear,
 linear, periodic, or auto for the one that suits poses left out best.
@@ -36,7 +38,7 @@ Examples:
 def learn(
     output: Annotated[Path, Parameter(help="The model file to write.")],
     *clips: Annotated[Path, Parameter(help="Motion files of one skeleton.")],
-    kind: Annotated[str, Parameter(help="What kind of model: gaussian or style.")] = "gaussian",
+    kind: Annotated[str, Parameter(help="What kind of model: gaussian, style or local.")] = "gaussian",
     clusters: Annotated[int | None, Parameter(help="Of a gaussian model: how many clusters; 100.")] = None,
     dimensions: Annotated[
         int | None, Parameter(help="Of a style's latent space; chosen by the data if not given.")

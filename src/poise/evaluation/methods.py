@@ -14,6 +14,7 @@ from poise.errors import UnknownNameError
 from poise.motion.motion import Motion
 from poise.priors import medoids
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
@@ -103,12 +104,12 @@ class Solved:
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         if self._learner is not None:
             self.prior = self._learner(train)
-            return self._prior.space
+            return self.prior.space
         self._space, _ = training_poses(train)
         return self._space
 
     def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
-        model = self._space.on_body(skeleton) if self._prior is None else self._prior.on_body(skeleton)
+        model = self._space.on_body(skeleton) if self.prior is None else self.prior.on_body(skeleton)
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
         solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
         return solver.space, lambda start, targets: _usable(solver.solve(start, targets=targets))
@@ -132,8 +133,14 @@ METHODS: dict[str, Callable[[], Method]] = {
     "nearest": Nearest,
     "gp": lambda: Regression(100),
     "style": lambda: Solved("map", partial(StylePrior.learn, **STYLE)),
+    "local": lambda: Solved("map", LocalPrior.learn),
 }
-DEFAULT_METHODS = (*(name for name in METHODS if name != "style"), "gaussian-10", "gaussian-100", "style")
+_SLOW_TO_LEARN = ("style", "local")
+DEFAULT_METHODS = (
+    *(name for name in METHODS if name not in _SLOW_TO_LEARN),
+    *("gaussian-10", "gaussian-100"),
+    *_SLOW_TO_LEARN,
+)
 
 
 def _usable(solution: Solution) -> Float[Array, "size"]:

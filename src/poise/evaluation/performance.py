@@ -25,7 +25,7 @@ from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.priors.local.baselines import BASELINES
 from poise.priors.local.control import Control
-from poise.priors.local.examples import Examples
+from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import LocalPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
@@ -137,7 +137,9 @@ def _baseline(name: str, examples: Examples) -> SetUp:
         def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
             baseline.step(take.points[0])
             baseline.reset()
-            return _timed(baseline.step, take.points[::stride])
+            every = _smooth_stride(stride, take.fps)
+            poses, seconds = _timed(baseline.step, take.points[::every])
+            return poses[:: stride // every], seconds[:: stride // every]
 
         return body.space, reconstruct
 
@@ -151,7 +153,9 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
         model = prior.on_body(clip.skeleton)
         body = examples.on_body(clip.skeleton)
         control = Control.of(body, body.space.handles(list(layout.values())))
-        solver = Solver(model, [Position(handle, (0.0, 0.0, 0.0)) for handle in layout.values()], root="solved")
+        solver = Solver(
+            model, [Position(handle, (0.0, 0.0, 0.0)) for handle in layout.values()], root="solved"
+        )
         last = np.concatenate([np.zeros(ROOT_SIZE), model.mean])
 
         def answer(markers: Array) -> Array:
@@ -168,6 +172,12 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
         return model.space, reconstruct
 
     return set_up
+
+
+def _smooth_stride(stride: int, fps: float) -> int:
+    """The largest step within a stride at which two frames say where the next will be."""
+    most = max(1, round(fps * LAG))
+    return next(step for step in range(min(stride, most), 0, -1) if stride % step == 0)
 
 
 def _timed(answer: Callable[[Array], Array], frames: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, split_of_files
 
-PROTOCOLS = ("handles", "image", "markers", "search", "speed")
+PROTOCOLS = ("handles", "image", "markers", "performance", "reduction", "search", "speed")
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
@@ -72,6 +72,11 @@ class Request:
                 "speed measures one problem, taken from the performer: it has no other split"
             )
 
+    @property
+    def name(self) -> str:
+        """What the clips are called in a report."""
+        return FILES if self.train or self.test else self.split
+
     def folds(self) -> list[Fold]:
         """The training and test clips that are asked for."""
         return split_of_files(self.train, self.test) if self.train or self.test else load_split(self.split)
@@ -81,41 +86,75 @@ def evaluate(
     request: Request, progress: Progress = lambda _what, _done, _all: None, *, engine: Engine | None = None
 ) -> Report:
     """Run a protocol; the engine is for `handles`, which works on several methods and folds at once."""
-    if request.protocol == "speed":
-        from poise.evaluation.speed import evaluate_speed
+    if request.protocol == "handles":
+        rows = _handles(request, progress, engine)
+    else:
+        rows = _RUNS[request.protocol](request, progress)
+    return Report(request.protocol, request.name, rows)
 
-        return Report("speed", request.split, evaluate_speed(methods=request.methods, progress=progress))
-    split = FILES if request.train else request.split
-    if request.protocol == "image":
-        from poise.evaluation import image
 
-        rows = image.evaluate_image(
-            request.folds(),
-            methods=request.methods or image.DEFAULT_METHODS,
-            stride=request.stride,
-            progress=progress,
-        )
-        return Report("image", split, rows)
-    if request.protocol == "search":
-        from poise.evaluation.search import METHODS, evaluate_search
-
-        rows = evaluate_search(
-            request.folds(), methods=request.methods or METHODS, stride=request.stride, progress=progress
-        )
-        return Report("search", split, rows)
-    if request.protocol == "markers":
-        from poise.evaluation.markers import evaluate_markers, takes_of
-
-        takes = takes_of(request.split, request.test)
-        rows = evaluate_markers(takes, methods=request.methods, stride=request.stride, progress=progress)
-        return Report("markers", FILES if request.test else request.split, rows)
-    rows = evaluate_handles(
+def _handles(request: Request, progress: Progress, engine: Engine | None) -> list[Row]:
+    return evaluate_handles(
         request.folds(),
         methods=request.methods or DEFAULT_METHODS,
         stride=request.stride,
         independent=request.independent,
         free_root=request.free_root,
+        progress=progress,
         engine=engine,
+    )
+
+
+def _image(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation import image
+
+    methods = request.methods or image.DEFAULT_METHODS
+    return image.evaluate_image(request.folds(), methods=methods, stride=request.stride, progress=progress)
+
+
+def _markers(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.markers import evaluate_markers, takes_of
+
+    takes = takes_of(request.split, request.test)
+    return evaluate_markers(takes, methods=request.methods, stride=request.stride, progress=progress)
+
+
+def _performance(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation import performance
+
+    return performance.evaluate_performance(
+        request.folds(),
+        methods=request.methods or performance.DEFAULT_METHODS,
+        markers=performance.markers_for(request.split),
+        stride=request.stride,
         progress=progress,
     )
-    return Report("handles", split, rows)
+
+
+def _reduction(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.reduction import evaluate_reduction
+
+    return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
+
+
+def _search(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.search import METHODS, evaluate_search
+
+    methods = request.methods or METHODS
+    return evaluate_search(request.folds(), methods=methods, stride=request.stride, progress=progress)
+
+
+def _speed(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.speed import evaluate_speed
+
+    return evaluate_speed(methods=request.methods, progress=progress)
+
+
+_RUNS: dict[str, Callable[[Request, Progress], list[Row]]] = {
+    "image": _image,
+    "markers": _markers,
+    "performance": _performance,
+    "reduction": _reduction,
+    "search": _search,
+    "speed": _speed,
+}

@@ -27,6 +27,7 @@ _KINDS = {
     "gaussian": ("poise.priors.gaussian", "GaussianPrior"),
     "style": ("poise.priors.style.prior", "StylePrior"),
     "dynamics": ("poise.priors.dynamics.prior", "DynamicsPrior"),
+    "local": ("poise.priors.local.prior", "LocalPrior"),
     "blend": ("poise.priors.blend", "BlendPrior"),
 }
 

@@ -1,7 +1,7 @@
 """What local models are compared with: the published local PCA, and simpler answers to the same markers.
 
 Every one takes the markers of a frame and gives a pose vector, with the root where the torso's markers have it
-(Chai and Hodgins 2005, section 7.2 and Fig. 6): the nearest example, locally weighted regression, one principal subspace
+(Chai and Hodgins 2005, section 7.2 and Fig. 6): the nearest example, locally weighted regression, one subspace
 for the whole library, a mixture of local linear models (a subspace per cluster), and a subspace made for the frame.
 """
 

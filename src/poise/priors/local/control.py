@@ -98,7 +98,10 @@ class Control:
 
     def limbs(self, space: PoseSpace) -> list[Limb]:
         """The root, and joints that move the same markers or hang from the same, each with their own markers."""
-        return [Limb(np.arange(ROOT_FREEDOMS), np.ones(len(self.handles), dtype=np.bool_)), *limbs_of(space, self.handles)]
+        return [
+            Limb(np.arange(ROOT_FREEDOMS), np.ones(len(self.handles), dtype=np.bool_)),
+            *limbs_of(space, self.handles),
+        ]
 
 
 def limbs_of(space: PoseSpace, handles: Handles) -> list[Limb]:
@@ -154,4 +157,3 @@ def root_from_seen(
         rotations.quaternion_from_matrix(turn), rotations.quaternion_from_expmap(seen[3:])
     )
     return np.concatenate([turn @ seen[:3] + place, quaternion])
-

@@ -87,9 +87,7 @@ class Examples:
 
     def every(self, stride: int) -> Examples:
         """Every so-manieth of them."""
-        return replace(
-            self, q=self.q[::stride], before=self.before[::stride], blocks=self.blocks[::stride]
-        )
+        return replace(self, q=self.q[::stride], before=self.before[::stride], blocks=self.blocks[::stride])
 
 
 def _on_body(motion: Motion, skeleton: Skeleton) -> Motion:

@@ -6,6 +6,8 @@ subspace (Eq. 9) by Levenberg-Marquardt, from the closest example.
 
 Leaving an example out of a principal subspace needs no new one: with the directions held, what remains of an example
 outside the subspace grows by 1 / (1 - h), h its leverage (1/K plus its squared scores over K times their variances).
+A pose is predicted from a part of it, so its components are left out too: 1 / (1 - B/D), with D of them (both factors
+are those of generalised cross-validation for PCA, Josse and Husson 2012, with each example's own leverage).
 The paper does not give units for Eq. 9's weights; here markers count in centimetres and angles in radians.
 """
 
@@ -37,8 +39,8 @@ class Query:
     def __init__(
         self, markers: Float[Array, "examples markers 3"], maps: Float[Array, "examples maps"]
     ) -> None:
-        self._control = math.sqrt(CONTROL_SHARE)
-        self._continuity = math.sqrt(1.0 - CONTROL_SHARE)
+        self._control = math.sqrt(CONTROL_SHARE) / _spread(markers)
+        self._continuity = math.sqrt(1.0 - CONTROL_SHARE) / _spread(maps)
         self._markers = np.asarray(self._control * markers.reshape(len(markers), -1), dtype=np.float32)
         self._maps = np.asarray(self._continuity * maps, dtype=np.float32)
         self._marker_squares = self._markers**2
@@ -63,6 +65,11 @@ class Query:
         near = np.argpartition(distances, count - 1)[:count]
         near = near[np.argsort(distances[near], kind="stable")]
         return near, np.maximum(distances[near].astype(np.float64), 0.0)
+
+
+def _spread(values: Float[Array, "examples *columns"]) -> float:
+    """The standard deviation of all columns together: Eq. 2 adds metres to radians, so each counts by its spread."""
+    return max(math.sqrt(float(values.var(axis=0).sum())), 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,10 @@ def best_subspace(near: Float[Array, "examples maps"]) -> tuple[Subspace, int]:
     """Among subspaces of the K nearest examples (given in order), the one whose leave-one-out error is least; and K."""
     best, chosen, count = np.inf, principal_subspace(near, 1), len(near)
     for candidate in sorted({min(k, len(near)) for k in COUNTS}):
-        subspace = principal_subspace(near[:candidate], MOST_DIMENSIONS)
+        most = max(
+            1, min(MOST_DIMENSIONS, candidate // 2)
+        )  # as many as examples would leave nothing to judge by
+        subspace = principal_subspace(near[:candidate], most)
         if subspace.dimension == 0:
             continue
         errors = leave_one_out(near[:candidate] - subspace.mean, subspace.basis, subspace.variances)
@@ -133,7 +143,7 @@ def leave_one_out(centred: Array, basis: Array, variances: Array) -> Array:
         for b in range(dimensions):
             left -= scores[i, b] * scores[i, b]
             leverage += scores[i, b] * scores[i, b] / (count * variances[b])
-            grown = max(1.0 - leverage, 1e-3)
+            grown = max(1.0 - leverage, 1e-3) * (1.0 - (b + 1.0) / (centred.shape[1] + 1.0))
             errors[b] += max(left, 0.0) / (grown * grown)
     return errors / judged
 

@@ -2,7 +2,8 @@
 
 What it knows are the examples themselves; models are made when it is prepared for a set of handles, on the body at
 hand. In the solver it gives mean and covariance as every prior does (after Chai and Hodgins 2005, section 5, whose
-subspaces are too hard for small libraries: see `regression`). How likely a pose is follows from the examples nearest to it.
+subspaces are too hard for small libraries: see `regression`). How likely a pose is follows from the examples nearest
+to it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class LocalPrior:
     def __init__(self, examples: Examples, *, limits: JointLimits | None = None) -> None:
         if len(examples) < 2:
             raise InvalidValueError(f"a local model needs at least two examples; got {len(examples)}")
-        self.examples = examples
+        self.examples, self.space = examples, examples.space
         self.limits = limits_of(examples.space, examples.maps) if limits is None else limits
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -106,11 +107,6 @@ class LocalPrior:
         return {"clips": self.clips}
 
     @property
-    def space(self) -> PoseSpace:
-        """The coordinates of the examples."""
-        return self.examples.space
-
-    @property
     def mean(self) -> Float[Array, "maps"]:
         """The mean pose of the examples."""
         return self.examples.mean
@@ -119,6 +115,7 @@ class LocalPrior:
         """The same poses on a skeleton of the same topology and other limb lengths."""
         prior = copy.copy(self)
         prior.examples = self.examples.on_body(skeleton)
+        prior.space = prior.examples.space
         prior._prepared = {}
         return prior
 
@@ -152,7 +149,9 @@ class LocalPrior:
         alone = len(np.unique(self.examples.blocks)) == 1
         found = []
         for number, k in enumerate(few):
-            found.append(self._log_density(self.examples.maps[k], np.inf if alone else self.examples.blocks[k]))
+            found.append(
+                self._log_density(self.examples.maps[k], np.inf if alone else float(self.examples.blocks[k]))
+            )
             progress((number + 1) / len(few))
         self.quantiles = read_only(np.percentile(found, np.arange(101)))
 

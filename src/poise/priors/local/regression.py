@@ -5,8 +5,8 @@ neighbourhoods that overlap, each with a Gaussian process of its own, fitted onc
 weights that fade to zero before a neighbourhood drops out, so that nothing jumps. What a frame costs does not depend on
 the size of the library, and what a library costs grows in proportion to it.
 
-Each limb has its own kernel (Matern 3/2). How much its own markers, the others', their velocities and heights count, and
-how noisy it is, are those that predict held-out pieces of the recordings best. The same held-out residuals give the
+Each limb has its own kernel (Matern 3/2). How much its own markers, the others', their velocities and heights count,
+and how noisy it is, are those that predict held-out pieces of the recordings best. The same held-out residuals give the
 covariance of what the regression gets wrong, neighbourhood by neighbourhood: the S of the solver's exact finish.
 """
 
@@ -92,7 +92,9 @@ class LocalRegression:
     centres: Float[Array, "neighbourhoods columns"]
     neighbourhoods: tuple[Neighbourhood, ...]
 
-    def __call__(self, x: Float[Array, "columns"]) -> tuple[Float[Array, "outputs"], Float[Array, "outputs outputs"]]:
+    def __call__(
+        self, x: Float[Array, "columns"]
+    ) -> tuple[Float[Array, "outputs"], Float[Array, "outputs outputs"]]:
         """Mean and covariance of the outputs at control signals."""
         around, shares = self._around(x)
         order, ends, unit_weights = self._compiled
@@ -249,7 +251,10 @@ def _choose_kernel(
 ) -> Kernel:
     """Weights and noise by descent along one coordinate after the other, on held-out pieces of the recordings."""
     groups = _groups(signal, limb)
-    parts = [_Trial(inputs[own], outputs[np.ix_(own, limb.components)], blocks[own], groups, signal) for own in trials]
+    parts = [
+        _Trial(inputs[own], outputs[np.ix_(own, limb.components)], blocks[own], groups, signal)
+        for own in trials
+    ]
     logs = _first_logs(groups, parts)
     best = sum(part.error(logs) for part in parts)
     for factor in STEPS:
@@ -311,7 +316,9 @@ def matern(distances: Float[Array, "*n"]) -> Float[Array, "*n"]:
 def _first_logs(groups: Sequence[_Group], parts: Sequence[_Trial]) -> Array:
     """To begin with: every kind of signal counts the same, others' less, over a few typical distances."""
     shares = np.array([1.0 if group.own else OTHERS for group in groups])
-    typical = np.array([max(np.mean([part.squares[g].mean() for part in parts]), 1e-9) for g in range(len(groups))])
+    typical = np.array(
+        [max(np.mean([part.squares[g].mean() for part in parts]), 1e-9) for g in range(len(groups))]
+    )
     weights = shares / typical / shares.sum() / REACH**2
     return np.log(np.append(weights, NOISE))
 

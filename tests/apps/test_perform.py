@@ -1,0 +1,129 @@
+"""Performances: a few markers in, whole bodies out, whatever markers do meanwhile."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps.perform import Frame, Glimpse, Performance, motion_of
+from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.motion import Markers, Motion
+from poise.motion.virtual_markers import virtual_markers
+from poise.priors.local.prior import LocalPrior
+
+Array = np.ndarray
+
+
+@pytest.fixture(scope="module")
+def walks() -> list[Motion]:
+    return [
+        performer.act("walk", seconds=4.0, fps=60, seed=seed, speed=1.0 + 0.2 * seed) for seed in range(3)
+    ]
+
+
+@pytest.fixture(scope="module")
+def test_walk() -> Motion:
+    return performer.act("walk", seconds=3.0, fps=60, seed=9, speed=1.3, turn=0.6)
+
+
+@pytest.fixture(scope="module")
+def performance(walks: list[Motion], test_walk: Motion) -> Performance:
+    layout = marker_layout(test_walk.skeleton, WITH_HEAD)
+    return Performance(LocalPrior.learn(walks), layout, skeleton=test_walk.skeleton, fps=60)
+
+
+@pytest.fixture(scope="module")
+def take(test_walk: Motion) -> Markers:
+    return virtual_markers(test_walk, marker_layout(test_walk.skeleton, WITH_HEAD))
+
+
+def _degrees(frames: list[Frame], truth: Motion) -> Array:
+    moving = frames[0].space.moving
+    found = motion_of(frames, truth.fps)
+    angles = rotations.geodesic_distance(found.rotations[:, moving], truth.rotations[:, moving])
+    return np.asarray(np.degrees(angles).mean(axis=1))
+
+
+def test_a_walk_comes_back_from_nine_markers(
+    performance: Performance, take: Markers, test_walk: Motion
+) -> None:
+    frames = performance.run(take, stride=3)
+    assert _degrees(frames, test_walk[::3]).mean() < 3.0
+    off = [
+        np.abs(frame.markers - points).max() for frame, points in zip(frames, take.points[::3], strict=True)
+    ]
+    assert max(off) < 0.002
+
+
+def test_markers_that_all_vanish_for_two_seconds_come_back(
+    performance: Performance, take: Markers, test_walk: Motion
+) -> None:
+    points = take.points.copy()
+    points[30:150] = np.nan
+    frames = performance.run(Markers(take.labels, points, take.fps))
+    assert all(np.all(np.isfinite(frame.q)) for frame in frames)
+    np.testing.assert_array_equal(frames[100].q, frames[29].q)
+    assert not frames[100].seen.any()
+    assert _degrees(frames, test_walk)[152:].mean() < 4.0
+    assert np.abs(frames[160].markers - take.points[160]).max() < 0.002
+
+
+@pytest.mark.parametrize("missing", [[0], [5], [6, 7], [0, 1, 2, 3]])
+def test_some_markers_may_be_missing(
+    performance: Performance, take: Markers, test_walk: Motion, missing: list[int]
+) -> None:
+    points = take.points.copy()
+    points[20:, missing] = np.nan
+    frames = performance.run(Markers(take.labels, points, take.fps), stride=4)
+    assert _degrees(frames, test_walk[::4]).mean() < 9.0
+    gap = np.linalg.norm(frames[-1].markers[missing] - take.points[::4][-1][missing], axis=1)
+    assert gap.max() < 0.35
+
+
+def test_a_marker_seen_by_one_camera_is_on_its_ray(performance: Performance, take: Markers) -> None:
+    camera = Camera.looking_at((0.0, 1.0, 0.0), eye=(3.0, 1.5, 3.0))
+    points = take.points[40].copy()
+    pixel = camera.project(points[1])
+    points[1] = np.nan
+    performance.reset()
+    frame = performance.step(points, glimpses=[Glimpse(1, camera, (float(pixel[0]), float(pixel[1])))])
+    np.testing.assert_allclose(camera.project(frame.markers[1]), pixel, atol=1.0)
+
+
+def test_noisy_markers_are_met_roughly_and_a_torso_root_is_smoothed(
+    walks: list[Motion], take: Markers, test_walk: Motion
+) -> None:
+    rng = np.random.default_rng(0)
+    noisy = Markers(take.labels, take.points + rng.normal(0, 0.004, take.points.shape), take.fps)
+    layout = marker_layout(test_walk.skeleton, WITH_HEAD)
+    soft = Performance(
+        LocalPrior.learn(walks[:1]), layout, skeleton=test_walk.skeleton, noise=0.01, root="torso"
+    )
+    frames = soft.run(noisy[:40])
+    off = np.stack([frame.markers for frame in frames]) - take.points[:40]
+    assert np.linalg.norm(off, axis=-1).mean() < 0.06
+
+
+def test_wrong_frames_are_refused(performance: Performance) -> None:
+    with pytest.raises(InvalidValueError, match="a frame is"):
+        performance.step(np.zeros((3, 3)))
+
+
+def test_mapping_files_name_places_joints_and_props(test_walk: Motion, tmp_path: Path) -> None:
+    file = tmp_path / "map.toml"
+    file.write_text('[markers]\nA = "left_hand"\nSWORD = { joint = "right_hand", offset = [0, 0.5, 0] }\n')
+    layout = read_mapping(file, test_walk.skeleton)
+    assert layout["SWORD"].offset == (0.0, 0.5, 0.0)
+    file.write_text('[markers]\nA = "left_hnad"\n')
+    with pytest.raises(UnknownNameError, match="left_hand"):
+        read_mapping(file, test_walk.skeleton)
+    file.write_text("[markers]\nA = 3\n")
+    with pytest.raises(ParseError, match="A: expected a place"):
+        read_mapping(file, test_walk.skeleton)
+    assert list(guessed_mapping(["left_hand", "junk", "LFWT"], test_walk.skeleton)) == ["left_hand", "LFWT"]
+    with pytest.raises(UnknownNameError):
+        guessed_mapping(["junk"], test_walk.skeleton)

@@ -1,0 +1,47 @@
+"""The performance and reduction protocols on the performer, in their quick form."""
+
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.performance import evaluate_performance
+from poise.evaluation.reduction import evaluate_reduction
+from poise.evaluation.splits import Fold
+
+
+@pytest.fixture(scope="module")
+def fold() -> Fold:
+    train = tuple(
+        performer.act("walk", seconds=2.0, fps=60, seed=seed, speed=1.0 + 0.2 * seed) for seed in range(3)
+    )
+    return Fold(train, (performer.act("walk", seconds=1.0, fps=60, seed=9, speed=1.3),))
+
+
+def test_local_models_beat_their_rivals(fold: Fold) -> None:
+    rows = evaluate_performance(
+        [fold], methods=("nearest", "lwr", "local-pca", "local", "gaussian-10"), stride=6
+    )
+    degrees = {str(row["method"]): float(row["deg_per_joint"]) for row in rows}
+    assert degrees["local"] < 0.75 * degrees["nearest"]
+    assert degrees["local"] < 0.95 * degrees["lwr"]
+    assert all(row["frames"] == 10 and row["failed"] == 0 for row in rows)
+    assert float(rows[3]["handle_max_mm"]) < 1.5
+
+
+def test_local_subspaces_need_the_fewest_dimensions(fold: Fold) -> None:
+    rows = {
+        str(row["method"]): row for row in evaluate_reduction([fold], methods=("pca", "mixture", "local"))
+    }
+    assert int(rows["local"]["dimensions_for_1_deg"]) <= int(rows["pca"]["dimensions_for_1_deg"])
+    assert float(rows["local"]["deg_at_2"]) < float(rows["pca"]["deg_at_2"])
+
+
+def test_unknown_methods_and_strides_are_refused(fold: Fold) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean nearest"):
+        evaluate_performance([fold], methods=("nerest",))
+    with pytest.raises(InvalidValueError, match="no learned prior"):
+        evaluate_performance([fold], methods=("dls",))
+    with pytest.raises(InvalidValueError, match="stride"):
+        evaluate_performance([fold], stride=0)
+    with pytest.raises(UnknownNameError, match="did you mean pca"):
+        evaluate_reduction([fold], methods=("pcaa",))

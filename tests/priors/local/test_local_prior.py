@@ -1,0 +1,107 @@
+"""The local prior in the solver's contract, and the regression behind it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.motion import Motion
+from poise.priors.local import regression
+from poise.priors.local.examples import Examples
+from poise.priors.local.prior import LocalPrior
+from poise.priors.model_file import load, save
+from poise.priors.prior import Prior
+from poise.solvers.constraints import Position
+from poise.solvers.solve import solve
+
+HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+
+
+@pytest.fixture(scope="module")
+def walks() -> list[Motion]:
+    return [
+        performer.act("walk", seconds=3.0, fps=60, seed=seed, speed=1.1 + 0.2 * seed) for seed in range(2)
+    ]
+
+
+@pytest.fixture(scope="module")
+def prior(walks: list[Motion]) -> LocalPrior:
+    return LocalPrior.learn(walks)
+
+
+def test_it_is_a_prior(prior: LocalPrior) -> None:
+    assert isinstance(prior, Prior)
+
+
+def test_examples_know_the_moment_before(walks: list[Motion]) -> None:
+    examples = Examples.of_motions(walks)
+    again = examples.space.q_from_frames(walks[0].root_positions, walks[0].rotations)
+    np.testing.assert_allclose(examples.q[3], again[8], atol=1e-6)
+    np.testing.assert_allclose(examples.before[3], again[6], atol=1e-6)
+
+
+def test_predictions_at_examples_are_near_them_and_covariances_are_positive(prior: LocalPrior) -> None:
+    handles = prior.space.handles(HANDLES)
+    predict = prior.prepare(handles)
+    maps = prior.examples.maps[10]
+    mean, covariance = predict(prior.space.points_in_root_frame(maps[None], handles)[0])
+    assert np.abs(mean - maps).max() < 0.1
+    assert np.linalg.eigvalsh(covariance).min() > 0
+    far, spread = predict(np.full((5, 3), 40.0))
+    assert np.all(np.isfinite(far))
+    assert np.linalg.eigvalsh(spread).min() > 0
+
+
+def test_the_solver_meets_handles_with_it(prior: LocalPrior, walks: list[Motion]) -> None:
+    handles = prior.space.handles(HANDLES)
+    q = prior.examples.q[25]
+    targets = prior.space.points(q[None], handles)[0] + 0.02
+    solution = solve(prior, [Position(name, target) for name, target in zip(HANDLES, targets, strict=True)])
+    assert solution.reached
+    assert solution.percentile is not None
+    del walks
+
+
+def test_likelihood_tells_walks_from_contortions(prior: LocalPrior) -> None:
+    q = prior.examples.q[30].copy()
+    usual = prior.log_likelihood(q)
+    q[7:] += np.random.default_rng(0).normal(0, 0.6, len(q) - 7)
+    assert prior.log_likelihood(q) < usual
+    assert prior.percentile(q) == 0.0
+
+
+def test_it_is_kept_in_a_file(prior: LocalPrior, tmp_path: Path) -> None:
+    save(prior, tmp_path / "walk.poise")
+    again = load(tmp_path / "walk.poise")
+    handles = prior.space.handles(HANDLES)
+    targets = prior.space.points_in_root_frame(prior.examples.maps[5:6], handles)[0]
+    np.testing.assert_allclose(
+        again.prepare(handles)(targets)[0], prior.prepare(handles)(targets)[0], atol=1e-3
+    )
+
+
+def test_two_examples_are_the_least(walks: list[Motion]) -> None:
+    with pytest.raises(InvalidValueError, match="at least two"):
+        LocalPrior(Examples.of_motions([walks[0][:3]]))
+
+
+def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regression, "MEMBERS", 60)
+    monkeypatch.setattr(regression, "SPACING", 30)
+    x = np.linspace(0.0, 6.0, 300)
+    columns = np.stack([np.cos(x), np.sin(x)], axis=1)
+    fitted = regression.fit(
+        columns,
+        np.stack([np.sin(3 * x), np.cos(2 * x)], axis=1),
+        signal=regression.Signal(np.array([0, 0]), np.array([0]), np.array([0])),
+        limbs=[regression.Limb(np.arange(2), np.array([True]))],
+        blocks=np.arange(300) // 30,
+        touched=np.array([True, True]),
+    )
+    assert len(fitted.neighbourhoods) == 10
+    fine = np.linspace(0.2, 5.8, 2000)
+    found = np.stack([fitted(np.array([np.cos(t), np.sin(t)]))[0] for t in fine])
+    np.testing.assert_allclose(found[:, 0], np.sin(3 * fine), atol=0.1)
+    assert np.abs(np.diff(found, axis=0)).max() < 0.03
