@@ -48,7 +48,7 @@ class LocalPrior:
         if len(examples) < 2:
             raise InvalidValueError(f"a local model needs at least two examples; got {len(examples)}")
         self.examples, self.space = examples, examples.space
-        self.limits = limits_of(examples.space, examples.maps) if limits is None else limits
+        self.limits: JointLimits | None = limits or limits_of(examples.space, examples.maps)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
         self._prepared: dict[tuple[bytes, bytes], LocalPrediction] = {}
