@@ -126,8 +126,8 @@ def read_script(path: Path) -> Script:
     duration = table.number("duration", positive=True, most=LONGEST)
     fps = table.number("fps", 30.0, least=1.0, most=MOST_FPS)
     models = _models(table.table("styles"), path.parent)
-    paths = [_path(table.table("handles"), name, duration) for name in table.table("handles").names()]
-    pins = [_pin(entry, duration) for entry in table.tables("pins")]
+    paths = [handle_path(table.table("handles"), name, duration) for name in table.table("handles").names()]
+    pins = [pin_of(entry, duration) for entry in table.tables("pins")]
     changes = _changes(table, duration, models)
     floor = _floor(table)
     smoothness = table.number("smoothness", 1.0, least=0.0, most=100.0)
@@ -154,7 +154,8 @@ def _floor(table: Table) -> float | None:
     return table.number("floor")
 
 
-def _path(handles: Table, name: str, duration: float) -> HandlePath:
+def handle_path(handles: Table, name: str, duration: float) -> HandlePath:
+    """The path of one handle from its table."""
     table = handles.table(name)
     entries = table.tables("keys")
     if not entries:
@@ -184,7 +185,8 @@ def _path(handles: Table, name: str, duration: float) -> HandlePath:
     return path
 
 
-def _pin(table: Table, duration: float) -> Pin:
+def pin_of(table: Table, duration: float) -> Pin:
+    """A pin from its table."""
     start = _time(table, "from", duration) if table.has("from") else 0.0
     end = _time(table, "to", duration) if table.has("to") else duration
     if end <= start:

@@ -10,6 +10,7 @@ from PIL import Image
 from poise.apps.outputs import make_folder, save
 from poise.apps.posing import motion_of
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import load
 from poise.priors.style.prior import StylePrior
 from poise.priors.style.sampling import sample_latents, standing_pose
@@ -38,6 +39,10 @@ def draw_latent(prior: StylePrior, *, view: str = "map", seed: int = 0) -> Image
         draw_mixture,
     )
 
+    if view == "map" and isinstance(prior, DynamicsPrior):
+        from poise.pictures.latent_paths import draw_latent_paths
+
+        return draw_latent_paths(prior)
     if view == "map":
         return draw_latent_map(prior, seed=seed)
     if view == "annealed":

@@ -9,17 +9,22 @@ from typing import Any
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
+from poise.priors.dynamics.description import structure_from_text
+from poise.priors.dynamics.prior import CYLINDER, DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.style.prior import StylePrior
 
-GAUSSIAN, STYLE, LOCAL = "gaussian", "style", "local"
+GAUSSIAN, STYLE, LOCAL, DYNAMICS = "gaussian", "style", "local", "dynamics"
 OPTIONS = {
     GAUSSIAN: ("clusters",),
     STYLE: ("dimensions", "active", "kernel", "algorithm"),
     LOCAL: (),
+    DYNAMICS: ("topology", "transitions", "activities", "active"),
 }
 """Kinds of model and what each may be told."""
+
+TRANSITIONS = ("auto", "none")
 
 Progress = Callable[[float], None]
 
@@ -41,9 +46,30 @@ def learn(
             raise InvalidValueError(f"a {kind} model has no --{name}; it takes {valid}")
     if kind == LOCAL:
         return LocalPrior.learn(motions, progress=progress)
+    if kind == DYNAMICS:
+        return _learn_dynamics(motions, progress=progress, **given)
     if kind == STYLE:
         return StylePrior.learn(motions, progress=progress, **given)
     return GaussianPrior.learn(motions, progress=progress, **given)
+
+
+def _learn_dynamics(
+    motions: Sequence[Motion],
+    *,
+    progress: Progress,
+    topology: str = CYLINDER,
+    transitions: str = "auto",
+    activities: Sequence[str] | None = None,
+    active: int | None = None,
+) -> DynamicsPrior:
+    """A motion model; transitions are found at the feet's landings, or left out, whatever the description says."""
+    if transitions not in TRANSITIONS:
+        raise UnknownNameError("way to find transitions", transitions, TRANSITIONS)
+    structure = structure_from_text(topology)
+    structure = structure.with_transitions() if transitions == "auto" else structure.without_transitions()
+    return DynamicsPrior.learn(
+        motions, topology=structure, activities=activities or None, inducing=active, progress=progress
+    )
 
 
 def summary(prior: GaussianPrior | StylePrior | LocalPrior) -> str:
@@ -53,6 +79,10 @@ def summary(prior: GaussianPrior | StylePrior | LocalPrior) -> str:
     if isinstance(prior, LocalPrior):
         return f"local, {len(prior.examples)} examples of {prior.examples.maps.shape[1]} rotational freedoms"
     model = prior.model
+    if isinstance(prior, DynamicsPrior):
+        labels = ", ".join(each.label for each in prior.structure.dimensions)
+        doing = ", ".join(f"{prior.frames.activities.count(name)} x {name}" for name in prior.frames.names)
+        return f"dynamics in ({labels}), {doing}, {len(model.active)} of {len(model.latents)} poses active"
     return (
         f"style, {model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "
         f"{model.kernel.kind} kernel, L_GP {model.learning_curve[-1]:.0f}"

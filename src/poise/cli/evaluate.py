@@ -23,13 +23,17 @@ out; methods style, gaussian, dls), markers (markers of a take hidden after
 its first third, and filled; methods spline, pca, style, gaussian; takes are
 C3D, TRC or motion files, or the split optical), performance (a few markers
 in, the whole body out), reduction (how many dimensions poses need), search
-(nearest frames during a performance; methods graph, faiss, exhaustive), speed
-(one problem, our methods and the installed peers).
+(nearest frames during a performance; methods graph, faiss, exhaustive),
+topology (walks and runs in one latent space, seven models; splits gaits,
+many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
+methods dynamics, style, dls), speed (one problem, our methods and the
+installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
-locomotion, everything (these look under POISE_MOCAP). Methods: transpose,
-dls, sdls, ccd, fabrik, nearest, gp, gaussian-N for any number of clusters,
-style (three dimensions, 100 active poses), local; for performance also lwr,
-pca, mixture and local-pca; for reduction pca, mixture, gplvm and local.
+locomotion, gaits, many-gaits, strides, everything (these look under
+POISE_MOCAP). Methods: transpose, dls, sdls, ccd, fabrik, nearest, gp,
+gaussian-N for any number of clusters, style (three dimensions, 100 active
+poses), local; for performance also lwr, pca, mixture and local-pca; for
+reduction pca, mixture, gplvm and local.
 
 Examples:
   poise evaluate handles
@@ -41,6 +45,8 @@ Examples:
   poise evaluate performance --split boxing --stride 4
   poise evaluate reduction --split walk --plots reduction
   poise evaluate search --split everything --stride 8 --plots search
+  poise evaluate topology --split gaits --plots topology
+  poise evaluate animate --split strides --json animate.json
   poise evaluate speed --plots speed
 """,
 )
@@ -48,10 +54,7 @@ Examples:
 
 @app.default
 def evaluate(
-    protocol: Annotated[
-        str,
-        Parameter(help="What is measured: handles, image, markers, performance, reduction, search or speed."),
-    ],
+    protocol: Annotated[str, Parameter(help="What is measured: see below.")],
     *,
     split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
     train: Annotated[

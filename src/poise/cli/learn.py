@@ -21,6 +21,13 @@ Kinds:
              blended; a picture of it is written beside the model
   local      the examples themselves; local models are made for the handles or
              markers at hand (what poise perform uses)
+  dynamics   a latent space of motion, such as a cylinder of walks and runs,
+             for poise simulate and poise animate; drawn likewise
+
+The latent space of a motion model is described in a line: a model's name
+(gplvm, gpdm, back-constrained, locally-linear, topology, transitions,
+hybrid) or parts joined by +, such as cylinder, torus, or
+"circle(phase) by back-constraints + smooth style axis by local linearity".
 
 Kernels of a style: rbf, matern32, matern52, rational-quadratic, rbf+linear,
 linear, periodic, or auto for the one that suits poses left out best.
@@ -30,6 +37,8 @@ Examples:
   poise learn sport.poise --clusters 400 clips/*.bvh
   poise learn pitch.poise --kind style pitch.bvh
   poise learn pitch.poise --kind style pitch.bvh --dimensions 3 --active 100
+  poise learn gaits.poise --kind dynamics walk_1.bvh walk_2.bvh run_1.bvh run_2.bvh
+  poise learn gaits.poise --kind dynamics --topology cylinder --transitions none *.bvh
 """,
 )
 
@@ -38,7 +47,9 @@ Examples:
 def learn(
     output: Annotated[Path, Parameter(help="The model file to write.")],
     *clips: Annotated[Path, Parameter(help="Motion files of one skeleton.")],
-    kind: Annotated[str, Parameter(help="What kind of model: gaussian, style or local.")] = "gaussian",
+    kind: Annotated[
+        str, Parameter(help="What kind of model: gaussian, style, local or dynamics.")
+    ] = "gaussian",
     clusters: Annotated[int | None, Parameter(help="Of a gaussian model: how many clusters; 100.")] = None,
     dimensions: Annotated[
         int | None, Parameter(help="Of a style's latent space; chosen by the data if not given.")
@@ -48,8 +59,17 @@ def learn(
     ] = None,
     kernel: Annotated[str | None, Parameter(help="Of a style: rbf, another, or auto.")] = None,
     algorithm: Annotated[str | None, Parameter(help="Of a style: heuristic or full.")] = None,
+    topology: Annotated[
+        str | None, Parameter(help="Of a motion model: how its latent space is laid out; hybrid.")
+    ] = None,
+    transitions: Annotated[
+        str | None, Parameter(help="Of a motion model: auto, where feet land; or none.")
+    ] = None,
+    activities: Annotated[
+        str | None, Parameter(help="What each clip does: walk,walk,run; found by flight if not given.")
+    ] = None,
     picture: Annotated[
-        Path | None, Parameter(help="Where a style's latent space is drawn; OUT with .png if not given.")
+        Path | None, Parameter(help="Where a latent space is drawn; OUT with .png if not given.")
     ] = None,
     curve: Annotated[Path | None, Parameter(help="Where a style's learning curve is drawn.")] = None,
     units: Units = None,
@@ -71,7 +91,8 @@ def learn(
     with terminal.counting("learning") as report:
         prior = learning.learn(
             motions, kind=kind, clusters=clusters, dimensions=dimensions, active=active, kernel=kernel,
-            algorithm=algorithm, progress=lambda share: report(int(100 * share), 100),
+            algorithm=algorithm, topology=topology, transitions=transitions, activities=_names(activities),
+            progress=lambda share: report(int(100 * share), 100),
         )  # fmt: skip
     seconds = time.perf_counter() - begun
     make_folder(output.parent)
@@ -80,12 +101,16 @@ def learn(
         f"{output}: {learning.summary(prior)}, from {len(clips)} clips in {seconds:.1f} s, "
         f"{terminal.file_size(output)}"
     )
-    if kind == learning.STYLE:
+    if kind in (learning.STYLE, learning.DYNAMICS):
         _draw(output, picture or output.with_suffix(".png"))
         if curve is not None:
             _draw(output, curve, view="curve")
     elif drawing := picture or curve:
-        terminal.warn(f"{drawing} is not drawn: only a style has a latent space")
+        terminal.warn(f"{drawing} is not drawn: only a style or a motion model has a latent space")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _draw(model: Path, picture: Path, *, view: str = "map") -> None:

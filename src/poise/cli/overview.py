@@ -8,6 +8,8 @@ COMMANDS = {
     "pose": "pose a whole body by a few handles",
     "keyframe": "make a motion from the paths of a few handles",
     "image": "pose a whole body from points in a photo",
+    "simulate": "let a motion model move alone: walk, run, and from one into the other",
+    "animate": "make a motion from foot contacts, paths and keyframes",
     "edit": "drag a handle's path through a clip; the body follows",
     "markers": "solve a body from recorded markers; fill their gaps",
     "blend": "blend models, such as two styles, into one",

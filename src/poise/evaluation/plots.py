@@ -42,6 +42,8 @@ def draw_report(
         return [_saved(image_figure(report), folder / "image.png")]
     if report.protocol == "search":
         return [_saved(search_figure(report), folder / "search.png")]
+    if report.protocol in ("topology", "animate"):
+        return _draw_motions(request, report, folder, step)
     from poise.evaluation.gallery import draw_gallery
 
     step("plots")
@@ -52,6 +54,16 @@ def draw_report(
     ]
     names = [str(row["method"]) for row in report.rows]
     return [*files, draw_gallery(folder / "poses.png", methods=names, request=request, step=step)]
+
+
+def _draw_motions(request: Request, report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
+    from poise.evaluation import motion_plots
+
+    fold = request.folds()[0]
+    names = [str(row["method"]) for row in report.rows if "," not in str(row["method"])]
+    if report.protocol == "topology":
+        return motion_plots.draw_topology(fold.train, names, folder, step)
+    return motion_plots.draw_animate(fold.train, fold.test[0], names, folder, step)
 
 
 def accuracy_figure(report: Report) -> Figure:

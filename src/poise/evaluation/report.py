@@ -12,9 +12,9 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.handles import Row, evaluate_handles
 from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
-from poise.evaluation.splits import Fold, load_split, split_of_files
+from poise.evaluation.splits import Fold, load_split, performer_gaits, split_of_files
 
-PROTOCOLS = ("handles", "image", "markers", "performance", "reduction", "search", "speed")
+PROTOCOLS = ("handles", "image", "markers", "performance", "reduction", "search", "topology", "animate", "speed")
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
@@ -79,7 +79,10 @@ class Request:
 
     def folds(self) -> list[Fold]:
         """The training and test clips that are asked for."""
-        return split_of_files(self.train, self.test) if self.train or self.test else load_split(self.split)
+        if self.train or self.test:
+            return split_of_files(self.train, self.test)
+        gaits = self.protocol in ("topology", "animate")
+        return performer_gaits() if gaits and self.split == PERFORMER else load_split(self.split)
 
 
 def evaluate(
@@ -144,6 +147,18 @@ def _search(request: Request, progress: Progress) -> list[Row]:
     return evaluate_search(request.folds(), methods=methods, stride=request.stride, progress=progress)
 
 
+def _topology(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.topology import evaluate_topology
+
+    return evaluate_topology(request.folds()[0].train, methods=request.methods, progress=progress)
+
+
+def _animate(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.animate import evaluate_animate
+
+    return evaluate_animate(request.folds(), methods=request.methods, progress=progress)
+
+
 def _speed(request: Request, progress: Progress) -> list[Row]:
     from poise.evaluation.speed import evaluate_speed
 
@@ -156,5 +171,7 @@ _RUNS: dict[str, Callable[[Request, Progress], list[Row]]] = {
     "performance": _performance,
     "reduction": _reduction,
     "search": _search,
+    "topology": _topology,
+    "animate": _animate,
     "speed": _speed,
 }

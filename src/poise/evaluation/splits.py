@@ -13,6 +13,10 @@ from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 
 SPORT = ("02_05", "02_07", "02_09", "06_03", "06_14", "63_03", "63_20", "124_01", "124_05", "124_07")
+GAITS = ("35_01", "35_03", "35_17", "35_19")  # two walks and two runs of one performer
+MANY_WALKS = ("07_01", "07_02", "16_15", "16_31", "16_47", "35_01", "35_02", "35_05", "35_28")
+MANY_RUNS = ("09_01", "09_03", "09_05", "16_35", "16_45", "16_46", "16_55", "35_17", "35_19", "35_22")
+STRIDES = ("35_01", "35_02", "35_03", "35_04", "35_05")
 EVERY = 10  # of everything there is, each tenth clip is kept for the test
 
 
@@ -80,6 +84,16 @@ def _performer() -> list[Fold]:
     return [Fold(train, test)]
 
 
+def performer_gaits() -> list[Fold]:
+    """Two walks and two runs of one performer, and a walk at another speed for the test."""
+    walks = _walks((1.2, 1.5), seconds=3.0, seed=0)
+    runs = tuple(
+        performer.act("run", speed=speed, seconds=2.0, fps=60, seed=seed)
+        for seed, speed in ((3, 2.8), (4, 3.3))
+    )
+    return [Fold((*walks, *runs), _walks((1.35,), seconds=2.0, seed=11))]
+
+
 def _walks(speeds: Sequence[float], *, seconds: float, seed: int) -> tuple[Motion, ...]:
     return tuple(
         performer.act("walk", speed=speed, seconds=seconds, fps=60, seed=seed + number)
@@ -131,5 +145,8 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "pitch": _against(["124_01"], ["124_02"]),
     "sport": _leave_one_out(lambda: SPORT),
     "locomotion": _leave_one_out(lambda: _found("35_*.bvh")),
+    "gaits": _against(GAITS, ["35_02"]),
+    "many-gaits": _against((*MANY_WALKS, *MANY_RUNS), ["35_03"]),
+    "strides": _leave_one_out(lambda: STRIDES),
     "everything": _everything,
 }

@@ -80,7 +80,7 @@ def floor_height(motion: Motion) -> float:
 
 def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
     """Per frame and side (left, right), the heel and the base of the toes in the world."""
-    joints = np.array([_foot_joints(motion.skeleton, side) for side in SIDES])
+    joints = np.array([foot_joints(motion.skeleton, side) for side in SIDES])
     positions, turns = joint_transforms(motion)
     neutral = neutral_pose(motion.skeleton, motion.rotations)
     to_heel = motion.skeleton.height * np.array(_HEEL)
@@ -97,7 +97,7 @@ def foot_slide(motion: Motion, contacts: Contacts) -> Float[Array, "frames 2"]:
     return np.where(contacts.feet, slowest, 0.0)
 
 
-def _foot_joints(skeleton: Skeleton, side: str) -> list[int]:
+def foot_joints(skeleton: Skeleton, side: str) -> list[int]:
     """The ankle and the base of the toes, or whatever else the foot leads to; the ankle twice if there is nothing."""
     if f"{side}_foot" not in skeleton.roles:
         raise SkeletonError(

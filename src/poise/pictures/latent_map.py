@@ -93,7 +93,7 @@ def draw_latent_map(prior: StylePrior, *, title: str = "", seed: int = 0) -> Ima
     tiles = _pose_tiles([standing_pose(prior, x) for x in places], colours)
     plot, axes = _plot(1, width=14.0, height=9.4)
     plot.subplots_adjust(left=_SIDE, right=1.0 - _SIDE, bottom=0.055, top=_TOP)
-    extent = _map(axes[0], model, plane)
+    extent = draw_map(axes[0], model, plane)
     _points(axes[0], model, plane)
     _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
     axes[0].set(xlim=extent[:2], ylim=extent[2:])
@@ -114,7 +114,7 @@ def draw_annealed_maps(prior: StylePrior, *, title: str = "") -> Image.Image:
     for column, (name, kernel) in enumerate(kernels.items()):
         under = model.with_kernel(kernel)
         axes = plot.add_axes((0.02 + 0.325 * column, 0.43, 0.31, 0.47))
-        _map(axes, under, plane)
+        draw_map(axes, under, plane)
         _points(axes, under, plane)
         axes.set_title(f"{name}: {_parameters(kernel)}", fontsize=10, color=INK, loc="left")
         _surface(plot, under, plane, column)
@@ -152,7 +152,7 @@ def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.
     _grey(axes[1], mixture.log_likelihood(places).reshape(shape), extent)
     _pluses(axes[1], seen)
     plane = LatentPlane.of(model.latents)
-    _map(axes[2], model, plane)
+    draw_map(axes[2], model, plane)
     _points(axes[2], model, plane)
     names = (
         f"{len(mixture.means)} Gaussians on two principal components",
@@ -187,7 +187,8 @@ def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, 
 # --- maps ------------------------------------------------------------------------------------------------------------
 
 
-def _map(axes: Axes, model: StyleModel, plane: LatentPlane) -> Extent:
+def draw_map(axes: Axes, model: StyleModel, plane: LatentPlane) -> Extent:
+    """The likelihood map in grey, and what part of the plane it shows."""
     values, extent = mapped(model, plane)
     _grey(axes, values, extent)
     return extent

@@ -180,7 +180,7 @@ class _Sequence:
         system, right = BlockBanded(len(q), freedoms), np.zeros((len(q), freedoms))
         for frame, problem in enumerate(self.problems):
             pull, precision = self.information(q, local, frame)
-            towards, stiffness = _row_information(problem, q[frame])
+            towards, stiffness = row_information(problem, q[frame])
             right[frame] = pull + towards
             system.bands[0][frame] = precision + stiffness
         rate = _rates(freedoms, smooth, fps)
@@ -225,15 +225,25 @@ def _held(pull: Array, precision: Array, free: Array) -> tuple[Array, Array]:
     return pull, precision
 
 
-def _row_information(problem: Problem, q: Float[Array, "size"]) -> tuple[Array, Array]:
+def row_cost(problem: Problem, q: Float[Array, "size"]) -> float:
+    """What the rows that bind still lack: e' W e."""
+    errors, _ = problem.errors(q)
+    return float(errors**2 @ _row_weights(problem, errors))
+
+
+def row_information(problem: Problem, q: Float[Array, "size"]) -> tuple[Array, Array]:
     """What the rows that bind add: J' W e and J' W J."""
     errors, jacobian = problem.errors(q)
+    weighed = jacobian.T * _row_weights(problem, errors)
+    return weighed @ errors, weighed @ jacobian
+
+
+def _row_weights(problem: Problem, errors: Float[Array, "rows"]) -> Float[Array, "rows"]:
     variance = problem.rows[:, dual_step.VARIANCE]
     hard = STIFF**2 * problem.rows[:, dual_step.COMPLIANCE]
     weights = 1.0 / np.where(variance > 0.0, variance, hard)
     weights[(problem.rows[:, dual_step.INEQUALITY] == 1.0) & (errors <= 0.0)] = 0.0
-    weighed = jacobian.T * weights
-    return weighed @ errors, weighed @ jacobian
+    return np.asarray(weights)
 
 
 def _rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freedoms"]:

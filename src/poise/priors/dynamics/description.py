@@ -39,6 +39,11 @@ def structure_from_text(text: str) -> Structure:
             structure = replace(structure, order=1 if what.startswith("first") else 2)
         elif what == "no dynamics":
             structure = replace(structure, dynamics=False)
+        elif what in _SHAPES:
+            dimensions += _shape(
+                what, ", ".join(("phase", "frequency")[: _SHAPES[what]]), means or BACK, part
+            )
+            open_axis = open_axis or what == "cylinder"
         elif found := re.fullmatch(r"(\w+)\(([^()]*)\)", what):
             dimensions += _shape(found[1], found[2], means or BACK, part)
             open_axis = open_axis or found[1] == "cylinder"

@@ -35,7 +35,7 @@ def circle_distances(
 
 
 def transition_distances(
-    times: Float[Array, "frames"], sets: Sequence[Int[Array, "points"]]
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Float[Array, "frames frames"]:
     """1 - exp(-zeta (t_i - t_j)^2) for frames at the same transition (Eq. 6), one elsewhere.
 
@@ -56,7 +56,7 @@ def similarity(squared: Float[Array, "frames others"], width: float) -> Float[Ar
 
 
 def transition_bumps(
-    times: Float[Array, "frames"], sets: Sequence[Int[Array, "points"]]
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Float[Array, "frames sets"]:
     """Per set, an RBF in time about each of its points, summed: K_trans = bumps bumps' is Eq. 9."""
     bumps = [

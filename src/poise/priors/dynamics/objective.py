@@ -22,6 +22,9 @@ from poise.priors.style.objective import profiled_loss
 Array = np.ndarray
 
 KIND = "rbf"
+LOCAL_SHARE = (
+    5.0  # what the locally linear prior counts beside the dynamics: without it, transitions stay apart
+)
 FIRST_NOISE = 0.05  # of the poses' kernel, as learning starts
 FIRST_FLOW = (1.0, 1e3, 0.5)  # alpha, beta, gamma of every dynamics, as learning starts
 
@@ -98,7 +101,8 @@ class MotionLoss:
         latents = self.layout.latents(found.parameters)
         value, in_noise, in_latents, _ = self.pose_loss(latents, found.kernel)
         own, gradient = self.layout.local_loss(latents)
-        value, in_latents = value + self.balance * own, in_latents + self.balance * gradient
+        local = LOCAL_SHARE * self.balance
+        value, in_latents = value + local * own, in_latents + local * gradient
         in_flows: list[Array] = []
         for steps, kernel in zip(self._flow_steps, found.flows, strict=True):
             own, in_logs, gradient = self.flow_loss(latents, steps, kernel)

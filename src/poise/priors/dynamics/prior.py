@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,11 +28,11 @@ from poise.priors.style.model import StyleModel
 from poise.priors.style.prior import SAMPLED, StylePrior, residual_correlation
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import JointLimits, read_only
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
 
-CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
+CYLINDER = "hybrid"  # the model that is learned if nothing else is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Frames:
     lengths: tuple[int, ...]
     activities: tuple[str, ...]
     phases: Mapping[str, Float[Array, "frames"]]
-    transitions: tuple[Int[Array, "points"], ...]
+    transitions: tuple[Int[Array, "_points"], ...]
 
     @classmethod
     def of(cls, sequences: Sequences) -> Frames:
@@ -110,8 +110,8 @@ class DynamicsPrior(StylePrior):
         progress: Callable[[float], None] = lambda _: None,
         topology: str | Structure = CYLINDER,
         activities: Sequence[str] | None = None,
-        phases: Sequence[Float[Array, "frames"]] | None = None,
-        transitions: Sequence[Int[Array, "points"]] | None = None,
+        phases: Sequence[Float[Array, "_frames"]] | None = None,
+        transitions: Sequence[Int[Array, "_points"]] | None = None,
         **options: Any,
     ) -> DynamicsPrior:
         """Learn from clips of one topology; the latent space is laid out as described (see `description`)."""
@@ -156,6 +156,10 @@ class DynamicsPrior(StylePrior):
         )
         prior.quantiles = read_only(np.percentile(_likelihoods(prior, maps, sequences), np.arange(101)))
         return prior
+
+    def on_body(self, skeleton: Skeleton) -> DynamicsPrior:
+        """The same motions on a skeleton of the same topology and other limb lengths."""
+        return cast(DynamicsPrior, super().on_body(skeleton))
 
     # --- motion ----------------------------------------------------------------------------------------------------
 

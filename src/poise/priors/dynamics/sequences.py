@@ -40,7 +40,7 @@ class Sequences:
     lengths: tuple[int, ...]
     activities: tuple[str, ...]
     phases: Mapping[str, Float[Array, "frames"]] = field(default_factory=dict)
-    transitions: tuple[Int[Array, "points"], ...] = ()
+    transitions: tuple[Int[Array, "_points"], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "y", read_only(self.y))
@@ -122,8 +122,8 @@ def sequences_of(
     motions: Sequence[Motion],
     *,
     activities: Sequence[str] | None = None,
-    phases: Sequence[Float[Array, "frames"]] | None = None,
-    transitions: Sequence[Int[Array, "points"]] | None = None,
+    phases: Sequence[Float[Array, "_frames"]] | None = None,
+    transitions: Sequence[Int[Array, "_points"]] | None = None,
 ) -> Sequences:
     """Clips of one topology at 30 frames a second, with phases, activities and transition points found or given.
 
@@ -157,7 +157,7 @@ def activity_in(contacts: Contacts | None) -> str:
     return RUN if np.mean(~contacts.feet.any(axis=1)) > FLIGHT else WALK
 
 
-def landings(standing: Sequence[Contacts | None]) -> tuple[Int[Array, "points"], ...]:
+def landings(standing: Sequence[Contacts | None]) -> tuple[Int[Array, "_points"], ...]:
     """Frames at which the left foot comes to stand, and those at which the right one does, over all clips."""
     sets: list[list[int]] = [[], []]
     start = 0

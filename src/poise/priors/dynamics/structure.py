@@ -67,11 +67,18 @@ class Structure:
         return any(each.transitions for each in self.dimensions)
 
     def with_transitions(self) -> Structure:
-        """The same, every bound dimension knowing of transitions."""
+        """The same, bound dimensions knowing of transitions; back-constraints by phase have them together anyway."""
         return replace(
             self,
-            dimensions=tuple(replace(each, transitions=each.means != FREE) for each in self.dimensions),
+            dimensions=tuple(
+                replace(each, transitions=each.means != FREE and not (each.part and each.means == BACK))
+                for each in self.dimensions
+            ),
         )
+
+    def without_transitions(self) -> Structure:
+        """The same, no dimension knowing of transitions."""
+        return replace(self, dimensions=tuple(replace(each, transitions=False) for each in self.dimensions))
 
     def header(self) -> dict[str, Any]:
         """As JSON."""

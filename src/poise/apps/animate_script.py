@@ -1,0 +1,152 @@
+"""Constraint files of `poise animate`: a short TOML file with contacts, paths of handles and keyframes.
+
+duration = 3.0                      # seconds
+fps = 60
+floor = true                        # or its height in metres
+
+[[contacts]]                        # a handle that stays put for a while; free before and after
+handle = "left_toes"
+from = 0.2
+to = 0.9
+at = [0.1, 0.02, 0.4]
+
+[handles.right_hand]                # a handle that follows a path from its first key to its last
+keys = [{ time = 0.0, at = [-0.2, 0.9, 0.2] }, { time = 1.0, at = [-0.6, 1.4, 0.1] }]
+
+[[keyframes]]                       # a pose of a recording, at a time
+time = 1.5
+clip = "walk.bvh"
+frame = 40
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.foot_targets import FootContact
+from poise.apps.keyframing_script import LONGEST, MOST_FPS, HandlePath, Pin, handle_path, pin_of
+from poise.apps.posing import FLOOR_ROLES
+from poise.apps.toml_tables import Table, read_toml
+from poise.formats import read
+from poise.motion.motion import Motion
+from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.skeleton.skeleton import Pose
+from poise.solvers.constraints import Constraint, Pinned, Position, floor, transform
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframe:
+    """A whole pose, at a time."""
+
+    time: float
+    pose: Pose
+
+
+@dataclass(frozen=True, eq=False)
+class AnimateScript:
+    """What an animation must meet, and when."""
+
+    name: str
+    duration: float
+    fps: float
+    contacts: Sequence[Pin]
+    paths: Sequence[HandlePath]
+    keyframes: Sequence[Keyframe]
+    floor: float | None = None
+
+    @property
+    def times(self) -> Float[Array, "frames"]:
+        """The time of every frame, from 0 to the duration."""
+        return np.arange(int(np.floor(self.duration * self.fps + 1e-6)) + 1) / self.fps
+
+    def frames(self, space: PoseSpace) -> list[list[Constraint]]:
+        """What every frame must meet, on one body."""
+        found: list[list[Constraint]] = [[] for _ in self.times]
+        for contact in self.contacts:
+            assert contact.at is not None
+            for number in np.flatnonzero(_within(self.times, contact.start, contact.end)).tolist():
+                found[number].append(Position(contact.handle, contact.at))
+        for path in self.paths:
+            for number, target in enumerate(path.at(self.times)):
+                if np.all(np.isfinite(target)):
+                    found[number].append(Position(path.handle, target, tolerance=path.tolerance))
+        for key in self.keyframes:
+            found[int(np.argmin(np.abs(self.times - key.time)))] += whole_pose(space, key.pose)
+        if self.floor is not None:
+            roles = [role for role in FLOOR_ROLES if role in space.skeleton.roles]
+            for constraints in found:
+                constraints += floor(roles, height=self.floor)
+        return found
+
+
+def read_animate_script(path: Path) -> AnimateScript:
+    """A constraint file."""
+    table = read_toml(path)
+    duration = table.number("duration", positive=True, most=LONGEST)
+    fps = table.number("fps", 60.0, least=1.0, most=MOST_FPS)
+    contacts = [_contact(entry, duration) for entry in table.tables("contacts")]
+    paths = [handle_path(table.table("handles"), name, duration) for name in table.table("handles").names()]
+    keyframes = [_keyframe(entry, duration, path.parent) for entry in table.tables("keyframes")]
+    height = None
+    if table.has("floor"):
+        given = 0.0 if table.is_flag("floor") else table.number("floor")
+        height = given if not table.is_flag("floor") or table.flag("floor") else None
+    table.done()
+    if not (contacts or paths or keyframes):
+        raise table.error(
+            "contacts", "there is nothing to meet: give [[contacts]], [handles.NAME] or [[keyframes]]"
+        )
+    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, height)
+
+
+def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -> str:
+    """A constraint file of foot contacts, to be changed by hand."""
+    lines = [f"duration = {(frames - 1) / fps:.4f}", f"fps = {fps:g}"]
+    for contact in contacts:
+        offset, at = (
+            ", ".join(f"{number:.4f}" for number in each) for each in (contact.handle.offset, contact.point)
+        )
+        lines += [
+            "",
+            f"[[contacts]]  # {contact.side}",
+            f'handle = "{contact.handle.joint}"',
+            f"offset = [{offset}]",
+            f"from = {contact.first / fps:.4f}",
+            f"to = {(contact.end - 1) / fps:.4f}",
+            f"at = [{at}]",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def whole_pose(space: PoseSpace, pose: Pose) -> list[Constraint]:
+    """The root where it is, and every joint turned as in a pose: a keyframe."""
+    root = space.skeleton.names[0]
+    moving = [space.skeleton.names[joint] for joint in space.moving]
+    placed = transform(Handle(root), pose.root_position, pose.rotations[0])
+    return [*placed, Pinned(moving, space.q_from_pose(pose))]
+
+
+def _contact(table: Table, duration: float) -> Pin:
+    table.vector("at")  # unlike a pin of a keyframe script, it has no path to take its place from
+    return pin_of(table, duration)
+
+
+def _keyframe(table: Table, duration: float, folder: Path) -> Keyframe:
+    time = table.number("time", least=0.0, most=duration)
+    clip = read(folder / table.word("clip"))
+    if not isinstance(clip, Motion):
+        raise table.error("clip", "expected the motion of a skeleton; got markers")
+    frame = int(table.number("frame", 0.0, least=0.0, most=len(clip) - 1))
+    table.done()
+    return Keyframe(time, clip[frame])
+
+
+def _within(times: Float[Array, "frames"], start: float, end: float) -> Array:
+    return (times >= start - 1e-9) & (times <= end + 1e-9)

@@ -1,0 +1,66 @@
+"""Lets a motion model move alone: from an activity, through others, at a pace (Urtasun et al. 2008, section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.sequences import RATE
+from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
+
+Array = np.ndarray
+
+LONGEST = 600.0  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A simulated motion and its path in the latent space, at 30 frames a second."""
+
+    motion: Motion
+    latents: Float[Array, "frames latent"]
+
+
+def simulate_motion(
+    prior: DynamicsPrior,
+    *,
+    activities: Sequence[str] = (),
+    seconds: float = 6.0,
+    frame: int | None = None,
+    pace: float = 1.0,
+    seed: int | None = None,
+    fps: float = 60.0,
+) -> Simulated:
+    """A motion through activities, each for an equal part; of one alone, the model decides what comes after it.
+
+    It starts at a training frame (of the first activity, unless given). A seed draws a sample instead of the mean.
+    """
+    if not 0.1 <= seconds <= LONGEST:
+        raise InvalidValueError(f"a simulation lasts 0.1 to {LONGEST:g} seconds; got {seconds:g}")
+    if not 0.1 <= pace <= 4.0:
+        raise InvalidValueError(f"a pace is 0.1 to 4 times the recorded one; got {pace:g}")
+    if not 1.0 <= fps <= 240.0:
+        raise InvalidValueError(f"a motion has 1 to 240 frames a second; got {fps:g}")
+    frames = round(seconds * RATE) + 1
+    first = _first_frame(prior, activities, frame)
+    x, before = start_points(prior, [first])
+    wishes = plan(prior, activities, frames=frames) if len(activities) > 1 else None
+    rng = None if seed is None else np.random.default_rng(seed)
+    path = simulate(prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng).latents[0]
+    name = " to ".join(activities) or "simulated"
+    return Simulated(prior.motion_of(resampled(path, fps), fps=fps, name=name), path)
+
+
+def _first_frame(prior: DynamicsPrior, activities: Sequence[str], frame: int | None) -> int:
+    count = len(prior.model.latents)
+    if frame is None:
+        return prior.start_in(activities[0] if activities else None)
+    if not 0 <= frame < count:
+        raise InvalidValueError(f"training frames are numbered 0 to {count - 1}; got {frame}")
+    return frame

@@ -1,0 +1,71 @@
+"""`poise simulate MODEL --from walk --to run -o FILE`: let a motion model move alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+
+app = App(
+    name="simulate",
+    help_epilogue="""\
+The model starts at a training frame and goes on by its dynamics. Activities
+are those it was learned from (poise info MODEL names the clips): walk and
+run, or names of your own. With --to it is led over from each into the next;
+without, it stays with what it does best from there.
+
+Examples:
+  poise simulate gaits.poise --from run --seconds 6 -o run.gif
+  poise simulate gaits.poise --from run --to walk --to run -o there_and_back.bvh
+  poise simulate gaits.poise --from walk --pace 0.8 -o slow.glb
+  poise simulate gaits.poise --from run --sample --seed 4 -o run_4.gif --picture path.png
+""",
+)
+
+
+@app.default
+def simulate(
+    model: Annotated[Path, Parameter(help="A model written by poise learn --kind dynamics.")],
+    *,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")],
+    from_: Annotated[str | None, Parameter(name="--from", help="The activity to start in.")] = None,
+    to: Annotated[
+        tuple[str, ...], Parameter(help="The activity to go over into; may be given many times.")
+    ] = (),
+    seconds: Annotated[float, Parameter(help="How long.")] = 6.0,
+    frame: Annotated[int | None, Parameter(help="The training frame to start at.")] = None,
+    pace: Annotated[float, Parameter(help="How fast, over the recorded pace.")] = 1.0,
+    sample: Annotated[bool, Parameter(help="Draw a motion at random instead of the mean.")] = False,
+    seed: Annotated[int, Parameter(help="Another number draws another motion.")] = 0,
+    fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
+    picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
+) -> None:
+    """Let a motion model move alone."""
+    from poise.apps.animate import load_dynamics
+    from poise.apps.outputs import save
+    from poise.apps.simulating import simulate_motion
+
+    prior = load_dynamics(model)
+    activities = [from_ or prior.frames.names[0], *to] if from_ or to else []
+    simulated = simulate_motion(
+        prior,
+        activities=activities,
+        seconds=seconds,
+        frame=frame,
+        pace=pace,
+        seed=seed if sample else None,
+        fps=fps,
+    )
+    with terminal.counting(f"writing {output.name}") as report:
+        save(simulated.motion, output, progress=report)
+    motion = simulated.motion
+    print(f"{output}: {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
+    if picture is not None:
+        from poise.apps.latent import save_picture
+        from poise.pictures.latent_paths import draw_latent_paths
+
+        save_picture(draw_latent_paths(prior, {motion.name: simulated.latents}), picture)
+        print(f"{picture}: its way through the latent space, {terminal.file_size(picture)}")

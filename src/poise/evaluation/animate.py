@@ -1,0 +1,163 @@
+"""Protocol `animate` (Urtasun et al. 2008, Fig. 6): the foot contacts of a motion never seen in, the whole motion out.
+
+The rest of the rows have no recording to be like: steps set wider apart, strides longer. They are held to their
+constraints and to how smoothly they move.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.animate import animate
+from poise.apps.foot_targets import FootContact, changed, constraints_of, contacts_in
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.handles import Row
+from poise.evaluation.methods import STYLE
+from poise.evaluation.splits import Fold
+from poise.motion.edit import resample
+from poise.motion.motion import Motion
+from poise.motion.world import accelerations, joint_positions
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.style.data import pose_space_of
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Constraint
+from poise.solvers.solve import Model, solve
+from poise.solvers.trajectory import Frame, frame_by_frame
+
+Array = np.ndarray
+Progress = Callable[[str, int, int], None]
+Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
+
+FPS = 60.0
+MODEL = "topology"  # the cylinder by back-constraints, as the paper has it for walking
+WIDER, LONGER = 0.10, 1.2  # metres to either side, and times as long, of the changed steps
+METHODS = ("dynamics", "style", "dls")
+
+
+def evaluate_animate(
+    folds: Sequence[Fold],
+    *,
+    methods: Sequence[str] = (),
+    progress: Progress = lambda _what, _done, _all: None,
+) -> list[Row]:
+    """A row per method on what was recorded, then one on wider and longer steps for the motion model."""
+    names = list(methods or METHODS)
+    for name in names:
+        if name not in METHODS:
+            raise UnknownNameError("method", name, METHODS)
+    found: dict[str, list[dict[str, float]]] = {}
+    total, done = len(names) * sum(len(fold.test) for fold in folds), 0
+    for fold in folds:
+        for name in names:
+            progress(name, done, total)
+            space, answer = learned_animator(name, fold.train)
+            for clip in fold.test:
+                for task, metrics in measure(space, answer, resample(clip, FPS), changes=name == "dynamics"):
+                    found.setdefault(f"{name}{task}", []).append(metrics)
+                done += 1
+                progress(name, done, total)
+    return [{"method": name, **_mean(rows)} for name, rows in found.items()]
+
+
+def measure(
+    space: PoseSpace, answer: Answer, clip: Motion, *, changes: bool
+) -> list[tuple[str, dict[str, float]]]:
+    """Metrics on a clip's own contacts, and on changed ones."""
+    contacts = contacts_in(clip)
+    if not contacts:
+        raise InvalidValueError(f"{clip.name or 'the clip'} has no foot contacts to animate from")
+    along = clip.root_positions[-1] - clip.root_positions[0]
+    tasks = {"": contacts}
+    if changes:
+        tasks[", wider"] = changed(contacts, along=along, wider=WIDER)
+        tasks[", longer"] = changed(contacts, along=along, longer=LONGER)
+    found = []
+    for task, wanted in tasks.items():
+        begun = time.perf_counter()
+        q = answer(clip, constraints_of(wanted, len(clip)))
+        seconds = time.perf_counter() - begun
+        found.append(
+            (task, _metrics(space.on_body(clip.skeleton), q, clip, wanted, seconds, same=task == ""))
+        )
+    return found
+
+
+def _metrics(
+    space: PoseSpace, q: Array, clip: Motion, contacts: Sequence[FootContact], seconds: float, *, same: bool
+) -> dict[str, float]:
+    motion = Motion(clip.skeleton, clip.fps, *space.frames_from_q(q))
+    joints = ~clip.skeleton.is_end_site
+    shake, usual = (np.linalg.norm(accelerations(each), axis=2)[:, joints].mean() for each in (motion, clip))
+    misses, slides = _contact_errors(space, q, contacts)
+    metrics = {
+        "handle_mm": 1000.0 * float(misses.mean()),
+        "handle_max_mm": 1000.0 * float(misses.max()),
+        "slide_cm": 100.0 * float(slides.max()),
+        "jitter": float(shake / usual),
+        "ms_per_frame": 1000.0 * seconds / len(q),
+    }
+    if not same:
+        return metrics
+    gaps = np.linalg.norm(joint_positions(motion) - joint_positions(clip), axis=2)[:, joints]
+    return {"mpjpe_cm": 100.0 * float(gaps.mean()), **metrics}
+
+
+def _contact_errors(
+    space: PoseSpace, q: Array, contacts: Sequence[FootContact]
+) -> tuple[Float[Array, "misses"], Float[Array, "contacts"]]:
+    """How far standing points are from their places, frame by frame, and how far each slides over the floor."""
+    misses, slides = [], []
+    for contact in contacts:
+        handles = space.handles([contact.handle])
+        points = np.stack(
+            [space.handle_positions(pose, handles)[0][0] for pose in q[contact.first : contact.end]]
+        )
+        misses.append(np.linalg.norm(points - contact.point, axis=1))
+        slides.append(float(np.ptp(points[:, [0, 2]], axis=0).max()))
+    return np.concatenate(misses), np.array(slides)
+
+
+def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Answer]:
+    """A method by its name, learned: the space it answers in, and the answer to a clip's constraints."""
+    if name == "dynamics":
+        prior = DynamicsPrior.learn(train, topology=MODEL)
+        return (
+            prior.space,
+            lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).trajectory.q,
+        )
+    model: StylePrior | PoseSpace = (
+        StylePrior.learn(train, **STYLE) if name == "style" else pose_space_of(train)
+    )
+    space = model.space if isinstance(model, StylePrior) else model
+    if isinstance(model, StylePrior):
+        return space, lambda clip, frames: _tracked(model.on_body(clip.skeleton), frames)
+    return space, lambda clip, frames: _frame_by_frame(space.on_body(clip.skeleton), frames)
+
+
+def _tracked(prior: StylePrior, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
+    """Each frame tracked from the one before it, as keyframing starts."""
+    return frame_by_frame([prior], [Frame(constraints) for constraints in frames], prior.space)
+
+
+def _frame_by_frame(model: Model, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
+    """Each frame from the one before it, as an artist's rig would have it."""
+    poses: list[Array] = []
+    for constraints in frames:
+        poses.append(solve(model, constraints, start=poses[-1] if poses else None).q)
+    return np.stack(poses)
+
+
+def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Means over clips; the worst of what is a largest distance."""
+    worst = ("handle_max_mm", "slide_cm")
+    return {
+        name: float(
+            np.max([row[name] for row in rows]) if name in worst else np.mean([row[name] for row in rows])
+        )
+        for name in rows[0]
+    }

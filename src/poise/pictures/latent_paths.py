@@ -1,0 +1,115 @@
+"""Pictures of motion in a latent space (Urtasun et al. 2008, Figs. 1, 2 and 5): training and generated paths.
+
+Light places are where the model is sure. Training paths are coloured by activity, frames at which the left and the
+right foot land are marked, and what a simulation or an animation went through is drawn above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Plot
+from PIL import Image
+
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map
+from poise.priors.dynamics.prior import DynamicsPrior
+
+Array = np.ndarray
+Paths = Mapping[str, Float[Array, "frames latent"]]
+
+ACTIVITIES = ("#2b6cb0", "#c05621", "#6b46c1", "#2c7a7b", "#975a16")
+GENERATED = ("#111111", "#c2185b", "#7b8794")
+LANDINGS = ("#d3202f", "#1a9850")
+_DPI = 100
+
+
+def draw_latent_paths(prior: DynamicsPrior, paths: Paths | None = None, *, title: str = "") -> Image.Image:
+    """The latent space in three dimensions, and as a map of where the model is sure."""
+    plot = Plot(figsize=(13.6, 7.0), dpi=_DPI, facecolor=PAPER)
+    if prior.model.dimensions >= 3:
+        draw_paths_3d(plot.add_axes((0.0, 0.02, 0.5, 0.88), projection="3d"), prior, paths or {})
+    draw_paths_2d(plot.add_axes((0.53, 0.06, 0.45, 0.82)), prior, paths or {})
+    labels = ", ".join(each.label for each in prior.structure.dimensions)
+    plot.text(0.015, 0.945, title or "A latent space of motion", fontsize=15, color=INK)
+    plot.text(
+        0.985, 0.945, f"{len(prior.model.latents)} poses; {labels}", fontsize=10, color=PALE_INK, ha="right"
+    )
+    _key(plot, prior, paths or {})
+    return _image(plot)
+
+
+def draw_models(priors: Mapping[str, DynamicsPrior], *, title: str = "") -> Image.Image:
+    """Several models of the same motions side by side, as Fig. 2."""
+    columns = min(4, len(priors))
+    rows = -(-len(priors) // columns)
+    plot = Plot(figsize=(3.6 * columns, 3.7 * rows + 0.6), dpi=_DPI, facecolor=PAPER)
+    top = 1.0 - 0.6 / (3.7 * rows + 0.6)
+    for number, (name, prior) in enumerate(priors.items()):
+        row, column = divmod(number, columns)
+        height = top / rows
+        place = (column / columns, top - (row + 1) * height, 1.0 / columns, 0.92 * height)
+        axes: Any = plot.add_axes(place, projection="3d")
+        draw_paths_3d(axes, prior, {})
+        plot.text(place[0] + 0.02, place[1] + 0.94 * height, name, fontsize=12, color=INK)
+    plot.text(
+        0.015,
+        1.0 - 0.32 / (3.7 * rows + 0.6),
+        title or "One set of motions, several models",
+        fontsize=14,
+        color=INK,
+    )
+    return _image(plot)
+
+
+def draw_paths_3d(axes: Any, prior: DynamicsPrior, paths: Paths) -> None:
+    """Training paths, landings and generated paths over the first three dimensions."""
+    latents, frames = prior.model.latents[:, :3], prior.frames
+    for (first, end), name in zip(frames.bounds(), frames.activities, strict=True):
+        axes.plot(*latents[first:end].T, color=_colour(prior, name), linewidth=1.1, alpha=0.75)
+    for points, colour in zip(frames.transitions, LANDINGS, strict=False):
+        axes.scatter(*latents[points].T, color=colour, s=26, depthshade=False)
+    for path, colour in zip(paths.values(), GENERATED, strict=False):
+        axes.plot(*path[:, :3].T, color=colour, linewidth=2.2)
+    axes.set_facecolor(PAPER)
+    axes.set_box_aspect(np.ptp(latents, axis=0) + 0.25 * np.ptp(latents), zoom=0.98)
+    axes.set(xticklabels=[], yticklabels=[], zticklabels=[])
+    axes.view_init(elev=24, azim=-62)
+
+
+def draw_paths_2d(axes: Axes, prior: DynamicsPrior, paths: Paths) -> None:
+    """The plane in which training points spread most, light where the model is sure."""
+    model, frames = prior.model, prior.frames
+    plane = LatentPlane.of(model.latents)
+    draw_map(axes, model, plane)
+    for (first, end), name in zip(frames.bounds(), frames.activities, strict=True):
+        seen = plane.split(model.latents[first:end])[0]
+        axes.plot(*seen.T, color=_colour(prior, name), linewidth=1.0, marker=".", markersize=3, alpha=0.9)
+    for points, colour in zip(frames.transitions, LANDINGS, strict=False):
+        seen = plane.split(model.latents[points])[0]
+        axes.scatter(seen[:, 0], seen[:, 1], color=colour, s=34, zorder=5, edgecolor="white")
+    for path, colour in zip(paths.values(), GENERATED, strict=False):
+        axes.plot(*plane.split(path)[0].T, color=colour, linewidth=2.0, zorder=6)
+
+
+def _key(plot: Plot, prior: DynamicsPrior, paths: Paths) -> None:
+    words = [(_colour(prior, name), f"— {name}") for name in prior.frames.names]
+    sides = ("left foot lands", "right foot lands")
+    words += [(colour, f"● {side}") for colour, side in zip(LANDINGS, sides, strict=True)]
+    words += [(colour, f"— {name}") for name, colour in zip(paths, GENERATED, strict=False)]
+    for number, (colour, text) in enumerate(words):
+        plot.text(0.02 + 0.115 * number, 0.018, text, fontsize=10, color=colour)
+
+
+def _colour(prior: DynamicsPrior, activity: str) -> str:
+    return ACTIVITIES[prior.frames.names.index(activity) % len(ACTIVITIES)]
+
+
+def _image(plot: Plot) -> Image.Image:
+    page = BytesIO()
+    plot.savefig(page, format="png")
+    return Image.open(page).convert("RGB")

@@ -1,0 +1,309 @@
+"""The most likely motion of a motion model that meets constraints at any frames (Urtasun et al. 2008, Eqs. 10 to 12).
+
+Over poses q_t and latent points x_t of all frames together, with features y of the poses and their expectation m(x),
+
+    sum_t |W (y_t - m(x_t))|^2 / (2 s_t) + D/2 ln s_t            L_pose,  s = sigma^2(x)
+    + sum_t |x_(t+1) - f(x_t)|^2 / (2 v_t)                       L_dyn,   f the mixed dynamics at this frame rate
+    + sum_t |W (e_(t+1) - e_t)|^2 / (2 r^2 s_t)                  L_smooth, e = y - m(x)
+
+subject to C_t(q_t) = 0. The paper's smoothness holds y itself back, which shortens strides; here what a pose adds to
+the model's own is what changes slowly. Steps are Gauss-Newton on all frames: one block of freedoms and latent
+dimensions a frame, tied to the next, so time is linear in the frames. Constraints are stiff in the steps and met
+exactly at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.priors.dynamics.flow import mixed
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.root import ROOT_FEATURES, root_features, root_jacobians
+from poise.priors.dynamics.sequences import RATE
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.solvers import core
+from poise.solvers.block_banded import BlockBanded
+from poise.solvers.constraints import Constraint
+from poise.solvers.problem import Problem, Settings
+from poise.solvers.trajectory import Trajectory, row_cost, row_information
+
+Array = np.ndarray
+Progress = Callable[[int, int], None]
+
+ROUNDS = 12
+CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
+LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m) and x in one step
+SETTLED = 2e-3
+LEAST_CURVATURE = 1e-3
+FIRST_DAMPING, TRIES = (
+    1e-4,
+    6,
+)  # Levenberg and Marquardt's, of the diagonal; and how often a step is shortened
+
+
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """Poses and latent points of all frames."""
+
+    q: Float[Array, "frames size"]
+    x: Float[Array, "frames latent"]
+
+
+def solve_motion(
+    prior: DynamicsPrior,
+    frames: Sequence[Sequence[Constraint]],
+    start: Motions,
+    *,
+    fps: float,
+    settings: Settings | None = None,
+    rounds: int = ROUNDS,
+    progress: Progress = lambda _done, _all: None,
+) -> tuple[Trajectory, Float[Array, "frames latent"]]:
+    """The motion, and its latent path; from a start that is near (see `motion_start`)."""
+    if not len(frames) == len(start.q) == len(start.x) >= 2:
+        raise InvalidValueError(
+            f"constraints, poses and latent points are of the same two frames or more; got {len(frames)}, "
+            f"{len(start.q)} and {len(start.x)}"
+        )
+    problems = [
+        Problem(prior.space, constraints, limits=prior.limits, settings=settings) for constraints in frames
+    ]
+    whole = _Whole(prior, problems, fps)
+    q, x = start.q.copy(), start.x.copy()
+    damping = FIRST_DAMPING
+    for number in range(rounds):
+        went, damping = whole.step(q, x, damping)
+        progress(number + 1, rounds + 1)
+        if went < SETTLED:
+            break
+    statuses = whole.finish(q, x)
+    progress(rounds + 1, rounds + 1)
+    return Trajectory(prior.space, q, problems, statuses), x
+
+
+class _Whole:
+    """All frames as one problem."""
+
+    def __init__(self, prior: DynamicsPrior, problems: Sequence[Problem], fps: float) -> None:
+        self.prior, self.problems, self.fps = prior, problems, fps
+        self.freedoms, self.latent = prior.space.freedoms, prior.model.dimensions
+        self.share = RATE / fps  # of a step of the dynamics that one frame is
+        self.change = CHANGE * self.share
+
+    def step(
+        self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"], damping: float
+    ) -> tuple[float, float]:
+        """One damped Gauss-Newton step; q and x move. Returns how far the largest freedom went, and a next damping."""
+        system, right = self._system(q, x)
+        before, diagonals = self.value(q, x), np.einsum("tii->ti", system.bands[0]).copy()
+        for _ in range(TRIES):
+            np.einsum("tii->ti", system.bands[0])[:] = (1.0 + damping) * diagonals
+            steps = _shortened(system.factored().solve(right), self.freedoms)
+            trial = self._moved(q, steps)
+            if self.value(trial, x + steps[:, self.freedoms :]) < before:
+                q[:], x[:] = trial, x + steps[:, self.freedoms :]
+                return float(np.abs(steps).max()), max(0.2 * damping, 1e-8)
+            damping = 10.0 * max(damping, 1e-6)
+        return 0.0, damping
+
+    def value(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> float:
+        """What is minimised, the constraints counted as stiff springs."""
+        prior = self.prior
+        expected, variance = prior.predict_all(x), prior.model.variance(x)
+        left = np.hstack([prior.model.features.of_frames(q, self.fps), root_features(q, self.fps)]) - expected
+        left[-1, -ROOT_FEATURES + 1 :] = 0.0  # the last frame's step is not its own
+        scaled = left * prior.all_scales
+        single = scaled[:, : -ROOT_FEATURES + 1]
+        poses = np.einsum("tk,tk->t", scaled, scaled) / variance + single.shape[1] * np.log(variance)
+        tying = 1.0 / (self.change**2 * np.sqrt(variance[1:] * variance[:-1]))
+        changes = np.einsum("tk,tk->t", np.diff(single, axis=0), np.diff(single, axis=0)) * tying
+        now, before = x[:-1], np.concatenate([x[:1], x[:-2]])
+        mean, spread, _ = mixed(prior.flows, now, before)
+        gone = x[1:] - now - self.share * (mean - now)
+        steps = np.einsum("tl,tl->t", gone, gone) / (self.share * spread)
+        springs = sum(row_cost(problem, pose) for problem, pose in zip(self.problems, q, strict=True))
+        return 0.5 * float(poses.sum() + changes.sum() + steps.sum() + springs)
+
+    def _moved(
+        self, q: Float[Array, "frames size"], steps: Float[Array, "frames block"]
+    ) -> Float[Array, "frames size"]:
+        out = np.empty_like(q)
+        for frame, problem in enumerate(self.problems):
+            out[frame] = self.prior.space.integrate(q[frame], steps[frame, : self.freedoms])
+            core.bring_inside(out[frame], problem.limits)
+        return out
+
+    def _system(
+        self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]
+    ) -> tuple[BlockBanded, Float[Array, "frames block"]]:
+        """The Gauss-Newton system of all frames and its right side."""
+        count = len(q)
+        system = BlockBanded(count, self.freedoms + self.latent, reach=1)
+        right = np.zeros((count, self.freedoms + self.latent))
+        expected = _Expected(self.prior, x)
+        self._add_poses(system, right, q, expected)
+        self._add_roots(system, right, q, expected)
+        self._add_dynamics(system, right, x)
+        for frame, problem in enumerate(self.problems):
+            towards, stiffness = row_information(problem, q[frame])
+            right[frame, : self.freedoms] += towards
+            system.bands[0][frame][: self.freedoms, : self.freedoms] += stiffness
+        return system, right
+
+    def finish(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> list[int]:
+        """Meet every frame's hard constraints exactly, in the model's metric; q moves. Returns how each frame ended."""
+        variances = self.prior.model.variance(x)
+        maps = self.prior.mean.size
+        statuses = []
+        for frame, problem in enumerate(self.problems):
+            covariance = np.zeros((self.freedoms, self.freedoms))
+            covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = variances[frame] * self.prior.noise[:maps, :maps]
+            covariance[range(ROOT_FREEDOMS), range(ROOT_FREEDOMS)] = np.diag(covariance)[
+                ROOT_FREEDOMS:
+            ].mean()
+            statuses.append(problem.finish(q[frame], covariance)[0])
+        return statuses
+
+    def _add_poses(self, system: BlockBanded, right: Array, q: Array, expected: _Expected) -> None:
+        """L_pose and L_smooth of what one frame decides: maps, tilt and height."""
+        features = np.hstack([self.prior.model.features.of_frames(q, self.fps), q[:, 1:2]])
+        slopes = _FeatureSlopes(
+            rotations.skew(rotations.matrix_from_quaternion(q[:, 3:ROOT_SIZE])[:, 1]),
+            expected.slopes,
+            self.freedoms,
+        )
+        left = features - expected.pose
+        weights = self.prior.all_scales[: left.shape[1]] ** 2 / expected.variance[:, None]
+        slopes.add(system.bands[0], right, weights, left)
+        tying = np.sqrt(weights[1:] * weights[:-1]) / self.change**2
+        changes = np.diff(left, axis=0)
+        slopes.part(slice(0, -1)).add(system.bands[0][:-1], right[:-1], tying, -changes)
+        slopes.part(slice(1, None)).add(system.bands[0][1:], right[1:], tying, changes)
+        slopes.part(slice(1, None)).tie(system.bands[1], slopes.part(slice(0, -1)), -tying)
+        self._add_sureness(system, right, left, weights, expected)
+
+    def _add_sureness(
+        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: _Expected
+    ) -> None:
+        """What sigma^2 adds: D/2 ln s pulls towards the data, the misfit over s away from where it is too sure."""
+        misfit = np.einsum("tk,tk->t", left**2, weights)
+        surplus = 0.5 * (left.shape[1] - misfit)
+        own = slice(self.freedoms, None)
+        right[:, own] -= surplus[:, None] * expected.relative
+        curvature = 0.5 * left.shape[1] * np.einsum("ta,tb->tab", expected.relative, expected.relative)
+        system.bands[0][:, own, own] += curvature + LEAST_CURVATURE * np.eye(self.latent)
+
+    def _add_roots(self, system: BlockBanded, right: Array, q: Array, expected: _Expected) -> None:
+        """L_pose of the root's steps, which two frames decide."""
+        found = root_features(q, self.fps)[:-1, 1:]
+        left = found - expected.steps[:-1]
+        weights = self.prior.root.scales[1:] ** 2 / expected.variance[:-1, None]
+        for frame in range(len(q) - 1):
+            own, after = root_jacobians(q[frame], q[frame + 1], self.fps)
+            first = np.zeros((ROOT_FEATURES - 1, self.freedoms + self.latent))
+            first[:, :ROOT_FREEDOMS], first[:, self.freedoms :] = own[1:], -expected.step_slopes[frame].T
+            second, weighed = after[1:], first.T * weights[frame]
+            root = slice(0, ROOT_FREEDOMS)
+            system.bands[0][frame] += weighed @ first
+            system.bands[0][frame + 1][root, root] += second.T * weights[frame] @ second
+            system.bands[1][frame][root] += (weighed @ second).T
+            right[frame] -= weighed @ left[frame]
+            right[frame + 1, root] -= (second.T * weights[frame]) @ left[frame]
+
+    def _add_dynamics(self, system: BlockBanded, right: Array, x: Float[Array, "frames latent"]) -> None:
+        """L_dyn: the step from each x to the next, a frame's share of the model's own step."""
+        flows, own = self.prior.flows, slice(self.freedoms, None)
+        now, before = x[:-1], np.concatenate([x[:1], x[:-2]])
+        mean, variance, shares = mixed(flows, now, before)
+        slope = sum(
+            shares[:, number, None, None] * flow.slopes(now, before)[0] for number, flow in enumerate(flows)
+        )
+        forward = (1.0 - self.share) * np.eye(self.latent) + self.share * np.asarray(slope)
+        left = x[1:] - now - self.share * (mean - now)
+        precision = 1.0 / (self.share * variance)
+        system.bands[0][1:, own, own] += precision[:, None, None] * np.eye(self.latent)
+        system.bands[0][:-1, own, own] += precision[:, None, None] * np.einsum(
+            "tba,tbc->tac", forward, forward
+        )
+        system.bands[1][:, own, own] -= precision[:, None, None] * forward
+        right[1:, own] -= precision[:, None] * left
+        right[:-1, own] += precision[:, None] * np.einsum("tba,tb->ta", forward, left)
+
+
+class _Expected:
+    """What the model expects at latent points, how that changes with them, and how sure it is."""
+
+    def __init__(self, prior: DynamicsPrior, x: Float[Array, "frames latent"]) -> None:
+        model = prior.model
+        weights = np.hstack([model.weights, prior.root_weights])
+        mean = np.concatenate([model.mean, prior.root.mean])
+        k, dk = model.kernel.slopes_in_x(x, model.active_latents)
+        features = mean + k @ weights
+        slopes = np.stack([dk[:, :, a] @ weights for a in range(x.shape[1])], axis=1)
+        count = model.features.dimension + 1  # the height is the pose's own
+        self.pose, self.steps = features[:, :count], features[:, count:]
+        self.slopes, self.step_slopes = slopes[:, :, :count], slopes[:, :, count:]
+        self.variance = model.variance(x)
+        solved = k @ model.inverse
+        in_variance = model.kernel.diagonal_slopes(x) - 2.0 * np.einsum("nma,nm->na", dk, solved)
+        self.relative = in_variance / self.variance[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _FeatureSlopes:
+    """The slopes G of maps, up and height, less what is expected of them, in the freedoms and x of frames.
+
+    That of a map is one in its own freedom; that of up is in the root's turn; all depend on x.
+    """
+
+    up: Float[Array, "frames 3 3"]
+    expected: Float[Array, "frames latent pose"]
+    freedoms: int
+
+    def part(self, frames: slice) -> _FeatureSlopes:
+        """Those of some frames."""
+        return _FeatureSlopes(self.up[frames], self.expected[frames], self.freedoms)
+
+    def add(self, blocks: Array, right: Array, weights: Array, left: Array) -> None:
+        """Add a least-squares term: G' W G to blocks on the diagonal, -G' W left to the right side."""
+        self.tie(blocks, self, weights)
+        weighed, maps = weights * left, self.freedoms - ROOT_FREEDOMS
+        right[:, ROOT_FREEDOMS : self.freedoms] -= weighed[:, :maps]
+        right[:, 3:ROOT_FREEDOMS] -= np.einsum("tab,ta->tb", self.up, weighed[:, maps : maps + 3])
+        right[:, 1] -= weighed[:, maps + 3]
+        right[:, self.freedoms :] += np.einsum("tlp,tp->tl", self.expected, weighed)
+
+    def tie(self, blocks: Array, other: _FeatureSlopes, weights: Array) -> None:
+        """Add G' W G_other to blocks whose rows are these frames and whose columns the others."""
+        maps = self.freedoms - ROOT_FREEDOMS
+        joints, tilt, own = (
+            np.arange(ROOT_FREEDOMS, self.freedoms),
+            slice(3, ROOT_FREEDOMS),
+            slice(self.freedoms, None),
+        )
+        up, height = slice(maps, maps + 3), maps + 3
+        rows, columns = self.expected * weights[:, None], other.expected * weights[:, None]
+        blocks[:, joints, joints] += weights[:, :maps]
+        blocks[:, tilt, tilt] += np.einsum("tab,ta,tac->tbc", self.up, weights[:, up], other.up)
+        blocks[:, 1, 1] += weights[:, height]
+        blocks[:, own, ROOT_FREEDOMS : self.freedoms] -= rows[:, :, :maps]
+        blocks[:, own, tilt] -= rows[:, :, up] @ other.up
+        blocks[:, own, 1] -= rows[:, :, height]
+        blocks[:, ROOT_FREEDOMS : self.freedoms, own] -= columns[:, :, :maps].transpose(0, 2, 1)
+        blocks[:, tilt, own] -= (columns[:, :, up] @ self.up).transpose(0, 2, 1)
+        blocks[:, 1, own] -= columns[:, :, height]
+        blocks[:, own, own] += rows @ other.expected.transpose(0, 2, 1)
+
+
+def _shortened(steps: Float[Array, "frames block"], freedoms: int) -> Float[Array, "frames block"]:
+    """Each frame's step no longer than is sensible, its direction kept."""
+    bounds = np.full(steps.shape[1], LONGEST_TURN)
+    bounds[:3], bounds[freedoms:] = LONGEST_WAY, LONGEST_STRIDE
+    over = (np.abs(steps) / bounds).max(axis=1)
+    return np.asarray(steps / np.maximum(over, 1.0)[:, None])

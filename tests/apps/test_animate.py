@@ -1,0 +1,145 @@
+"""Animation from constraints: what is asked for is met, the rest is the model's; scripts and mistakes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps.animate import Animated, animate, load_dynamics
+from poise.apps.animate_script import contacts_text, read_animate_script
+from poise.apps.foot_targets import changed, constraints_of, contacts_in
+from poise.apps.simulating import simulate_motion
+from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.formats import write
+from poise.motion import Motion, joint_positions
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.gaussian import GaussianPrior
+from poise.priors.model_file import save
+from poise.solvers.constraints import LookAt, Position
+from poise.solvers.motion_map import Motions, solve_motion
+
+
+@pytest.fixture(scope="module")
+def walks() -> list[Motion]:
+    return [performer.act("walk", speed=speed, seconds=2.5, fps=30, seed=3) for speed in (1.2, 1.5)]
+
+
+@pytest.fixture(scope="module")
+def prior(walks: list[Motion]) -> DynamicsPrior:
+    return DynamicsPrior.learn(walks, topology="topology", steps=60)
+
+
+@pytest.fixture(scope="module")
+def unseen() -> Motion:
+    return performer.act("walk", speed=1.35, seconds=1.5, fps=30, seed=9)
+
+
+@pytest.fixture(scope="module")
+def animated(prior: DynamicsPrior, unseen: Motion) -> Animated:
+    frames = constraints_of(contacts_in(unseen), len(unseen))
+    return animate(prior.on_body(unseen.skeleton), frames, fps=unseen.fps)
+
+
+def test_a_walk_comes_back_from_its_foot_contacts(animated: Animated, unseen: Motion) -> None:
+    gaps = np.linalg.norm(joint_positions(animated.motion) - joint_positions(unseen), axis=2)
+    assert gaps.mean() < 0.06
+    assert not animated.unmet
+    assert animated.worst < 2e-3
+    assert animated.latents.shape == (len(unseen), 3)
+
+
+def test_wider_steps_are_met_too(prior: DynamicsPrior, unseen: Motion) -> None:
+    along = unseen.root_positions[-1] - unseen.root_positions[0]
+    wider = changed(contacts_in(unseen), along=along, wider=0.08)
+    found = animate(prior.on_body(unseen.skeleton), constraints_of(wider, len(unseen)), fps=unseen.fps)
+    assert found.worst < 2e-3
+
+
+def test_changed_contacts_move_to_their_own_side(unseen: Motion) -> None:
+    contacts = contacts_in(unseen)
+    along = np.array([0.0, 0.0, 1.0])
+    moved = changed(contacts, along=along, wider=0.1)
+    for before, after in zip(contacts, moved, strict=True):
+        assert after.point[0] - before.point[0] == pytest.approx(0.1 if before.side == "left" else -0.1)
+    longer = changed(contacts, along=along, longer=2.0)
+    ways = [each[-1].point[2] - each[0].point[2] for each in (contacts, longer)]
+    assert ways[1] == pytest.approx(2.0 * ways[0])
+
+
+def test_any_constraint_may_be_asked_of_any_frame(prior: DynamicsPrior) -> None:
+    frames = [[] for _ in range(20)]
+    frames[4] = [Position("left_hand", (0.3, 1.1, 0.3))]
+    frames[12] = [LookAt("head", (0.5, 1.6, 3.0))]
+    found = animate(prior, frames, fps=30.0)
+    assert not found.unmet
+    steps = np.linalg.norm(np.diff(found.motion.root_positions, axis=0), axis=1)
+    assert steps.max() < 0.2
+
+
+def test_the_objective_is_where_its_gradient_vanishes(prior: DynamicsPrior, walks: list[Motion]) -> None:
+    """From the training motion itself nothing is gained by moving: more rounds end in the same place."""
+    clip = walks[0][:12]
+    q = prior.space.q_from_frames(clip.root_positions, clip.rotations)
+    start = Motions(q, prior.model.latents[:12].copy())
+    frames = [
+        [Position("left_foot", joint_positions(clip)[f, clip.skeleton.index("left_foot")])] for f in range(12)
+    ]
+    first, _ = solve_motion(prior, frames, start, fps=30.0, rounds=25)
+    second, _ = solve_motion(prior, frames, start, fps=30.0, rounds=40)
+    assert np.abs(first.q - second.q).max() < 5e-3
+    assert np.abs(first.q[:, 7:] - q[:, 7:]).mean() < 0.05
+
+
+def test_a_script_is_read_and_met(prior: DynamicsPrior, unseen: Motion, tmp_path: Path) -> None:
+    text = contacts_text(contacts_in(unseen), frames=len(unseen), fps=unseen.fps)
+    write(unseen, tmp_path / "walk.bvh")
+    path = tmp_path / "steps.toml"
+    path.write_text(
+        text.replace("fps = 30", "fps = 30\nfloor = true")
+        + "\n[handles.left_hand]\nkeys = [{ time = 0.2, at = [0.3, 1.0, 0.4] }]\n"
+        + '\n[[keyframes]]\ntime = 0.0\nclip = "walk.bvh"\nframe = 0\n'
+    )
+    script = read_animate_script(path)
+    frames = script.frames(prior.on_body(unseen.skeleton).space)
+    assert len(frames) == len(unseen)
+    assert len(frames[0]) > len(frames[1])
+    assert script.floor == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("duration = 1.0", "nothing to meet"),
+        ("duration = -1.0", "above 0"),
+        ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"', "at: is missing"),
+        ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"\nat = [0, 0, 0]\nfrm = 1', "frm"),
+        ('duration = 1.0\n[[keyframes]]\ntime = 2.0\nclip = "no.bvh"', "from 0 to 1"),
+    ],
+)
+def test_mistakes_in_a_script_are_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ParseError, match=said):
+        read_animate_script(tmp_path / "bad.toml")
+
+
+def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="no frame has a constraint"):
+        animate(prior, [[], []], fps=30.0)
+    with pytest.raises(InvalidValueError, match="two frames or more"):
+        solve_motion(prior, [[]], Motions(np.zeros((1, prior.space.size)), np.zeros((1, 3))), fps=30.0)
+    save(GaussianPrior.learn(walks, clusters=3), tmp_path / "poses.poise")
+    with pytest.raises(InvalidValueError, match="knows poses but no motion"):
+        load_dynamics(tmp_path / "poses.poise")
+    with pytest.raises(UnknownNameError, match="swim"):
+        simulate_motion(prior, activities=["swim"])
+    for wrong in ({"seconds": 0.0}, {"pace": 9.0}, {"fps": 0.0}, {"frame": 10_000}):
+        with pytest.raises(InvalidValueError):
+            simulate_motion(prior, **wrong)
+
+
+def test_a_simulation_goes_on_and_forward(prior: DynamicsPrior) -> None:
+    simulated = simulate_motion(prior, activities=["walk"], seconds=2.0)
+    assert len(simulated.motion) == 121
+    way = simulated.motion.root_positions[-1] - simulated.motion.root_positions[0]
+    assert np.linalg.norm(way[[0, 2]]) > 1.5
