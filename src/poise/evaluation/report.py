@@ -14,7 +14,17 @@ from poise.evaluation.machine import machine, versions
 from poise.evaluation.methods import DEFAULT_METHODS
 from poise.evaluation.splits import Fold, load_split, performer_gaits, split_of_files
 
-PROTOCOLS = ("handles", "image", "markers", "performance", "reduction", "search", "topology", "animate", "speed")
+PROTOCOLS = (
+    "handles",
+    "image",
+    "markers",
+    "performance",
+    "reduction",
+    "search",
+    "topology",
+    "animate",
+    "speed",
+)
 PERFORMER, FILES = "performer", "files"
 
 Progress = Callable[[str, int, int], None]
