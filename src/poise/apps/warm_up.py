@@ -11,6 +11,7 @@ KERNELS = {
     "solver": "poise.apps.warm_up:solve_something",
     "styles": "poise.apps.warm_up:solve_in_style",
     "libraries": "poise.apps.warm_up:search_something",
+    "markers": "poise.apps.warm_up:track_markers",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 
@@ -74,3 +75,22 @@ def search_something() -> None:
     for search in (GraphSearch(build_graph(poses), rows), ExhaustiveSearch(rows)):
         for row in rows[:2]:
             search.nearest(row, 2)
+
+
+def track_markers() -> None:
+    """Two frames of a walker's markers."""
+    import numpy as np
+
+    from poise.motion.virtual_markers import optical_layout, virtual_markers
+    from poise.performer import act
+    from poise.priors.broad import BroadPrior
+    from poise.skeleton.pose_space import PoseSpace
+    from poise.solvers.calibration import Calibration
+    from poise.solvers.marker_tracking import MarkerTracker
+
+    walk = act("walk", seconds=0.2, fps=30)
+    layout = optical_layout(walk.skeleton)
+    worn = Calibration(walk.skeleton, layout, np.full(len(layout), 0.01), 0.0)
+    tracker = MarkerTracker(BroadPrior(PoseSpace(walk.skeleton)), worn, fps=walk.fps)
+    for points in virtual_markers(walk, layout).points[:2]:
+        tracker.push(points)
