@@ -34,7 +34,9 @@ def shelf(priors: dict[str, StylePrior | GaussianPrior]) -> Shelf:
 @pytest.fixture
 def session(shelf: Shelf) -> Iterator[Session]:
     uploads = Uploads()
-    yield Session(shelf, uploads)
+    session = Session(shelf, uploads)
+    yield session
+    session.close()
     uploads.close()
 
 

@@ -36,7 +36,7 @@ Work = Callable[[Report], Done]
 
 
 class OvertakenError(Exception):
-    """Raised inside a task of which a newer one has been asked for."""
+    """Raised inside a task of which a newer one has been asked for, or nobody waits any more."""
 
 
 class Jobs:
@@ -103,7 +103,7 @@ class Jobs:
 
         def report(share: float) -> None:
             nonlocal told
-            if task in self._next:
+            if task in self._next or self._session.closed:
                 raise OvertakenError
             if time.monotonic() - told > PROGRESS_EVERY:
                 told = time.monotonic()

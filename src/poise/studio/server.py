@@ -62,6 +62,7 @@ class Studio:
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         yield
         self.workers.shutdown(wait=False, cancel_futures=True)
+        self.sessions.close()
         self.uploads.close()
 
     async def _talk(self, websocket: WebSocket) -> None:

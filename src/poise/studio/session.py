@@ -16,11 +16,12 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.motion.motion import Motion
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
+from poise.studio.history import History
 from poise.studio.jobs import Jobs
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.shelf import Shelf, stand
 from poise.studio.solving import Poser, Solved, planted, point_of, points_of
-from poise.studio.state import History, Placed, State
+from poise.studio.state import Placed, State
 from poise.studio.uploads import Uploads
 
 Answer = list[ServerMessage]
@@ -54,7 +55,7 @@ class Session:
         self.motion: Motion | None = None
         self.streaming: str | None = None
         self.outlet: Callable[[ServerMessage], None] | None = None
-        self._seq = -1
+        self._seq, self.closed = -1, False
         self.restorers: list[Callable[[State, State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
         self.on_close: list[Callable[[], None]] = []
@@ -88,9 +89,10 @@ class Session:
 
     def close(self) -> None:
         """The end: whatever still runs for this session stops."""
-        self.outlet = None
+        self.outlet, self.closed = None, True
         for listener in self.on_close:
             listener()
+        self.history.close()
 
     @property
     def seq(self) -> int:

@@ -48,6 +48,7 @@ class Sessions:
         if self._connections.get(session.token) is connection:
             del self._connections[session.token]
             session.outlet = None
+            session.poser.rest()
             self._left[session.token] = time.monotonic()
 
     def __contains__(self, token: str) -> bool:
@@ -56,6 +57,11 @@ class Sessions:
     def everyone(self) -> list[Session]:
         """All that are connected."""
         return [self._sessions[token] for token in self._connections]
+
+    def close(self) -> None:
+        """The end of all of them."""
+        for session in self._sessions.values():
+            session.close()
 
     def _forget(self) -> None:
         now = time.monotonic()

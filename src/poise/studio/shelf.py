@@ -107,6 +107,8 @@ class Shelf:
         if not alike:
             raise InvalidValueError("there is no model of this skeleton")
         widest = next((entry for entry in alike if entry.kind == "gaussian"), alike[0])
+        if self._base is not None and widest.id not in self._own:
+            return self._base.plain(skeleton)
         if widest.id not in self._plain:
             words = "no prior: the least change of the pose that meets the handles"
             self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.prior, PLAIN, words)

@@ -58,6 +58,11 @@ class Poser:
         self._blend: tuple[Any, Prior] | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
 
+    def rest(self) -> None:
+        """Lets go of all that can be made again."""
+        self._solvers.clear()
+        self._blend = None
+
     def prior_of(self, state: State) -> Prior:
         """The model or blend that a state asks for."""
         if not state.weights:
