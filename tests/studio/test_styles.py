@@ -5,6 +5,7 @@ import pytest
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer import act
+from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import Handle
 from poise.studio import messages as said
@@ -122,3 +123,27 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
     back = session.answer(said.Undo())
     assert any(isinstance(message, said.Body) for message in back)
     assert len(session.state.handles) == 1
+
+
+def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session, unchecked_shapes: None) -> None:
+    del unchecked_shapes
+    walk = DynamicsPrior.learn([act("walk", seconds=2.5, fps=20)])
+    session.shelf.add(walk, "cycle")
+    session.answer(said.ChooseModel(model="cycle"))
+    answer = session.answer(said.AskLatentMap(model="cycle"))[0]
+    assert isinstance(answer, said.LatentMap)
+    assert answer.cylinder
+    assert answer.extent[:2] == (-np.pi, np.pi)
+    values = np.frombuffer(answer.values, "<f4").reshape(answer.height, answer.width)
+    np.testing.assert_allclose(values[:, 0], values[:, -1], atol=1e-3)  # it closes
+    points = np.frombuffer(answer.points, "<f4").reshape(-1, 2)
+    view = session.shelf["cycle"].view
+    assert view is not None
+    for point in points[::10]:
+        place = (float(point[0]), float(point[1]))
+        np.testing.assert_allclose(view.seen(view.latent(place)), place, atol=1e-2)
+    around = [
+        session.answer(said.DragLatent(seq=n + 1, point=(x, 0.0)))[0] for n, x in enumerate((-3.14, 3.14))
+    ]
+    worlds = [np.frombuffer(pose.world, "<f4") for pose in around if isinstance(pose, said.Pose)]
+    np.testing.assert_allclose(worlds[0], worlds[1], atol=0.02)

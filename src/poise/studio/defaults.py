@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from poise.apps.learning import GAUSSIAN, STYLE, learn, read_motion, summary
+from poise.apps.learning import GAUSSIAN, LOCAL, STYLE, learn, read_motion, summary
 from poise.apps.outputs import make_folder
 from poise.errors import PoiseError
 from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
+from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import Storable, load, save
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
@@ -24,7 +26,7 @@ from poise.studio.shelf import Shelf
 FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
 MODEL = ".poise"
-RECIPE = 1  # counted up when what is learned changes, so that no cache holds the old
+RECIPE = 2  # counted up when what is learned changes, so that no cache holds the old
 
 Step = Callable[[str, float], None]
 """Called with what is being done and the share of it all that is done."""
@@ -54,14 +56,19 @@ LESSONS = (
     Lesson("kick", "kick"),
     Lesson("jump", "jump"),
 )
-EVERYTHING = "everything"
+WALKING = "walk in time"
+"""A dynamics model: poses that follow each other."""
+EVERYTHING, NEAREST = "everything", "nearest of everything"
+"""A gaussian and a local model of all motions."""
 
 
 def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> Shelf:
-    """Styles, and a gaussian of all their motions; learned the first time, afterwards read from the cache."""
+    """Styles, a model of walking in time, and models of everything; learned once, afterwards read from the cache."""
     shelf, folder = Shelf(), _folder(lessons)
     makers: dict[str, Callable[[], Prior]] = {lesson.name: partial(_style_of, lesson) for lesson in lessons}
-    makers[EVERYTHING] = partial(_gaussian_of, lessons)
+    makers[WALKING] = _dynamics_of_walking
+    makers[EVERYTHING] = partial(_all_of, lessons, GAUSSIAN)
+    makers[NEAREST] = partial(_all_of, lessons, LOCAL)
     for number, (name, make) in enumerate(makers.items()):
         step(f"learning {name}", number / len(makers))
         _put(shelf, _cached(folder / f"{name}{MODEL}", make), name)
@@ -92,12 +99,18 @@ def _style_of(lesson: Lesson) -> Prior:
     return learn([lesson.motion()], kind=STYLE, active=ACTIVE)
 
 
-def _gaussian_of(lessons: Sequence[Lesson]) -> Prior:
-    return learn([lesson.motion() for lesson in lessons], kind=GAUSSIAN)
+def _dynamics_of_walking() -> Prior:
+    return DynamicsPrior.learn([act("walk", fps=FPS)])
+
+
+def _all_of(lessons: Sequence[Lesson], kind: str) -> Prior:
+    return learn([lesson.motion() for lesson in lessons], kind=kind)
 
 
 def _put(shelf: Shelf, prior: Prior, name: str) -> None:
-    described = summary(prior) if isinstance(prior, GaussianPrior | StylePrior) else ""
+    described = ""
+    if isinstance(prior, GaussianPrior | StylePrior | LocalPrior) and not isinstance(prior, DynamicsPrior):
+        described = summary(prior)
     shelf.add(prior, name, described)
 
 

@@ -1,7 +1,12 @@
-"""A style's latent space as the page sees it: a plane with a likelihood map, training points, and a pose everywhere."""
+"""A style's latent space as the page sees it: a map of how likely its places are, training points, a pose everywhere.
+
+Most are seen as the plane in which their training points spread most. The cylinder of a dynamics model is cut open and
+unrolled: its phase goes around, from left to right, and what is left of the latent space goes up.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.pictures.latent_map import LatentPlane, mapped
+from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.surface import Ring, surface_through
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
@@ -17,26 +24,36 @@ from poise.studio.arrays import packed
 
 Array = np.ndarray
 
+GRID = (140, 90)  # columns and rows of an unrolled cylinder
+
 
 @dataclass(frozen=True, eq=False)
-class PlaneOfStyle:
-    """The plane in which a style is drawn; a place of it stands for the training points' depth near by."""
+class LatentView(ABC):
+    """A latent space seen in two dimensions."""
 
     prior: StylePrior
-    plane: LatentPlane
+
+    @abstractmethod
+    def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
+        """Where latent points appear."""
+
+    @abstractmethod
+    def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
+        """The latent point that a place stands for."""
+
+    @abstractmethod
+    def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
+        """How likely the places are, rows from the bottom up, and what they cover."""
+
+    @property
+    def wraps(self) -> bool:
+        """Whether the right end goes on at the left one."""
+        return False
 
     def seen(self, x: Float[Array, "latent"]) -> tuple[float, float]:
-        """Where a latent point appears."""
-        across, up = self.plane.split(x[None])[0][0]
+        """Where one latent point appears."""
+        across, up = self.all_seen(x[None])[0]
         return float(across), float(up)
-
-    def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
-        """The latent point that a place of the plane stands for."""
-        seen, depths = self._known
-        gaps = np.linalg.norm(seen - np.array(point), axis=1)
-        shares = np.exp((gaps.min() - gaps) / max(self._spacing, 1e-9))
-        depth = shares @ depths / shares.sum()
-        return self.plane.joined(np.array([point]), depth[None])[0]
 
     def pose_at(self, point: tuple[float, float], start: Float[Array, "size"]) -> Float[Array, "size"]:
         """The style's pose of a place, where the start stands: its heading, and its lowest joint as low."""
@@ -46,35 +63,105 @@ class PlaneOfStyle:
         q[3:ROOT_SIZE] = rotations.multiply(
             start[3:ROOT_SIZE], rotations.quaternion_between(self.prior.up_at(x), up_now)
         )
-        lowest = space.forward(start)[0][:, 1].min() - space.forward(q)[0][:, 1].min()
-        q[1] += lowest
+        q[1] += space.forward(start)[0][:, 1].min() - space.forward(q)[0][:, 1].min()
         return q
 
     def map(self, model: str) -> messages.LatentMap:
         """All that the page draws."""
-        values, extent = mapped(self.prior.model, self.plane)
-        seen, _ = self._known
-        active = np.zeros(len(seen))
+        values, extent = self.likelihoods()
+        active = np.zeros(len(self._points))
         active[self.prior.model.active] = 1
         height, width = values.shape
         return messages.LatentMap(
-            model=model, width=width, height=height, extent=extent, values=packed(values), points=packed(seen),
-            active=packed(active, "u1"), cylinder=False,
+            model=model, width=width, height=height, extent=extent, values=packed(values),
+            points=packed(self._points), active=packed(active, "u1"), cylinder=self.wraps,
         )  # fmt: skip
 
     @cached_property
-    def _known(self) -> tuple[Float[Array, "points 2"], Float[Array, "points depths"]]:
-        return self.plane.split(self.prior.model.latents)
+    def _points(self) -> Float[Array, "points 2"]:
+        return self.all_seen(self.prior.model.latents)
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneView(LatentView):
+    """A plane through the latent space; a place of it stands for the depth of the training points near by."""
+
+    plane: LatentPlane
+
+    def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
+        """In the plane, whatever their depth."""
+        return self.plane.split(x)[0]
+
+    def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
+        """At the depth of the training points near by."""
+        depths = self.plane.split(self.prior.model.latents)[1]
+        gaps = np.linalg.norm(self._points - np.array(point), axis=1)
+        shares = np.exp((gaps.min() - gaps) / max(self._spacing, 1e-9))
+        depth = shares @ depths / shares.sum()
+        return self.plane.joined(np.array([point]), depth[None])[0]
+
+    def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
+        """As the pictures of latent spaces show it."""
+        return mapped(self.prior.model, self.plane)
 
     @cached_property
     def _spacing(self) -> float:
         """How far a training point is from its nearest neighbour, typically."""
-        seen, _ = self._known
-        gaps = np.linalg.norm(seen[:, None] - seen[None], axis=2)
+        gaps = np.linalg.norm(self._points[:, None] - self._points[None], axis=2)
         np.fill_diagonal(gaps, np.inf)
         return float(np.median(gaps.min(axis=1)))
 
 
-def plane_of(prior: StylePrior) -> PlaneOfStyle:
-    """The plane of a style."""
-    return PlaneOfStyle(prior, LatentPlane.of(prior.model.latents))
+@dataclass(frozen=True, eq=False)
+class CylinderView(LatentView):
+    """A cylinder unrolled: the angle around the ring from left to right, the third dimension upwards."""
+
+    ring: Ring
+    along: int
+
+    @property
+    def wraps(self) -> bool:
+        """It does."""
+        return True
+
+    def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
+        """Brought onto the cylinder."""
+        return np.column_stack([self.ring.phase_of(x[:, self.ring.dimensions]) - np.pi, x[:, self.along]])
+
+    def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
+        """On the cylinder."""
+        return self._rolled(np.array([point]))[0]
+
+    def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
+        """All the way around, and somewhat beyond the training points upwards and downwards."""
+        heights = self.prior.model.latents[:, self.along]
+        room = MARGIN * float(np.ptp(heights)) + 1e-6
+        extent = (-np.pi, np.pi, float(heights.min()) - room, float(heights.max()) + room)
+        columns, rows = GRID
+        across, up = np.meshgrid(np.linspace(*extent[:2], columns), np.linspace(*extent[2:], rows))
+        places = self._rolled(np.column_stack([across.ravel(), up.ravel()]))
+        return self.prior.model.likelihood_map(places).reshape(rows, columns), extent
+
+    def _rolled(self, points: Float[Array, "n 2"]) -> Float[Array, "n latent"]:
+        x = np.zeros((len(points), self.prior.model.dimensions))
+        x[:, self.ring.dimensions] = self.ring.at(points[:, 0] + np.pi)
+        x[:, self.along] = points[:, 1]
+        return x
+
+
+def view_of(prior: StylePrior) -> LatentView:
+    """A style's latent space, as it is best seen."""
+    if isinstance(prior, DynamicsPrior) and prior.model.dimensions == 3 and len(prior.structure.phases) == 1:
+        return _cylinder(prior)
+    return PlaneView(prior, LatentPlane.of(prior.model.latents))
+
+
+def _cylinder(prior: DynamicsPrior) -> CylinderView:
+    """The ring goes through the training points by their angle around the middle of their circle."""
+    (source,) = prior.structure.phases
+    own = prior.structure.places_of(source)
+    around = prior.model.latents[:, own] - prior.model.latents[:, own].mean(axis=0)
+    angles = np.arctan2(around[:, 1], around[:, 0])
+    (ring,) = surface_through(prior.structure, prior.model.latents, {source: angles}).rings
+    (along,) = set(range(3)) - set(own)
+    return CylinderView(prior, ring, along)

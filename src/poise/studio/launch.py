@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import sys
@@ -37,6 +38,9 @@ class Ready:
             opening.daemon = True
             opening.start()
         sys.setswitchinterval(SWITCH_INTERVAL)
+        logging.getLogger("asyncio").setLevel(
+            logging.ERROR
+        )  # a page that went away is no cause for a warning
         server_of(self.studio).run(sockets=[self.listener])
 
 

@@ -173,8 +173,8 @@ class Session:
     def _latent(self, solved: Solved | None) -> tuple[float, float] | None:
         if solved is None or len(solved.latents) != 1:
             return None
-        plane = self.poser.entry_of(self.state).plane
-        return plane.seen(solved.latents[0]) if plane is not None else None
+        view = self.poser.entry_of(self.state).view
+        return view.seen(solved.latents[0]) if view is not None else None
 
 
 def _told(solved: Solved) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from poise.studio import messages
 from poise.studio.arrays import body_of
 
 if TYPE_CHECKING:
-    from poise.studio.latent import PlaneOfStyle
+    from poise.studio.latent import LatentView
 
 PLAIN: messages.Kind = "plain"
 
@@ -44,11 +44,11 @@ class Entry:
         return body_of(stand(self.prior))
 
     @cached_property
-    def plane(self) -> PlaneOfStyle | None:
-        """The map of its latent space, if it has one."""
-        from poise.studio.latent import plane_of  # brings a plotting library along
+    def view(self) -> LatentView | None:
+        """Its latent space, if it has one."""
+        from poise.studio.latent import view_of  # brings a plotting library along
 
-        return plane_of(self.prior) if isinstance(self.prior, StylePrior) and not self.is_plain else None
+        return view_of(self.prior) if isinstance(self.prior, StylePrior) and not self.is_plain else None
 
     @property
     def is_plain(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poise.errors import InvalidValueError
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
-from poise.studio.latent import PlaneOfStyle
+from poise.studio.latent import LatentView
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.shelf import PLAIN, stand
 from poise.studio.solving import planted, replanted
@@ -44,19 +44,19 @@ class StylesPanel:
 
     def map(self, message: messages.AskLatentMap) -> Answer:
         """The likelihood map of a style."""
-        plane = self._session.shelf[message.model].plane
-        if plane is None:
+        view = self._session.shelf[message.model].view
+        if view is None:
             raise InvalidValueError(
                 f"{self._session.shelf[message.model].name} has no latent space; styles have one"
             )
-        return [plane.map(message.model)]
+        return [view.map(message.model)]
 
     def drag(self, message: messages.DragLatent) -> Answer:
         """The pose of a place; with handles held, the pose nearest to it that meets them."""
-        state, plane = self._session.state, self._plane()
-        q = plane.pose_at(message.point, state.placed.in_space(plane.prior.space))
+        state, view = self._session.state, self._view()
+        q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
         if not message.hold:
-            state = state.with_(placed=Placed(plane.prior.space.pose_from_q(q), q, plane.prior.space))
+            state = state.with_(placed=Placed(view.prior.space.pose_from_q(q), q, view.prior.space))
             state = state.with_(anchors=planted(state.pose))
             self._session.solved = None
             return self._session.commit(state) if message.last else [self._session.show(state, fine=False)]
@@ -68,17 +68,17 @@ class StylesPanel:
 
     def hover(self, message: messages.HoverLatent) -> Answer:
         """The pose of a place, to look at."""
-        plane, state = self._plane(), self._session.state
-        q = plane.pose_at(message.point, state.placed.in_space(plane.prior.space))
-        return [messages.HoverPose(seq=message.seq, world=world_of_pose(plane.prior.space.pose_from_q(q)))]
+        view, state = self._view(), self._session.state
+        q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
+        return [messages.HoverPose(seq=message.seq, world=world_of_pose(view.prior.space.pose_from_q(q)))]
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _plane(self) -> PlaneOfStyle:
-        plane = self._session.poser.entry_of(self._session.state).plane
-        if plane is None:
+    def _view(self) -> LatentView:
+        view = self._session.poser.entry_of(self._session.state).view
+        if view is None:
             raise InvalidValueError("the model in use has no latent space; choose a style")
-        return plane
+        return view
 
     def _switched(self, state: State) -> Answer:
         session = self._session
