@@ -1,6 +1,7 @@
 """Keyframe scripts: what they may say, what they may not, and the motions made of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,15 @@ from poise.apps.keyframing import keyframe, watched
 from poise.apps.keyframing_keys import fewest_keys, script_text
 from poise.apps.keyframing_script import read_script
 from poise.errors import InvalidValueError, ParseError, PoiseError, SkeletonError
+from poise.formats import read
+from poise.motion.edit import resample, trim
 from poise.motion.motion import Motion
 from poise.priors import model_file
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
+from real_data import recording
 
 STANDING = """
 duration = 0.5
@@ -234,3 +238,23 @@ def test_keys_need_handles_and_frames(walk: Motion) -> None:
         script_text(walk, [])
     with pytest.raises(InvalidValueError, match="two frames or more"):
         script_text(walk[:1], ["head"])
+
+
+@pytest.mark.slow
+def test_a_recorded_pitch_is_re_keyed_into_a_side_arm_pitch(tmp_path: Path) -> None:
+    clip = read(recording("cmu", "124_01.bvh"))
+    assert isinstance(clip, Motion)
+    style = StylePrior.learn([resample(clip, 30)], dimensions=3, active=40)
+    pitch = trim(clip, 3.0, 4.0)
+    feet = read_script(_script(tmp_path, script_text(pitch, ["left_foot", "right_foot", "right_hand"])))
+    hand = next(path for path in feet.paths if path.handle.joint == "right_hand")
+    low = np.where(hand.points[:, 1:2] > 0.95, [0.0, 1.0, 0.0], 0.0) * (0.95 - hand.points)
+    paths = [replace(path, points=path.points + low) if path is hand else path for path in feet.paths]
+    made = keyframe(replace(feet, paths=paths), style)
+    assert made.worst < 0.01
+    assert _roughness(made.motion) < 1.3 * _roughness(resample(pitch, feet.fps))
+
+
+def _roughness(motion: Motion) -> float:
+    positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    return float(np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1).mean())

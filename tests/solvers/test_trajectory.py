@@ -43,7 +43,7 @@ def test_it_takes_pops_away_and_keeps_the_handles(
     model = style if kind == "style" else prior
     clip = other_walk[10:40]
     frames = _frames(clip, model.space)
-    alone = frame_by_frame([model], frames, model.space)
+    alone = frame_by_frame([model], frames, model.space, fps=clip.fps)
     together = solve_trajectory([model], frames, fps=clip.fps)
     assert _roughness(model.space, together.q) < 0.95 * _roughness(model.space, alone)
     assert together.unmet == ()

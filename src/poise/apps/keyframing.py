@@ -158,7 +158,7 @@ def _with_pins(
         count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
         frames = _frames(script, list(paths.values()), shares, priors[0])[:count]
         space = priors[0].space
-        q = frame_by_frame(priors, frames, space)[-1]
+        q = frame_by_frame(priors, frames, space, fps=script.fps)[-1]
         at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
         paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
     return list(paths.values())

@@ -17,6 +17,7 @@ Array = np.ndarray
 CLOSE = 0.02  # metres within which the keys' curve follows the recording
 STILL = 0.03  # metres within which a handle that stays counts as pinned ...
 STAYS = 0.3  # ... for so many seconds at least
+SETTLES = 0.05  # seconds at both ends that are left to the path
 
 
 def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, fps: float = 30.0) -> str:
@@ -54,13 +55,14 @@ def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: fl
 
 
 def resting_spans(way: Float[Array, "n 3"], fps: float) -> list[tuple[int, int]]:
-    """Frames from which and to which a point stays within a small ball, each for a while."""
+    """Frames from which and to which a point stays within a small ball, for a while, less a moment at both ends."""
     spans, first = [], 0
     while first < len(way):
         away = np.linalg.norm(way[first:] - way[first], axis=1) > STILL
         last = first + (int(away.argmax()) if away.any() else len(away)) - 1
-        if (last - first) / fps >= STAYS:
-            spans.append((first, last))
+        margin = round(SETTLES * fps)
+        if (last - first - 2 * margin) / fps >= STAYS:
+            spans.append((first + margin, last - margin))
             first = last + 1
         else:
             first += 1

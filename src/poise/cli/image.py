@@ -27,9 +27,9 @@ comes out with the pose. Several photos, each with a camera: name a .toml
 file with [[views]] instead of the photo. docs/image.md tells both formats.
 
 Examples:
-  poise image pitch.poise photo.jpg --point LeftHand=412,233 \\\\
+  poise image pitch.poise photo.jpg --point LeftHand=412,233 \\
       --point RightHand=620,180 --point LeftFoot=390,700 -o pose.glb --overlay check.png
-  poise image box.poise photo.jpg --camera camera.toml --point head=480,120 \\\\
+  poise image box.poise photo.jpg --camera camera.toml --point head=480,120 \\
       --point left_hand=300,310 --point right_foot=515,690 --json
   poise image box.poise views.toml -o pose.bvh
 """,

@@ -27,7 +27,7 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Pose
 from poise.solvers import core, dual_step
 from poise.solvers.block_banded import BlockBanded
-from poise.solvers.constraints import Constraint, Position
+from poise.solvers.constraints import Constraint, Orientation, Pinned
 from poise.solvers.local_gaussian import LocalGaussian, common_space
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.solve import Solver
@@ -38,6 +38,7 @@ Progress = Callable[[int, int], None]
 STIFF = 5e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
 SETTLED = 2e-3  # radians: a largest step this short ends the rounds
+QUICKEST_TURN = 2.5  # radians per second that a root usually turns
 ACCELERATIONS = (1.0, -2.0, 1.0)
 
 
@@ -53,8 +54,8 @@ class Frame:
 class Smoothness:
     """Typical accelerations: larger ones are as unlikely as poses that far from the prior."""
 
-    turning: float = 50.0  # radians per second squared, of every joint
-    moving: float = 12.0  # metres per second squared, of the root
+    turning: float = 30.0  # radians per second squared, of every joint
+    moving: float = 7.0  # metres per second squared, of the root
     rounds: int = 6
 
     def __post_init__(self) -> None:
@@ -107,7 +108,7 @@ def solve_trajectory(
     total = len(frames) * (1 + smooth.rounds)
     whole = _Sequence(common.space, common.limits, frames, settings or Settings())
     local = [LocalGaussian(priors, common.space, handles) for handles in whole.handle_sets]
-    q = frame_by_frame(priors, frames, common.space, progress=lambda done: progress(done, total))
+    q = frame_by_frame(priors, frames, common.space, fps=fps, progress=lambda done: progress(done, total))
     for number in range(smooth.rounds):
         went = whole.step(q, local, smooth, fps)
         progress((2 + number) * len(frames), total)
@@ -123,25 +124,43 @@ def frame_by_frame(
     frames: Sequence[Frame],
     space: PoseSpace,
     *,
+    fps: float = 30.0,
     after: Pose | None = None,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> Float[Array, "frames size"]:
-    """Each frame by itself, tracked from the one before: the first guess of the whole. The first comes after a pose."""
+    """Each frame by itself, tracked from the one before: the first guess of the whole. The first comes after a pose.
+
+    The root turns no faster than people do: two feet side by side would not say which way their owner faces.
+    """
     poses: list[Array] = []
     kind, solver, before = None, None, after
     for done, frame in enumerate(frames, start=1):
-        known = (frame.weights, *((type(c), c.label, c.compliance) for c in frame.constraints))
+        constraints = [*frame.constraints, *_steady(before, fps)]
+        known = (frame.weights, *((type(c), c.label, c.compliance) for c in constraints))
         if solver is None or known != kind:
-            kind, solver = known, Solver(_model(priors, frame.weights), frame.constraints)
+            kind, solver = known, Solver(_model(priors, frame.weights), constraints)
             start = None if before is None else solver.space.q_from_pose(before)
             if start is not None:
                 solver.resume(start)
-        targets = [c.target for c in frame.constraints if isinstance(c, Position)]
-        last = solver.solve(start, targets=np.array(targets, dtype=np.float64).reshape(-1, 3))
+        solver.problem.retarget([c for c in constraints if _has_rows(c)])
+        last = solver.solve(start)
         start, before = last.q, last.pose
         poses.append(space.q_from_pose(before))
         progress(done)
     return np.stack(poses)
+
+
+def _has_rows(constraint: Constraint) -> bool:
+    """Whether a problem measures the constraint: not what is simply kept, nor what weighs nothing."""
+    return not (isinstance(constraint, Pinned) and constraint.hard) and bool(np.isfinite(constraint.compliance))
+
+
+def _steady(before: Pose | None, fps: float) -> list[Constraint]:
+    """The root turned softly as in the frame before, if there was one."""
+    if before is None:
+        return []
+    root = before.skeleton.names[0]
+    return [Orientation(root, before.rotations[0], tolerance=QUICKEST_TURN / fps, name="turn of the root")]
 
 
 def _model(priors: Sequence[Prior], weights: tuple[float, ...]) -> Prior:

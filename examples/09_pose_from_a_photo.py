@@ -1,0 +1,48 @@
+"""Pose a body from a photo: five points in a picture of someone walking, and the likeliest poses for them.
+
+    python examples/09_pose_from_a_photo.py
+
+The photo is drawn by Poise itself, so that the true pose is known. Writes out/photo.png and out/check.png, and prints
+how far each alternative is from the truth.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from poise import performer, pictures
+from poise.apps.image import pose_from_shots, save_overlay
+from poise.apps.image_files import Shot
+from poise.geometry.cameras import Camera
+from poise.pictures.overlay import render_photo
+from poise.priors.style.prior import StylePrior
+from poise.skeleton.kinematics import world_transforms
+
+POINTS = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+SIZE = (480, 480)
+
+
+def main(_arguments: list[str], output: Path = Path("out/check.png")) -> list[float]:
+    style = StylePrior.learn([performer.act("walk", seconds=3.0, fps=30, seed=1)], dimensions=3, active=60)
+    clip = performer.act("walk", seconds=1.5, fps=30, seed=2)
+    pose = clip[25]
+    joints, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    x, z = float(joints[0, 0]), float(joints[0, 2])
+    camera = Camera.looking_at((x, 0.9, z), eye=(x + 2.0, 1.4, z + 3.2), size=SIZE, field_of_view=0.6)
+    points = {role: camera.project(joints[pose.skeleton.index(role)]) for role in POINTS}
+    shot = Shot(render_photo(pose, camera, SIZE), points, camera)
+    found = pose_from_shots(style.on_body(pose.skeleton), [shot])
+    output.parent.mkdir(exist_ok=True)
+    pictures.save(shot.photo, output.with_name("photo.png"))
+    save_overlay(shot, found, output)
+    errors = [float(np.linalg.norm(one.space.forward(one.q)[0] - joints, axis=1).mean()) for one in found]
+    for number, (one, error) in enumerate(zip(found, errors, strict=True), start=1):
+        print(
+            f"{number}: joints {100 * error:.1f} cm off, log posterior {one.posterior - found[0].posterior:+.1f}"
+        )
+    return errors
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
