@@ -152,7 +152,9 @@ def frame_by_frame(
 
 def _has_rows(constraint: Constraint) -> bool:
     """Whether a problem measures the constraint: not what is simply kept, nor what weighs nothing."""
-    return not (isinstance(constraint, Pinned) and constraint.hard) and bool(np.isfinite(constraint.compliance))
+    return not (isinstance(constraint, Pinned) and constraint.hard) and bool(
+        np.isfinite(constraint.compliance)
+    )
 
 
 def _steady(before: Pose | None, fps: float) -> list[Constraint]:
