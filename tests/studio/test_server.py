@@ -82,6 +82,21 @@ def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
         assert [handle.id for handle in again.hear_until(said.SceneChanged).scene.handles] == ["hand"]
 
 
+def test_a_studio_that_was_killed_finds_its_scenes_again(shelf: Shelf) -> None:
+    with running(shelf) as studio, studio.page() as page:
+        token = page.hello().token
+        page.say(said.PutHandle(handle=HAND))
+        page.hear_until(said.SceneChanged)
+    with running(shelf) as studio, studio.page() as page:
+        page.say(said.Hello(protocol=said.PROTOCOL, token=token))
+        welcome = page.hear_until(said.Welcome)
+        assert (welcome.resumed, welcome.token) == (True, token)
+        assert [handle.id for handle in page.hear_until(said.SceneChanged).scene.handles] == ["hand"]
+    with running(shelf) as studio, studio.page() as page:
+        page.say(said.Hello(protocol=said.PROTOCOL, token="somebody else's"))
+        assert not page.hear_until(said.Welcome).resumed
+
+
 def test_the_newest_connection_of_a_session_wins(studio: Running) -> None:
     with studio.page() as page:
         token = page.hello().token

@@ -61,6 +61,10 @@ class Studio:
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         yield
+        self.close()
+
+    def close(self) -> None:
+        """Ends what runs and removes what was uploaded."""
         self.workers.shutdown(wait=False, cancel_futures=True)
         self.sessions.close()
         self.uploads.close()

@@ -18,6 +18,7 @@ from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
 from poise.studio.history import History
 from poise.studio.jobs import Jobs
+from poise.studio.keeping import Keeper
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.shelf import Shelf, stand
 from poise.studio.solving import Poser, Solved, planted, point_of, points_of
@@ -45,9 +46,9 @@ class OutOfOrderError(PoiseError):
 class Session:
     """The scene of one person."""
 
-    def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
+    def __init__(self, shelf: Shelf, uploads: Uploads, *, keeper: Keeper | None = None) -> None:
         self.shelf, self.uploads = Shelf(shelf), uploads
-        self.token = secrets.token_urlsafe(24)
+        self.keeper, self.token = keeper, secrets.token_urlsafe(24)
         self.poser, self.jobs, self.lock = Poser(self.shelf), Jobs(self), RLock()
         self.history = History(_first_state(self.shelf))
         self.state = self.history.now
@@ -71,6 +72,15 @@ class Session:
             )  # fmt: skip
             models = messages.Models(models=self.shelf.described())
             return [welcome, models, self.body(), self.scene(), self.pose(fine=True)]
+
+    def restore(self, token: str) -> bool:
+        """Takes up the scene that an earlier studio kept for this token; whether there was one."""
+        found = self.keeper.find(token, self.shelf, self.state) if self.keeper is not None else None
+        if found is None:
+            return False
+        self.history.close()
+        self.token, self.history, self.state = token, History(found), found
+        return True
 
     def answer(self, message: ClientMessage) -> Answer:
         """What to say to a message; mistakes raise PoiseError and leave the scene as it was."""
@@ -114,6 +124,8 @@ class Session:
         """Takes a state as one step of undo."""
         pose = self.show(state, solved)
         self.history.push(self.state)
+        if self.keeper is not None:
+            self.keeper.keep(self.token, self.state)
         return [self.scene(), pose]
 
     def put_back(self, state: State) -> Answer:

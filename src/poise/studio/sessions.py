@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from poise.studio.keeping import Keeper
 from poise.studio.session import Session
 from poise.studio.shelf import Shelf
 from poise.studio.uploads import Uploads
@@ -20,7 +21,8 @@ class Sessions:
     """Sessions and the connections that are theirs; used by one event loop."""
 
     def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
-        self._shelf, self._uploads = shelf, uploads
+        self._shelf, self._uploads, self._keeper = shelf, uploads, Keeper()
+        self._keeper.tidy()
         self._sessions: dict[str, Session] = {}
         self._connections: dict[str, Connection] = {}
         self._left: dict[str, float] = {}
@@ -34,7 +36,8 @@ class Sessions:
         session = self._sessions.get(token or "")
         resumed = session is not None
         if session is None:
-            session = Session(self._shelf, self._uploads)
+            session = Session(self._shelf, self._uploads, keeper=self._keeper)
+            resumed = token is not None and session.restore(token)
             self._sessions[session.token] = session
         earlier = self._connections.get(session.token)
         if earlier is not None:
@@ -49,6 +52,8 @@ class Sessions:
             del self._connections[session.token]
             session.outlet = None
             session.poser.rest()
+            if session.history.undos:
+                self._keeper.keep(session.token, session.state, at_once=True)
             self._left[session.token] = time.monotonic()
 
     def __contains__(self, token: str) -> bool:
