@@ -12,6 +12,7 @@ KERNELS = {
     "styles": "poise.apps.warm_up:solve_in_style",
     "libraries": "poise.apps.warm_up:search_something",
     "markers": "poise.apps.warm_up:track_markers",
+    "performances": "poise.apps.warm_up:perform_something",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 
@@ -94,3 +95,19 @@ def track_markers() -> None:
     tracker = MarkerTracker(BroadPrior(PoseSpace(walk.skeleton)), worn, fps=walk.fps)
     for points in virtual_markers(walk, layout).points[:2]:
         tracker.push(points)
+
+
+def perform_something() -> None:
+    """A frame of a short walk from three markers, by local models and by the published ones."""
+    from poise.apps.perform import Performance
+    from poise.performer import act
+    from poise.priors.local.baselines import LocalPca
+    from poise.priors.local.prior import LocalPrior
+    from poise.skeleton.pose_space import Handle
+
+    prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)])
+    places = {name: Handle(name) for name in ("left_hand", "right_hand", "head")}
+    performance = Performance(prior, places)
+    points = prior.space.points(prior.examples.q[:1], performance.handles)[0]
+    performance.step(points)
+    LocalPca(prior.examples, performance.handles).step(points)

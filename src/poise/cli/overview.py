@@ -12,6 +12,7 @@ COMMANDS = {
     "animate": "make a motion from foot contacts, paths and keyframes",
     "edit": "drag a handle's path through a clip; the body follows",
     "markers": "solve a body from recorded markers; fill their gaps",
+    "perform": "animate a whole body by a few markers, from a library or live",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
     "sample": "draw poses at random from a style",

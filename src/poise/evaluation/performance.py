@@ -102,7 +102,7 @@ def _learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
     if name in BASELINES:
         return lambda train: _baseline(name, Examples.of_motions(train))
     if name == LOCAL:
-        return lambda train: _local(LocalPrior.learn(train))
+        return lambda train: local_set_up(LocalPrior.learn(train))
     method = method_named(name)
 
     def learn(train: Sequence[Motion]) -> SetUp:
@@ -115,7 +115,9 @@ def _learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
     return learn
 
 
-def _local(prior: LocalPrior) -> SetUp:
+def local_set_up(prior: LocalPrior) -> SetUp:
+    """The method of `poise perform`, ready for any clip and markers."""
+
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         performance = Performance(prior, layout, skeleton=clip.skeleton)
 

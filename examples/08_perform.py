@@ -1,0 +1,63 @@
+"""A whole body from nine markers: learn from a few walks, hide a hand for a second, and follow another walk.
+
+    python examples/08_perform.py                                # the performer's walks
+    python examples/08_perform.py unseen.bvh known_1.bvh ...     # your own clips of one skeleton
+
+Writes out/perform.png, the recorded walk above and the reconstructed one below, and prints how far apart they are.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from poise import performer, pictures, read
+from poise.apps.perform import Performance, motion_of
+from poise.apps.perform_markers import WITH_HEAD, marker_layout
+from poise.geometry import rotations
+from poise.motion.markers import Markers
+from poise.motion.virtual_markers import virtual_markers
+from poise.priors.local.prior import LocalPrior
+from poise.skeleton.skeleton import Pose
+
+SHOWN = 6
+
+
+def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
+    clips = [read(path) for path in paths] or [
+        performer.act("walk", seconds=3.0, fps=60, seed=seed, speed=1.3 if seed == 0 else 0.9 + 0.2 * seed)
+        for seed in range(4)
+    ]
+    truth, known = clips[0], clips[1:]
+    layout = marker_layout(truth.skeleton, WITH_HEAD, samples=truth.rotations[:50])
+    performance = Performance(LocalPrior.learn(known), layout, skeleton=truth.skeleton, fps=truth.fps)
+
+    take = virtual_markers(truth, layout)
+    points = take.points.copy()
+    points[len(points) // 3 : len(points) // 3 + int(truth.fps), 0] = np.nan  # the left hand is hidden
+    frames = performance.run(Markers(take.labels, points, take.fps))
+    found = motion_of(frames, truth.fps)
+
+    moving = performance.space.moving
+    angles = rotations.geodesic_distance(found.rotations[:, moving], truth.rotations[:, moving])
+    degrees = float(np.degrees(angles).mean())
+    milliseconds = 1000 * np.median([frame.seconds for frame in frames])
+    print(f"{degrees:.2f} degrees per joint from {len(layout)} markers, {milliseconds:.1f} ms a frame")
+
+    chosen = np.linspace(0, len(truth) - 1, SHOWN).astype(int)
+    rows = [
+        {f"{name} {frame / truth.fps:.1f} s": _in_place(motion[int(frame)]) for frame in chosen}
+        for name, motion in (("recorded", truth), ("from markers", found))
+    ]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    pictures.save(pictures.draw_panels({**rows[0], **rows[1]}, columns=SHOWN), output)
+    return degrees
+
+
+def _in_place(pose: Pose) -> Pose:
+    """The pose above the origin, so that one camera sees them all."""
+    return Pose(pose.skeleton, pose.root_position * np.array([0.0, 1.0, 0.0]), pose.rotations)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

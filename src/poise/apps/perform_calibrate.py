@@ -1,0 +1,141 @@
+"""Subject calibration (Chai and Hodgins 2005, section 4.2): whose body it is, and where on it the markers sit.
+
+Skeleton: the markers of a T-pose are explained by a mixture of the library's skeletons, each of which says where it
+would have them; the same mixture of limb lengths is the performer's skeleton, both sides at once. Without a T-pose, a
+short motion tells how large the body is: at its size, its markers are closest to those of the library's poses.
+Markers: each one's place on its segment, as it was in the T-pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry.alignment import rigid_fit
+from poise.motion.markers import Markers
+from poise.priors.local.control import Control
+from poise.priors.local.examples import Examples
+from poise.priors.local.pca import Query
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.pose_space import Handle, Handles
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+SIZES = (0.9, 1.0, 1.1)  # at which every skeleton of a library takes part in a mixture
+CAUTION = 1e-3  # metres squared: how firmly a mixture stays near equal parts
+ROUNDS = 8
+SCALES = np.linspace(0.8, 1.2, 9)
+FRAMES = 24  # of a motion, that are compared with the library's poses
+
+
+def skeleton_from_t_pose(
+    skeletons: Sequence[Skeleton],
+    markers: Mapping[str, Handle],
+    points: Float[Array, "markers 3"],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> Skeleton:
+    """The mixture of skeletons whose T-pose has the markers where they were seen; NaN where one was not."""
+    seen = np.isfinite(points).all(axis=1)
+    if seen.sum() < 3:
+        raise InvalidValueError(f"a T-pose needs at least three markers to be seen; got {int(seen.sum())}")
+    bodies = [skeleton.scaled(size) for skeleton in skeletons for size in SIZES]
+    shapes = np.stack([t_pose_markers(body, markers, samples=samples)[seen] for body in bodies])
+    shares = np.full(len(bodies), 1.0 / len(bodies))
+    for _ in range(ROUNDS):
+        turn, shift, _ = rigid_fit(points[seen], np.tensordot(shares, shapes, 1))
+        shares = _mixture(shapes, points[seen] @ turn.T + shift)
+    offsets = np.tensordot(shares, np.stack([body.offsets for body in bodies]), 1)
+    return bodies[0].with_offsets(offsets)
+
+
+def markers_from_t_pose(
+    skeleton: Skeleton,
+    markers: Mapping[str, Handle],
+    points: Float[Array, "markers 3"],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> dict[str, Handle]:
+    """Each marker's place on its joint, as seen in a T-pose; one that was not seen stays where it was."""
+    neutral = neutral_pose(skeleton, samples)
+    shape = t_pose_markers(skeleton, markers, samples=samples)
+    seen = np.isfinite(points).all(axis=1)
+    turn, shift, _ = rigid_fit(points[seen], shape[seen])
+    placed = {}
+    for number, (name, handle) in enumerate(markers.items()):
+        joint = skeleton.index(handle.joint)
+        there = points[number] @ turn.T + shift if seen[number] else shape[number]
+        x, y, z = neutral.local(joint, there - neutral.positions[joint]).tolist()
+        placed[name] = Handle(handle.joint, (x, y, z))
+    return placed
+
+
+def t_pose_markers(
+    skeleton: Skeleton,
+    markers: Mapping[str, Handle],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> Float[Array, "markers 3"]:
+    """Where a skeleton has markers when it stands with its arms out."""
+    neutral = neutral_pose(skeleton, samples)
+    joints = [skeleton.index(handle.joint) for handle in markers.values()]
+    offsets = np.array([handle.offset for handle in markers.values()])
+    return np.asarray(neutral.positions[joints] + np.einsum("mab,mb->ma", neutral.world[joints], offsets))
+
+
+def skeleton_from_motion(examples: Examples, markers: Mapping[str, Handle], take: Markers) -> Skeleton:
+    """The examples' skeleton at the size at which a motion's markers are nearest to those of its poses."""
+    columns = [take.index(name) for name in markers]
+    points = take.points[:, columns]
+    whole = points[np.isfinite(points).all(axis=(1, 2))]
+    if len(whole) == 0:
+        raise InvalidValueError(
+            "calibration from a motion needs a frame in which every marker is seen; got none"
+        )
+    few = whole[np.linspace(0, len(whole) - 1, min(FRAMES, len(whole))).astype(int)]
+    gaps = [_distance(examples, markers, few, float(scale)) for scale in SCALES]
+    best = int(np.argmin(gaps))
+    return examples.space.skeleton.scaled(float(SCALES[best]) + _vertex(gaps, best))
+
+
+def _mixture(
+    shapes: Float[Array, "bodies markers 3"], target: Float[Array, "markers 3"]
+) -> Float[Array, "bodies"]:
+    """Shares that sum to one and mix the shapes closest to a target, near equal parts where that does not matter."""
+    count = len(shapes)
+    flat = shapes.reshape(count, -1)
+    even = flat.mean(axis=0)
+    spread = flat - even
+    matrix = spread @ spread.T + CAUTION * np.eye(count)
+    return np.asarray(1.0 / count + _centred(np.linalg.solve(matrix, spread @ (target.ravel() - even))))
+
+
+def _centred(changes: Float[Array, "bodies"]) -> Float[Array, "bodies"]:
+    return changes - changes.mean()
+
+
+def _distance(examples: Examples, markers: Mapping[str, Handle], points: Array, scale: float) -> float:
+    """How far frames are from the library's poses at a scale, in units of the body's size."""
+    body = examples.on_body(examples.space.skeleton.scaled(scale))
+    plain = body.space.handles(list(markers.values()))
+    handles = Handles(plain.joints, scale * plain.offsets)
+    control = Control.of(body, handles)
+    shapes = body.space.points(body.q, handles)
+    turns, places = control.torso.frames(shapes)
+    query = Query(np.einsum("fba,fmb->fma", turns, shapes - places[:, None]) / scale, body.maps)
+    turns, places = control.torso.frames(points)
+    seen = np.einsum("fba,fmb->fma", turns, points - places[:, None]) / scale
+    return float(np.mean([query(frame, None, 1)[1][0] for frame in seen]))
+
+
+def _vertex(gaps: Sequence[float], best: int) -> float:
+    """How far beyond the best of the scales the lowest point of a parabola through its neighbours is."""
+    if not 0 < best < len(gaps) - 1:
+        return 0.0
+    low, middle, high = gaps[best - 1 : best + 2]
+    bend = low - 2 * middle + high
+    return float((SCALES[1] - SCALES[0]) * 0.5 * (low - high) / bend) if bend > 0 else 0.0

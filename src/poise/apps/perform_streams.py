@@ -1,0 +1,147 @@
+"""Performances as they happen: a line of text per frame of markers in, a line per pose out, from a pipe or over UDP.
+
+JSON: {"left_hand": [x, y, z], "head": null, "time": 1.25} gives {"root": [x, y, z, w, x, y, z], "joints": {"Neck":
+[w, x, y, z], ...}, "ms": 1.1}. CSV: a header `time,left_hand.x,left_hand.y,left_hand.z,...`, then numbers, empty where
+a marker was not seen; poses come back as CSV with a header of their own. Metres, Y up. A line that cannot be read is
+answered with {"error": ...} (CSV: skipped and counted), and the performance goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from poise.apps.perform import Frame, Performance
+
+Array = np.ndarray
+
+LONGEST_LINE = 65_507  # bytes: the largest datagram
+POLL = 0.2  # seconds between looks at whether to go on listening
+
+
+@dataclass
+class Stream:
+    """A performance that is fed by lines."""
+
+    performance: Performance
+    frames: list[Frame] = field(default_factory=list)
+    skipped: int = 0
+    _header: list[str] | None = None
+
+    def answers(self, lines: Iterable[str]) -> Iterator[str]:
+        """A line per pose (for CSV, after a header)."""
+        for line in lines:
+            yield from self.answer(line)
+
+    def answer(self, line: str) -> Iterator[str]:
+        """What one line is answered with."""
+        text = line.strip()
+        if not text:
+            return
+        if text.startswith("{"):
+            yield self._json(text)
+        elif self._header is None or ".x" in text:
+            self._header = [name.strip() for name in text.split(",")]
+            yield ",".join(
+                (
+                    "time",
+                    *(f"root.{c}" for c in "xyz"),
+                    *(f"{name}.{c}" for name in self._joints for c in "wxyz"),
+                )
+            )
+        else:
+            yield from self._csv(text)
+
+    @property
+    def milliseconds(self) -> Array:
+        """What each frame took."""
+        return 1000.0 * np.array([frame.seconds for frame in self.frames])
+
+    @property
+    def _joints(self) -> list[str]:
+        skeleton = self.performance.space.skeleton
+        return [skeleton.names[0], *(skeleton.names[j] for j in self.performance.space.moving)]
+
+    def _json(self, text: str) -> str:
+        try:
+            message = json.loads(text)
+            places = {name: _place(value) for name, value in message.items() if name != "time"}
+            when = message.get("time")
+            frame = self._step(places, None if when is None else float(when))
+        except (ValueError, TypeError, AttributeError) as error:
+            self.skipped += 1
+            return json.dumps({"error": str(error)})
+        turns = self._turns(frame)
+        return json.dumps(
+            {
+                "root": [round(float(v), 6) for v in frame.q[:7]],
+                "joints": {name: [round(float(v), 6) for v in turn] for name, turn in turns.items()},
+                "ms": round(1000 * frame.seconds, 3),
+            }
+        )
+
+    def _csv(self, text: str) -> Iterator[str]:
+        header = self._header or []
+        try:
+            numbers = [float(cell) if cell.strip() else math.nan for cell in text.split(",")]
+            cells = dict(zip(header, numbers, strict=True))
+            names = {name.rpartition(".")[0] for name in header if name.endswith(".x")}
+            places = {name: np.array([cells[f"{name}.{c}"] for c in "xyz"]) for name in names}
+            frame = self._step(places, cells.get("time"))
+        except (ValueError, KeyError):
+            self.skipped += 1
+            return
+        values = [cells.get("time", len(self.frames) / self.performance.fps), *frame.q[:3]]
+        values += [v for turn in self._turns(frame).values() for v in turn]
+        yield ",".join(f"{value:.6g}" for value in values)
+
+    def _step(self, places: dict[str, Array], when: float | None) -> Frame:
+        missing = np.full(3, np.nan)
+        points = np.stack([places.get(name, missing) for name in self.performance.names])
+        frame = self.performance.step(points, at=when)
+        self.frames.append(frame)
+        return frame
+
+    def _turns(self, frame: Frame) -> dict[str, Array]:
+        _, turns = frame.space.frames_from_q(frame.q)
+        joints = [0, *frame.space.moving.tolist()]
+        return {name: turns[joint] for name, joint in zip(self._joints, joints, strict=True)}
+
+
+def serve_udp(
+    stream: Stream,
+    port: int,
+    *,
+    host: str = "127.0.0.1",
+    go_on: Callable[[], bool] = lambda: True,
+    ready: Callable[[int], None] = lambda _port: None,
+) -> None:
+    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` is told the port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind((host, port))
+        server.settimeout(POLL)
+        ready(server.getsockname()[1])
+        while go_on():
+            try:
+                data, sender = server.recvfrom(LONGEST_LINE)
+            except TimeoutError:
+                continue
+            lines = data.decode("utf-8", errors="replace").splitlines()
+            for answer in stream.answers(lines):
+                server.sendto(answer.encode(), sender)
+
+
+def _place(value: Any) -> Array:
+    """A marker's place, or NaN where it was not seen."""
+    if value is None:
+        return np.full(3, np.nan)
+    place = np.array([math.nan if number is None else float(number) for number in value])
+    if place.shape != (3,):
+        raise ValueError(f"a marker is three numbers or null; got {value!r}")
+    return place

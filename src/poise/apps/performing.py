@@ -1,0 +1,144 @@
+"""What `poise perform` does: open a library, read a take, calibrate the performer, set the performance up, save it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.outputs import make_folder
+from poise.apps.perform import Frame, Performance, motion_of
+from poise.apps.perform_calibrate import markers_from_t_pose, skeleton_from_motion, skeleton_from_t_pose
+from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.errors import InvalidValueError, ParseError
+from poise.formats import read, write
+from poise.formats.files import existing_file
+from poise.library.store import Library
+from poise.motion.markers import Markers
+from poise.priors.local.prior import LocalPrior
+from poise.priors.model_file import load
+from poise.skeleton.pose_space import Handle
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+UDP = "udp:"
+LONGEST_T_POSE = 2.0  # seconds: a calibration take that lasts longer is a motion, not a T-pose
+
+
+def open_prior(path: Path) -> LocalPrior:
+    """The local prior of a library's folder, or of a model file."""
+    if path.is_dir():
+        return LocalPrior.of_poses(Library.open(path).poses)
+    prior = load(path)
+    if not isinstance(prior, LocalPrior):
+        raise InvalidValueError(
+            f"{path.name} is not a local model; make one with: poise learn {path.name} --kind local CLIPS"
+        )
+    return prior
+
+
+def read_take(source: str, *, fps: float) -> Markers | None:
+    """The markers of a take; None for what comes live."""
+    if source == "-" or source.startswith(UDP):
+        return None
+    path = Path(source)
+    if path.suffix.lower() == ".csv":
+        return _read_csv(path, fps)
+    found = read(path)
+    if not isinstance(found, Markers):
+        raise InvalidValueError(f"{path.name} is a motion; a performance needs markers (.c3d, .trc or .csv)")
+    return found
+
+
+def set_up(
+    prior: LocalPrior,
+    take: Markers | None,
+    *,
+    mapping: Path | None = None,
+    calibration: Path | None = None,
+    noise: float = 0.0,
+    fps: float = 60.0,
+) -> Performance:
+    """A performance for a take, or for what will come live, by whoever stood for the calibration."""
+    places = _layout(prior, take, mapping)
+    skeleton: Skeleton | None = None
+    if calibration is not None:
+        stood = read_take(str(calibration), fps=fps)
+        if stood is None:
+            raise InvalidValueError("a calibration is read from a file, not live")
+        skeleton, places = _calibrated(prior, places, stood)
+    rate = fps if take is None else take.fps
+    return Performance(prior, places, skeleton=skeleton, noise=noise, fps=rate)
+
+
+def save(frames: Sequence[Frame], fps: float, path: Path) -> None:
+    """A performance as a motion file."""
+    make_folder(path.parent)
+    write(motion_of(frames, fps, name=path.stem), path)
+
+
+def seconds_of(frames: Sequence[Frame]) -> Float[Array, "frames"]:
+    """What each frame took."""
+    return np.array([frame.seconds for frame in frames])
+
+
+def udp_address(text: str) -> tuple[str, int]:
+    """Host and port of udp:PORT or udp:HOST:PORT; this machine alone unless a host is named."""
+    host, _, port = text.removeprefix(UDP).rpartition(":")
+    if not port.isdigit() or not 0 <= int(port) < 65536:
+        raise InvalidValueError(f"a port is a number up to 65535, as in udp:9000; got {text!r}")
+    return host or "127.0.0.1", int(port)
+
+
+def _layout(prior: LocalPrior, take: Markers | None, mapping: Path | None) -> Mapping[str, Handle]:
+    samples = _samples(prior)
+    if mapping is not None:
+        return read_mapping(mapping, prior.space.skeleton, samples=samples)
+    if take is None:
+        return marker_layout(prior.space.skeleton, WITH_HEAD, samples=samples)
+    return guessed_mapping(take.labels, prior.space.skeleton, samples=samples)
+
+
+def _calibrated(
+    prior: LocalPrior, places: Mapping[str, Handle], stood: Markers
+) -> tuple[Skeleton, Mapping[str, Handle]]:
+    if stood.seconds > LONGEST_T_POSE:
+        return skeleton_from_motion(prior.examples, places, stood), places
+    samples = _samples(prior)
+    columns = [stood.index(name) for name in places]
+    points = stood.points[0, columns]
+    skeleton = skeleton_from_t_pose([prior.space.skeleton], places, points, samples=samples)
+    return skeleton, markers_from_t_pose(skeleton, places, points, samples=samples)
+
+
+def _samples(prior: LocalPrior) -> Float[Array, "frames joints 4"]:
+    stride = max(1, len(prior.examples) // 50)
+    return prior.space.frames_from_q(prior.examples.q[::stride])[1]
+
+
+def _read_csv(path: Path, fps: float) -> Markers:
+    """Markers from columns label.x, label.y, label.z, with an optional time."""
+    lines = existing_file(path).read_text(encoding="utf-8-sig").splitlines()
+    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    labels = [name.removesuffix(".x") for name in header if name.endswith(".x")]
+    columns = [f"{label}.{c}" for label in labels for c in "xyz"]
+    if not labels or not set(columns) <= set(header):
+        raise ParseError(
+            "expected a header such as time,left_hand.x,left_hand.y,left_hand.z", path=path, line=1
+        )
+    rows = np.empty((len(lines) - 1, len(header)))
+    for number, line in enumerate(lines[1:]):
+        cells = line.split(",")
+        try:
+            rows[number] = [float(cell) if cell.strip() else np.nan for cell in cells]
+        except ValueError:
+            raise ParseError(
+                f"expected {len(header)} numbers; got {line[:60]!r}", path=path, line=number + 2
+            ) from None
+    points = rows[:, [header.index(name) for name in columns]].reshape(len(rows), len(labels), 3)
+    times = rows[:, header.index("time")] if "time" in header and len(rows) > 1 else None
+    rate = fps if times is None else 1.0 / float(np.median(np.diff(times)))
+    return Markers(tuple(labels), points, rate, name=path.stem)

@@ -1,0 +1,115 @@
+"""`poise perform LIBRARY TAKE`: a whole body from a few markers, from a file, a pipe or the network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from poise.apps.perform import Performance
+    from poise.apps.perform_streams import Stream
+
+app = App(
+    name="perform",
+    help_epilogue="""\
+The library is a folder made by poise library build, or a model made by
+poise learn --kind local. A take is a C3D or TRC file, a CSV file with columns
+time,left_hand.x,left_hand.y,left_hand.z,..., or - for standard input: one frame
+a line, JSON ({"left_hand": [x, y, z], ...}) or CSV; poses go out the same way.
+
+Labels that name a place (left_hand, forehead, left_waist, LFWT, any role or
+joint) are taken as they are; others need a mapping file:
+
+  [markers]
+  LWRIST = "left_hand"
+  STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }
+
+Examples:
+  poise perform boxing.poise take.c3d -o take.bvh
+  poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
+  tracker | poise perform moves/ - --markers map.toml > poses.jsonl
+  poise perform moves/ udp:9000 --markers map.toml -o take.bvh
+""",
+)
+
+
+@app.default
+def perform(
+    library: Annotated[Path, Parameter(help="A motion library, or a model of kind local.")],
+    take: Annotated[str, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")],
+    *,
+    output: Annotated[
+        Path | None, Parameter(name=("--output", "-o"), help="The motion file to write.")
+    ] = None,
+    markers: Annotated[Path | None, Parameter(help="A mapping file from labels to places.")] = None,
+    calibrate: Annotated[
+        Path | None, Parameter(help="A take whose first frame is a T-pose; or a short motion.")
+    ] = None,
+    noise: Annotated[float, Parameter(help="Metres by which markers may be off; 0: met exactly.")] = 0.0,
+    fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
+) -> None:
+    """Animate a whole body by a few markers, from a library of motion."""
+    from poise.apps import performing
+
+    with terminal.working(f"opening {library.name}"):
+        prior = performing.open_prior(library)
+    source = performing.read_take(take, fps=fps)
+    with terminal.working("making local models for these markers"):
+        performance = performing.set_up(
+            prior, source, mapping=markers, calibration=calibrate, noise=noise, fps=fps
+        )
+    if source is None:
+        _stream(performance, take, output)
+        return
+    with terminal.counting(take) as report:
+        frames = performance.run(source, progress=report)
+    _say_latency(1000.0 * performing.seconds_of(frames))
+    if output is None:
+        raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
+    performing.save(frames, source.fps, output)
+    print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+
+
+def _stream(performance: Performance, take: str, output: Path | None) -> None:
+    from poise.apps import performing
+    from poise.apps.perform_streams import Stream, serve_udp
+
+    stream = Stream(performance)
+    try:
+        if take == "-":
+            for answer in stream.answers(sys.stdin):
+                print(answer, flush=True)
+        else:
+            host, port = performing.udp_address(take)
+            serve_udp(
+                stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}")
+            )
+    except KeyboardInterrupt:
+        pass
+    _finish(stream, performance, output)
+
+
+def _finish(stream: Stream, performance: Performance, output: Path | None) -> None:
+    from poise.apps import performing
+
+    if stream.skipped:
+        terminal.warn(f"{stream.skipped} lines could not be read")
+    if not stream.frames:
+        return
+    _say_latency(stream.milliseconds)
+    if output is not None:
+        performing.save(stream.frames, performance.fps, output)
+        terminal.note(f"{output}: {len(stream.frames)} frames")
+
+
+def _say_latency(milliseconds: object) -> None:
+    import numpy as np
+
+    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
+    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")

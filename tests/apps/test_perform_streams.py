@@ -1,0 +1,161 @@
+"""Performances from the command line, over pipes and UDP, and calibration."""
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps import performing
+from poise.apps.perform import Performance
+from poise.apps.perform_calibrate import (
+    markers_from_t_pose,
+    skeleton_from_motion,
+    skeleton_from_t_pose,
+    t_pose_markers,
+)
+from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.apps.perform_streams import Stream, serve_udp
+from poise.cli.main import main
+from poise.errors import InvalidValueError, ParseError
+from poise.formats import read, write
+from poise.motion import Markers, Motion
+from poise.motion.virtual_markers import virtual_markers
+from poise.priors.local.prior import LocalPrior
+from poise.priors.model_file import save
+from poise.skeleton.measure import leg_length
+
+
+@pytest.fixture(scope="module")
+def walk() -> Motion:
+    return performer.act("walk", seconds=3.0, fps=30, seed=1)
+
+
+@pytest.fixture(scope="module")
+def prior(walk: Motion) -> LocalPrior:
+    return LocalPrior.learn([walk])
+
+
+@pytest.fixture(scope="module")
+def performance(prior: LocalPrior) -> Performance:
+    return Performance(prior, marker_layout(prior.space.skeleton, LOCOMOTION), fps=30)
+
+
+@pytest.fixture(scope="module")
+def take(walk: Motion) -> Markers:
+    return virtual_markers(walk, marker_layout(walk.skeleton, LOCOMOTION))
+
+
+def _line(take: Markers, frame: int) -> str:
+    return json.dumps(dict(zip(take.labels, take.points[frame].tolist(), strict=True)))
+
+
+def test_json_lines_are_answered_and_bad_ones_do_not_stop_it(performance: Performance, take: Markers) -> None:
+    performance.reset()
+    stream = Stream(performance)
+    lines = [_line(take, 0), "{nonsense", '{"left_hand": [1, 2]}', _line(take, 1), '{"left_hand": null}']
+    answers = [json.loads(line) for line in stream.answers(lines)]
+    assert ["error" in answer for answer in answers] == [False, True, True, False, False]
+    assert len(answers[0]["root"]) == 7
+    assert stream.skipped == 2
+    assert len(stream.milliseconds) == 3
+
+
+def test_csv_goes_in_and_out(performance: Performance, take: Markers) -> None:
+    performance.reset()
+    header = "time," + ",".join(f"{label}.{c}" for label in take.labels for c in "xyz")
+    rows = [f"{k / 30}," + ",".join(map(str, take.points[k].ravel())) for k in range(3)]
+    gap = "0.2," + "," * (3 * len(take.labels) - 1)
+    answers = list(Stream(performance).answers([header, *rows, gap, "not,a,row"]))
+    assert answers[0].startswith("time,root.x")
+    assert len(answers) == 5
+    assert {len(answer.split(",")) for answer in answers} == {len(answers[0].split(","))}
+
+
+def test_datagrams_are_answered_to_their_sender(performance: Performance, take: Markers) -> None:
+    performance.reset()
+    bound, done = threading.Event(), threading.Event()
+    ports: list[int] = []
+
+    def ready(port: int) -> None:
+        ports.append(port)
+        bound.set()
+
+    server = threading.Thread(
+        target=serve_udp,
+        args=(Stream(performance), 0),
+        kwargs={"go_on": lambda: not done.is_set(), "ready": ready},
+    )
+    server.start()
+    try:
+        assert bound.wait(10)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(20)
+            client.sendto(_line(take, 0).encode(), ("127.0.0.1", ports[0]))
+            assert "joints" in json.loads(client.recv(65507))
+    finally:
+        done.set()
+        server.join(10)
+
+
+def test_a_t_pose_tells_the_body_and_the_places_of_its_markers(walk: Motion) -> None:
+    layout = marker_layout(walk.skeleton, WITH_HEAD)
+    body = walk.skeleton.scaled(1.07)
+    points = t_pose_markers(body, layout) + np.array([2.0, 0.0, -1.0])
+    found = skeleton_from_t_pose([walk.skeleton], layout, points)
+    assert leg_length(found) == pytest.approx(leg_length(body), rel=0.02)
+    places = markers_from_t_pose(body, layout, points)
+    again = t_pose_markers(body, places) + np.array([2.0, 0.0, -1.0])
+    np.testing.assert_allclose(again, points, atol=0.01)
+    with pytest.raises(InvalidValueError, match="three markers"):
+        skeleton_from_t_pose([walk.skeleton], layout, np.full_like(points, np.nan))
+
+
+def test_a_short_motion_tells_how_large_the_body_is(prior: LocalPrior, walk: Motion) -> None:
+    large = Motion(walk.skeleton.scaled(1.1), walk.fps, 1.1 * walk.root_positions, walk.rotations)
+    layout = marker_layout(walk.skeleton, LOCOMOTION)
+    shown = virtual_markers(large, marker_layout(large.skeleton, LOCOMOTION))
+    found = skeleton_from_motion(prior.examples, layout, shown)
+    assert leg_length(found) == pytest.approx(1.1 * leg_length(walk.skeleton), rel=0.03)
+
+
+def test_the_command_animates_a_take(
+    prior: LocalPrior, walk: Motion, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(prior, tmp_path / "walk.poise")
+    take = virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD))
+    write(take, tmp_path / "take.trc")
+    assert (
+        main(
+            [
+                "perform",
+                str(tmp_path / "walk.poise"),
+                str(tmp_path / "take.trc"),
+                "-o",
+                str(tmp_path / "out.bvh"),
+            ]
+        )
+        == 0
+    )
+    assert "latency" in capsys.readouterr().err
+    again = read(tmp_path / "out.bvh")
+    assert isinstance(again, Motion)
+    assert len(again) == len(walk)
+    np.testing.assert_allclose(again.root_positions, walk.root_positions, atol=0.05)
+
+
+def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
+    with pytest.raises(InvalidValueError, match="udp:9000"):
+        performing.udp_address("udp:here")
+    assert performing.udp_address("udp:0.0.0.0:9000") == ("0.0.0.0", 9000)
+    file = tmp_path / "a.csv"
+    file.write_text("time,a.x,a.y,a.z\n0,1,2,what\n")
+    with pytest.raises(ParseError, match=r"a\.csv:2"):
+        performing.read_take(str(file), fps=30)
+    file.write_text("time,a\n")
+    with pytest.raises(ParseError, match="header"):
+        performing.read_take(str(file), fps=30)
+    del prior
