@@ -10,6 +10,7 @@ KERNELS = {
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
     "styles": "poise.apps.warm_up:solve_in_style",
+    "sequences": "poise.apps.warm_up:solve_a_sequence",
     "libraries": "poise.apps.warm_up:search_something",
     "markers": "poise.apps.warm_up:track_markers",
     "performances": "poise.apps.warm_up:perform_something",
@@ -63,6 +64,27 @@ def solve_in_style() -> None:
     style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
     solution = solve(style, [Position("left_hand", (0.3, 0.9, 0.2))])
     solution.percentile  # noqa: B018 - its kernels too
+
+
+def solve_a_sequence() -> None:
+    """Three frames together, and a pose from three points in a picture."""
+    import numpy as np
+
+    from poise.geometry.cameras import Camera
+    from poise.performer import act
+    from poise.priors.style.prior import StylePrior
+    from poise.solvers.constraints import Position
+    from poise.solvers.image_placing import View
+    from poise.solvers.image_run import explain
+    from poise.solvers.trajectory import Frame, Smoothness, solve_trajectory
+
+    style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
+    frames = [Frame([Position("left_hand", (0.3, 0.9 + 0.01 * number, 0.2))]) for number in range(3)]
+    solve_trajectory([style], frames, fps=30.0, smoothness=Smoothness(rounds=1))
+    camera = Camera.looking_at((0.0, 0.9, 0.0), eye=(0.0, 1.4, 4.0))
+    places = {"head": (0.0, 1.6, 0.0), "left_hand": (0.3, 0.9, 0.1), "right_foot": (-0.1, 0.1, 0.0)}
+    points = {role: camera.project(np.array(place)) for role, place in places.items()}
+    explain(style, [View(camera, points)], starts=1)
 
 
 def search_something() -> None:
