@@ -20,7 +20,7 @@ WITHOUT_GRAPHICS_CARD = (
     "--enable-unsafe-swiftshader",
     "--no-sandbox",
 )
-PATIENCE = 30.0  # seconds: drawing without a graphics card is slow on a busy machine
+PATIENCE = 60.0  # seconds: drawing without a graphics card is slow on a busy machine
 PAGE = Path(__file__).parents[1] / "src" / "poise" / "studio" / "web" / "dist" / "index.html"
 
 Point = tuple[float, float]

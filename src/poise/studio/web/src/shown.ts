@@ -1,11 +1,18 @@
 /** What is on the stage just now: the server's pose, or a frame of the timeline while it plays or is scrubbed. */
 import { computed, effect, signal } from "@preact/signals";
+import { clamp } from "./arrays";
 import { setFrame } from "./studio";
 import * as state from "./state";
 
 /** The frame of the timeline under the playhead, ahead of the server's while playing. */
 export const frame = signal(0);
 const scrubbing = signal(false);
+
+/** Length and rate of what the timeline shows: the take where markers are looked at, else the scene's. */
+export const clock = computed<{ readonly frames: number; readonly fps: number }>(() => {
+  const take = state.workspace.value === "capture" ? state.take.value : null;
+  return take ?? state.scene.value?.timeline ?? { frames: 1, fps: 30 };
+});
 
 /** Whether the stage shows a frame that the server has not been asked for: handles then follow the body. */
 export const ahead = computed(() => state.playing.value || scrubbing.value);
@@ -15,8 +22,15 @@ export const shownJoints = computed<Float32Array | null>(() => {
   return played ?? state.pose.value?.joints ?? null;
 });
 
+/** A take is shown without a body until one has been solved through it. */
+export const bodyIsShown = computed(() => {
+  if (state.workspace.value !== "capture" || !state.take.value) return true;
+  return state.take.value.isFilled && state.motion.value?.frames === state.take.value.frames;
+});
+
 /** On the timeline a pose that no handle has changed is the motion's, which may have been smoothed since. */
 function followsMotion(): boolean {
+  if (state.workspace.value === "capture") return bodyIsShown.value;
   return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
 }
 
@@ -26,10 +40,9 @@ effect(() => {
 });
 
 export function scrub(to: number, last: boolean): void {
-  const frames = state.scene.value?.timeline.frames ?? 1;
   scrubbing.value = !last;
-  frame.value = Math.min(Math.max(Math.round(to), 0), frames - 1);
-  setFrame(frame.value, last);
+  frame.value = clamp(Math.round(to), 0, clock.value.frames - 1);
+  if (state.workspace.value !== "capture") setFrame(frame.value, last);
 }
 
 let began = 0;
@@ -41,12 +54,12 @@ export function togglePlay(): void {
 }
 
 function play(): void {
-  const timeline = state.scene.value?.timeline;
-  if (!timeline || !state.motion.value) {
+  const something = state.workspace.value === "capture" ? state.take.value : state.motion.value;
+  if (!something) {
     state.notify("There is nothing to play yet: key a handle at two frames, or open a clip.", "info");
     return;
   }
-  from = frame.value >= timeline.frames - 1 ? 0 : frame.value;
+  from = frame.value >= clock.value.frames - 1 ? 0 : frame.value;
   began = performance.now();
   state.playing.value = true;
   requestAnimationFrame(step);
@@ -59,9 +72,8 @@ function stop(): void {
 
 /** Real time: the frame is what the clock says, whatever the drawing takes. */
 function step(now: number): void {
-  const timeline = state.scene.value?.timeline;
-  if (!state.playing.value || !timeline) return;
-  const passed = Math.floor(((now - began) / 1000) * timeline.fps);
-  frame.value = (from + passed) % timeline.frames;
+  if (!state.playing.value) return;
+  const passed = Math.floor((Math.max(now - began, 0) / 1000) * clock.value.fps);
+  frame.value = (from + passed) % clock.value.frames;
   requestAnimationFrame(step);
 }

@@ -29,6 +29,8 @@ export const latentMap = signal<LatentMap | null>(null);
 export const motion = signal<Motion | null>(null);
 export const take = signal<TakeData | null>(null);
 export const photoPixels = signal<Float32Array | null>(null);
+/** An alternative under the pointer, shown as a ghost. */
+export const offered = signal<Float32Array | null>(null);
 export const alternatives = signal<readonly Float32Array[]>([]);
 export const learningCurve = signal<readonly number[]>([]);
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());

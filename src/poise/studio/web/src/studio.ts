@@ -54,6 +54,7 @@ export function removeHandle(id: string): void {
 }
 
 export function drag(handle: string, target: { position?: Vec3; rotation?: Quat }, last: boolean): void {
+  state.ghostOf.value = null;
   stream(`drag ${handle}`, last, () => say({ type: "drag", seq: line.nextSeq(), handle, ...target, last }));
 }
 
@@ -71,6 +72,7 @@ export const blend = (weights: Weight[]): void => say({ type: "blend", weights }
 export function dragLatent(point: Vec2, last: boolean): void {
   const hold = state.holdHandles.value;
   if (!hold) state.latentPlace.value = point;
+  state.ghostOf.value = null;
   stream("latent", last, () => say({ type: "dragLatent", seq: line.nextSeq(), point, hold, last }));
 }
 

@@ -41,6 +41,14 @@ export class TakeData {
     return { position: [x, y, z], seen, deviation: seen ? 0 : (this.deviations[at] ?? 0) };
   }
 
+  /** The middle of all markers that have a place at a frame. */
+  middle(frame: number): Vec3 | null {
+    const shown = this.markers.flatMap((_, number) => this.marker(Math.min(frame, this.frames - 1), number)?.position ?? []);
+    if (!shown.length) return null;
+    const mean = (axis: number): number => shown.reduce((sum, value, k) => (k % 3 === axis ? sum + value : sum), 0) / (shown.length / 3);
+    return [mean(0), mean(1), mean(2)];
+  }
+
   /** Runs of frames in which a marker is missing. */
   gaps(marker: number): [first: number, last: number][] {
     const runs: [number, number][] = [];

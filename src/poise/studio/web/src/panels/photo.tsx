@@ -8,6 +8,7 @@ import * as state from "../state";
 import { movePoint, say } from "../studio";
 import { palette } from "../theme";
 import { upload } from "../upload";
+import { Alternatives } from "./alternatives";
 import { Button, IconButton, PickFiles, Section, useCanvas } from "./ui";
 
 /** Joints worth marking first, in the order in which they are asked for. */
@@ -15,6 +16,7 @@ const ASKED = [
   "head", "left_hand", "right_hand", "left_foot", "right_foot", "pelvis",
   "left_forearm", "right_forearm", "left_shin", "right_shin", "left_upper_arm", "right_upper_arm", "chest",
 ];
+const ENOUGH = 5; // points after which more are a choice
 const REACH = 14; // pixels
 
 const picture = signal<ImageBitmap | null>(null);
@@ -63,7 +65,12 @@ export function PhotoPanel(): JSX.Element {
       </Section>
       {picture.value && (
         <Section title="Points" aside={<span class="quiet">{points.size} marked</span>}>
-          {next && <p class="ask">Click the <strong>{state.labelOf(next)}</strong> in the picture.</p>}
+          {next && (
+            <p class="ask">
+              {points.size < ENOUGH ? "Click the " : "Enough to go by. Go on with the "}
+              <strong>{state.labelOf(next)}</strong> {points.size < ENOUGH ? "in the picture." : "where the body is not right yet."}
+            </p>
+          )}
           <ul class="markers">
             {(state.body.value?.joints ?? []).filter((joint) => joint.role).map((joint) => (
               <li key={joint.name} class={joint.name === next ? "chosen" : ""}>
@@ -77,6 +84,7 @@ export function PhotoPanel(): JSX.Element {
           </ul>
         </Section>
       )}
+      {picture.value && <Alternatives />}
     </>
   );
 }

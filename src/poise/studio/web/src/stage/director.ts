@@ -1,7 +1,7 @@
 /** Keeps the stage true to the state: body, pose, ghosts, onion skin, handles, paths and markers. */
 import { effect } from "@preact/signals";
 import { type Vec3, floats, furthest, jointPosition } from "../arrays";
-import { ahead, frame, shownJoints } from "../shown";
+import { ahead, bodyIsShown, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import { listen } from "../studio";
 import { palette } from "../theme";
@@ -17,6 +17,7 @@ const ONION_STEPS = [-12, -8, -4, 4, 8, 12]; // frames
 export class Director {
   readonly stage: Stage;
   private readonly tool: HandleTool;
+  private besidePhoto = false;
   private ghost: Float32Array = new Float32Array();
 
   constructor(host: HTMLElement) {
@@ -47,8 +48,11 @@ export class Director {
     });
     effect(() => this.stage.paint(palette.value));
     effect(() => {
-      if (state.body.value && shownJoints.value) this.stage.setPose(shownJoints.value);
+      if (!bodyIsShown.value) this.stage.hideBody();
+      else if (state.body.value && shownJoints.value) this.stage.setPose(shownJoints.value);
     });
+    effect(() => this.followMarkers());
+    effect(() => this.turnForPhoto(state.workspace.value === "photo"));
     effect(() => this.showSkins());
     effect(() => this.refresh());
     listen((message) => {
@@ -57,7 +61,8 @@ export class Director {
       if (message.type === "hoverPose") this.stage.setGhost("hover", state.latentCursor.value ? floats(message.world) : null);
     });
     effect(() => {
-      if (!state.latentCursor.value) this.stage.setGhost("hover", null);
+      const offered = state.offered.value;
+      if (offered || !state.latentCursor.value) this.stage.setGhost("hover", offered);
     });
     effect(() => {
       void [state.ghostOf.value, state.showGhost.value];
@@ -68,7 +73,7 @@ export class Director {
   /** The previous result, where it differs from this one. */
   private showGhost(): void {
     const joints = state.pose.value?.joints;
-    const wanted = state.showGhost.value && state.ghostOf.value && joints && furthest(this.ghost, joints) > SAME;
+    const wanted = state.showGhost.value && state.ghostOf.value && !this.besidePhoto && joints && furthest(this.ghost, joints) > SAME;
     this.stage.setGhost("before", wanted ? this.ghost : null);
   }
 
@@ -77,6 +82,20 @@ export class Director {
     void [state.scene.value, state.selected.value, state.tool.value, state.dragged.value, state.workspace.value];
     void [shownJoints.value, ahead.value, state.motion.value, state.take.value, frame.value];
     this.tool.refresh();
+  }
+
+  /** In a take that has no body yet the camera goes along with the markers. */
+  private followMarkers(): void {
+    const middle = bodyIsShown.value ? null : state.take.value?.middle(frame.value);
+    if (middle) this.stage.keepInView(middle);
+  }
+
+  /** Beside a photo the body is seen from the side: what the photo cannot tell. */
+  private turnForPhoto(photo: boolean): void {
+    const joints = shownJoints.peek();
+    if (joints && photo !== this.besidePhoto) this.stage.home(jointPosition(joints, 0), photo ? "left" : "perspective");
+    this.besidePhoto = photo;
+    this.showGhost();
   }
 
   private showSkins(): void {

@@ -25,6 +25,7 @@ export type GhostName = "before" | "hover";
 
 const SHADOW_MAP = 1024;
 const HOME = new Vector3(0, 0.86, 0);
+const LEASH = 0.6; // metres
 const HOME_DISTANCE = 4.3;
 const GHOST_OPACITY: Record<GhostName, number> = { before: 0.3, hover: 0.42 };
 
@@ -95,6 +96,12 @@ export class Stage {
     this.sun.position.set(root[0] + 1.7, 4.6, root[2] + 2.4);
     this.ground.follow(root[0], root[2]);
     if (!this.followed) this.centre(root);
+    else this.keepInView(root);
+    this.invalidate();
+  }
+
+  hideBody(): void {
+    this.figure?.hide();
     this.invalidate();
   }
 
@@ -153,16 +160,26 @@ export class Stage {
     this.invalidate();
   }
 
-  home(root: Vec3): void {
+  home(root: Vec3, view: ViewName = "perspective"): void {
     this.centre(root);
-    this.look("perspective");
+    this.look(view);
+  }
+
+  /** The camera goes along once the body has walked a step away from its middle. */
+  keepInView([x, , z]: Vec3): void {
+    const away = new Vector3(x - this.controls.target.x, 0, z - this.controls.target.z);
+    const excess = away.length() - LEASH;
+    if (excess > 0) this.shift(away.setLength(excess));
+  }
+
+  private shift(by: Vector3): void {
+    this.controls.target.add(by);
+    this.camera.position.add(by);
+    this.controls.update();
   }
 
   private centre(root: Vec3): void {
-    const shift = new Vector3(root[0], HOME.y, root[2]).sub(this.controls.target);
-    this.controls.target.add(shift);
-    this.camera.position.add(shift);
-    this.controls.update();
+    this.shift(new Vector3(root[0], HOME.y, root[2]).sub(this.controls.target));
     this.followed = true;
   }
 

@@ -40,16 +40,6 @@ export function lanesNow(): Lane[] {
   return state.workspace.value === "capture" ? markerLanes() : [styleLane(), ...handleLanes()];
 }
 
-export function framesNow(): number {
-  const take = state.workspace.value === "capture" ? state.take.value : null;
-  return take?.frames ?? state.scene.value?.timeline.frames ?? 1;
-}
-
-export function fpsNow(): number {
-  const take = state.workspace.value === "capture" ? state.take.value : null;
-  return take?.fps ?? state.scene.value?.timeline.fps ?? 30;
-}
-
 function handleLanes(): Lane[] {
   const timeline = state.scene.value?.timeline;
   const joints = new Map(state.handles.value.map((handle) => [handle.id, handle.joint]));

@@ -1,9 +1,9 @@
 /** Drawing the timeline. */
-import { frame } from "../shown";
+import { clock, frame } from "../shown";
 import { diamond } from "../stage/trajectories";
 import * as state from "../state";
 import { palette } from "../theme";
-import { type Bar, LANE, type Lane, RULER, Scale, fpsNow } from "./lanes";
+import { type Bar, LANE, type Lane, RULER, type Scale } from "./lanes";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000, 12000]; // frames between labels
 const LABEL_ROOM = 64; // pixels
@@ -31,7 +31,7 @@ function paintRuler(pen: CanvasRenderingContext2D, scale: Scale, height: number)
     pen.stroke();
     pen.fillStyle = colours.quiet;
     pen.fillText(`${at}`, x + 4, RULER / 2);
-    const seconds = `${(at / fpsNow()).toFixed(1)} s`;
+    const seconds = `${(at / clock.value.fps).toFixed(1)} s`;
     pen.globalAlpha = 0.6;
     pen.fillText(seconds, x + 8 + pen.measureText(`${at}`).width, RULER / 2);
     pen.globalAlpha = 1;

@@ -2,13 +2,13 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Diamond, Layers, Pause, Pin, Play, SkipBack, Sparkles } from "lucide-preact";
-import { frame, scrub, togglePlay } from "../shown";
+import { clock, frame, scrub, togglePlay } from "../shown";
 import * as state from "../state";
 import { putKey, say, setTimeline } from "../studio";
 import { palette } from "../theme";
 import { Button, IconButton, NumberField, Toggle, useCanvas } from "../panels/ui";
 import { keySelected, pinSelected, styleHere } from "./keys";
-import { LANE, type Lane, RULER, Scale, fpsNow, framesNow, lanesNow } from "./lanes";
+import { LANE, type Lane, RULER, Scale, lanesNow } from "./lanes";
 import { paintTimeline } from "./paint";
 
 const PIN_FRAMES = 15; // how long a new pin lasts at first
@@ -54,8 +54,8 @@ function Transport(): JSX.Element {
     <div class="transport" role="toolbar" aria-label="Playback and keys">
       <IconButton label="To the first frame" icon={SkipBack} onPress={() => scrub(0, true)} />
       <IconButton label={state.playing.value ? "Stop" : "Play"} hint="Play or stop (Space)" icon={state.playing.value ? Pause : Play} onPress={togglePlay} />
-      <NumberField label="Frame" digits={0} low={0} high={framesNow() - 1} value={frame.value} onEnter={(value) => scrub(value, true)} />
-      <span class="quiet time">{(frame.value / fpsNow()).toFixed(2)} s</span>
+      <NumberField label="Frame" digits={0} low={0} high={clock.value.frames - 1} value={frame.value} onEnter={(value) => scrub(value, true)} />
+      <span class="quiet time">{(frame.value / clock.value.fps).toFixed(2)} s</span>
       {!capture && (
         <>
           <span class="rule" />
@@ -76,7 +76,7 @@ function Transport(): JSX.Element {
 }
 
 function Lanes({ lanes }: { lanes: readonly Lane[] }): JSX.Element {
-  const canvas = useCanvas((pen, width, height) => paintTimeline(pen, lanes, new Scale(framesNow(), width), height));
+  const canvas = useCanvas((pen, width, height) => paintTimeline(pen, lanes, new Scale(clock.value.frames, width), height));
   void [frame.value, palette.value, state.motion.value, state.selectedKey.value];
   return (
     <canvas
@@ -87,7 +87,7 @@ function Lanes({ lanes }: { lanes: readonly Lane[] }): JSX.Element {
       role="slider"
       aria-label="Frame"
       aria-valuemin={0}
-      aria-valuemax={framesNow() - 1}
+      aria-valuemax={clock.value.frames - 1}
       aria-valuenow={frame.value}
       onPointerDown={(event) => press(event, lanes)}
       onPointerMove={(event) => move(event)}
@@ -101,7 +101,7 @@ function Lanes({ lanes }: { lanes: readonly Lane[] }): JSX.Element {
 function under(event: MouseEvent, lanes: readonly Lane[]): { lane: Lane | undefined; scale: Scale; x: number } {
   const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
   const number = Math.floor((event.clientY - box.top - RULER) / LANE);
-  return { lane: number >= 0 ? lanes[number] : undefined, scale: new Scale(framesNow(), box.width), x: event.clientX - box.left };
+  return { lane: number >= 0 ? lanes[number] : undefined, scale: new Scale(clock.value.frames, box.width), x: event.clientX - box.left };
 }
 
 function press(event: PointerEvent, lanes: readonly Lane[]): void {
