@@ -40,8 +40,8 @@ types: .venv/.dev ## check types
 layers: .venv/.dev ## check that every layer imports only from those below it
 	$(BIN)/lint-imports
 
-page-types: page ## check the types of the studio's page
-	@if [ -d $(PAGE)/node_modules ]; then npm run --silent --prefix $(PAGE) types; else echo "the page's types are not checked without Node"; fi
+page-types: page ## check types and format of the studio's page
+	@if [ -d $(PAGE)/node_modules ]; then npm run --silent --prefix $(PAGE) types && npm run --silent --prefix $(PAGE) format-check; else echo "the page's types are not checked without Node"; fi
 
 browser: .venv/.dev page ## use the studio's page in Chromium
 	@tools/browser.sh

@@ -1,23 +1,37 @@
-"""Films the studio for README and the documentation: the real page in Chromium, used as a person would."""
+"""Takes the studio's pictures from the real page in Chromium, used as a person would: a film for README, and stills.
+
+python docs/make_studio_picture.py [film] [pose] [animate] [photo] [capture] [learn]      all, if none is named
+"""
 
 import io
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 from PIL import Image, ImageDraw
+from playwright.sync_api import Browser
+
+import poise
+from poise import pictures
+from poise.motion.virtual_markers import virtual_markers
+from poise.performer import act
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from studio_page import Point, Server, StudioPage, browser
 
-TARGET = Path(__file__).parent / "images" / "studio.webp"
+IMAGES = Path(__file__).parent / "images"
 SIZE, SHOWN = (1280, 720), (960, 540)
 FRAME = 90  # milliseconds
-QUALITY = 72
+QUALITY, STILL_QUALITY = 72, 88
 ARROW = ((0, 0), (0, 17), (4, 13.5), (7, 20), (9.6, 18.8), (6.8, 12.6), (12, 12.4))
 NO_HINTS = "localStorage.setItem('poise.hints', 'drag second prior')"
+
+
+# --- a hand and a camera ---------------------------------------------------------------------------------------------
 
 
 class Film:
@@ -62,20 +76,13 @@ class Film:
 
     def save(self, path: Path) -> None:
         """Writes the film."""
-        pictures = [picture for picture, _ in self.frames]
+        first, *others = [picture for picture, _ in self.frames]
         durations = [duration for _, duration in self.frames]
-        pictures[0].save(
-            path,
-            save_all=True,
-            append_images=pictures[1:],
-            duration=durations,
-            loop=0,
-            quality=QUALITY,
-            method=5,
+        first.save(
+            path, save_all=True, append_images=others, duration=durations, loop=0, quality=QUALITY, method=5
         )
-        print(
-            f"{path.name}: {len(pictures)} pictures, {sum(durations) / 1000:.0f} s, {path.stat().st_size / 1e6:.2f} MB"
-        )
+        seconds, size = sum(durations) / 1000, path.stat().st_size / 1e6
+        print(f"{path.name}: {len(self.frames)} pictures, {seconds:.0f} s, {size:.2f} MB")
 
 
 def way(start: Point, end: Point, steps: int) -> Iterator[Point]:
@@ -92,25 +99,6 @@ def centre(studio: StudioPage, role: str, name: str) -> Point:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def act(film: Film) -> None:
-    """Drag a hand, hold the other, switch the model, wander in the style's space, key a motion and play it."""
-    studio = film.studio
-    film.hold(700)
-    x, y = studio.pixel(studio.joint("right_hand"))
-    film.go((x, y))
-    film.drag((x - 90, y - 130), (x - 60, y - 210))
-    film.go(in_map(studio, 0.42, 0.5))
-    film.drag(in_map(studio, 0.6, 0.3), in_map(studio, 0.7, 0.6), in_map(studio, 0.42, 0.5), steps=6)
-    film.click(studio.pixel(studio.joint("left_hand")))
-    left = film.at
-    film.drag((left[0] + 80, left[1] - 80), steps=6)
-    film.click(centre(studio, "button", "Gaussian"))
-    film.hold(1000)
-    film.click(centre(studio, "button", "Style"))
-    film.hold(1000)
-    keyed(film)
-
-
 def in_map(studio: StudioPage, right: float, down: float) -> Point:
     """A place in the style's map, as shares of its width and height."""
     box = studio.page.get_by_label("Style space: drag").bounding_box()
@@ -118,44 +106,165 @@ def in_map(studio: StudioPage, right: float, down: float) -> Point:
     return box["x"] + right * box["width"], box["y"] + down * box["height"]
 
 
-def keyed(film: Film) -> None:
-    """Two more places of the hand in time, and the motion between."""
-    studio = film.studio
-    film.click(centre(studio, "button", "Animate"))
+# --- the film --------------------------------------------------------------------------------------------------------
+
+
+def film(studio: StudioPage) -> None:
+    """Drag a hand, wander in the style's space, hold the other hand, switch the model, key a motion and play it."""
+    studio.wait("window.poise.state.latentMap.value")
+    shown = Film(studio)
+    shown.hold(700)
+    x, y = studio.pixel(studio.joint("right_hand"))
+    shown.go((x, y))
+    shown.drag((x - 90, y - 130), (x - 60, y - 210))
+    shown.go(in_map(studio, 0.42, 0.5))
+    shown.drag(in_map(studio, 0.6, 0.3), in_map(studio, 0.7, 0.6), in_map(studio, 0.42, 0.5), steps=6)
+    shown.click(studio.pixel(studio.joint("left_hand")))
+    left = shown.at
+    shown.drag((left[0] + 80, left[1] - 80), steps=6)
+    for model in ("Gaussian", "Style"):
+        shown.click(centre(studio, "button", model))
+        shown.hold(1000)
+    play_keys(shown)
+    shown.save(IMAGES / "studio.webp")
+
+
+def play_keys(shown: Film) -> None:
+    """Places of the hand in time, and the motion between."""
+    studio = shown.studio
+    shown.click(centre(studio, "button", "Animate"))
     for frame, move in ((0, (8, 8)), (25, (-60, 100)), (50, (80, -60))):
-        show(studio, frame)
+        studio.show_frame(frame)
         x, y = studio.pixel(studio.joint("right_hand"))
-        film.go((x, y), steps=2)
-        film.drag((x + move[0], y + move[1]), steps=4)
+        shown.go((x, y), steps=2)
+        shown.drag((x + move[0], y + move[1]), steps=4)
     studio.wait("window.poise.state.progress.value.size === 0")
     for frame in range(0, 56, 3):
-        show(studio, frame)
-        film.hold()
-    film.hold(600)
+        studio.show_frame(frame)
+        shown.hold()
+    shown.hold(600)
 
 
-def show(studio: StudioPage, frame: int) -> None:
-    """Moves the playhead."""
-    field = studio.page.get_by_role("textbox", name="Frame", exact=True)
-    field.fill(str(frame))
-    field.press("Enter")
-    studio.wait(f"window.poise.frame.value === {frame}")
+# --- stills ----------------------------------------------------------------------------------------------------------
+
+
+def pose(studio: StudioPage) -> None:
+    """Two handles under another model, the previous result behind."""
+    studio.drag_joint("right_hand", (-90, -200))
+    studio.settled()
+    studio.drag_joint("left_hand", (60, -60))
+    studio.settled()
+    studio.press("Gaussian", within="Kind of model")
+    studio.wait("window.poise.state.ghostOf.value")
+    studio.press("Style", within="Kind of model")
+    studio.wait("window.poise.state.model.value.kind === 'style' && window.poise.state.latentMap.value")
+    studio.settled()
+
+
+def animate(studio: StudioPage) -> None:
+    """Three keys, a pin, onion skins."""
+    studio.work_in("Animate")
+    for frame, move in ((0, (-40, -90)), (25, (50, -60)), (50, (20, 110))):
+        studio.show_frame(frame)
+        studio.drag_joint("right_hand", move)
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_foot")))
+    studio.wait("window.poise.state.scene.value.handles.length === 2")
+    studio.show_frame(10)
+    studio.press("Pin")
+    studio.page.get_by_role("toolbar", name="Playback and keys").get_by_role("button", name="Style").click()
+    studio.press("Onion")
+    studio.wait("window.poise.state.progress.value.size === 0")
+    studio.page.get_by_role("listitem").get_by_role("button", name="right hand", exact=True).first.click()
+    studio.show_frame(20)
+
+
+def photo(studio: StudioPage) -> None:
+    """Six points of a throw, which a picture of the performer stands in for."""
+    throw = act("throw", fps=30)
+    with TemporaryDirectory() as folder:
+        picture = Path(folder) / "throw.png"
+        pictures.save(pictures.draw_pose(throw[int(0.45 * len(throw))]), picture)
+        studio.page.get_by_role("combobox", name="Which model").select_option(label="pitch")
+        studio.wait("window.poise.state.model.value.name === 'pitch'")
+        studio.work_in("Photo")
+        studio.page.get_by_label("Open a picture").set_input_files(picture)
+        studio.wait("window.poise.state.scene.value.photo")
+        for number, pixel in enumerate(
+            ((250, 125), (341, 183), (163, 73), (320, 420), (133, 383), (236, 262))
+        ):
+            studio.page.mouse.click(*studio.on_photo(pixel, side=480))
+            studio.wait(f"window.poise.state.scene.value.photo.points.length > {number}")
+        studio.wait("window.poise.state.photoPixels.value && window.poise.state.progress.value.size === 0")
+
+
+def capture(studio: StudioPage) -> None:
+    """A take with gaps, filled."""
+    walk = virtual_markers(act("walk", seconds=3.0, fps=60))
+    points = walk.points.copy()
+    for marker, first, last in ((3, 60, 110), (10, 40, 80), (11, 45, 90), (20, 70, 120), (33, 90, 130)):
+        points[first:last, marker] = np.nan
+    with TemporaryDirectory() as folder:
+        take = poise.write(type(walk)(walk.labels, points, walk.fps), Path(folder) / "walk.trc")
+        studio.work_in("Capture")
+        studio.page.get_by_label("Open a take").set_input_files(take)
+        studio.wait("window.poise.state.take.value")
+        studio.press("Fill the gaps")
+        studio.wait("window.poise.state.take.value.isFilled")
+    studio.show_frame(75)
+
+
+def learn(studio: StudioPage) -> None:
+    """A clip that was dropped, learned and used."""
+    with TemporaryDirectory() as folder:
+        clip = Path(folder) / "kick.bvh"
+        poise.write(act("kick", seconds=1.5, fps=15), clip)
+        studio.work_in("Learn")
+        studio.page.get_by_label("Choose files").set_input_files(clip)
+        studio.press("Learn and use")
+        studio.wait("window.poise.state.learningCurve.value.length > 1")
+        studio.page.wait_for_timeout(500)
+
+
+STILLS: dict[str, Callable[[StudioPage], None]] = {
+    "pose": pose, "animate": animate, "photo": photo, "capture": capture, "learn": learn,
+}  # fmt: skip
+
+
+def open_page(chromium: Browser, server: Server, *, theme: str) -> StudioPage:
+    """A page as somebody sees it who knows the studio."""
+    context = chromium.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme=theme)
+    context.add_init_script(NO_HINTS)
+    return StudioPage(context.new_page(), server.address)
+
+
+def take_still(chromium: Browser, server: Server, name: str, *, theme: str) -> None:
+    """One panel in one theme; the light one belongs to the documentation, the dark one is for looking at."""
+    studio = open_page(chromium, server, theme=theme)
+    STILLS[name](studio)
+    studio.page.mouse.move(700, 20)
+    studio.page.wait_for_timeout(1200)
+    folder = IMAGES if theme == "light" else Path("out")
+    folder.mkdir(exist_ok=True)
+    shot = Image.open(io.BytesIO(studio.page.screenshot())).convert("RGB")
+    shot.save(
+        folder / f"studio-{name}{'' if theme == 'light' else '-dark'}.webp", quality=STILL_QUALITY, method=6
+    )
+    print(f"studio-{name}, {theme}")
+    studio.page.context.close()
 
 
 def main() -> None:
-    """Writes docs/images/studio.webp."""
+    """Writes docs/images/studio*, and the dark stills into out/."""
+    wanted = sys.argv[1:] or ["film", *STILLS]
     server = Server()
     try:
         with browser() as chromium:
-            context = chromium.new_context(
-                viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="light"
-            )
-            context.add_init_script(NO_HINTS)
-            film = Film(StudioPage(context.new_page(), server.address))
-            film.studio.wait("window.poise.state.latentMap.value")
-            act(film)
-            film.save(TARGET)
-            context.close()
+            for name in (name for name in wanted if name in STILLS):
+                for theme in ("light", "dark"):
+                    take_still(chromium, server, name, theme=theme)
+            if "film" in wanted:
+                film(open_page(chromium, server, theme="light"))
     finally:
         server.kill()
 

@@ -141,6 +141,25 @@ class StudioPage:
     def work_in(self, workspace: str) -> None:
         self.page.get_by_role("navigation").get_by_role("button", name=workspace).click()
 
+    def show_frame(self, frame: int) -> None:
+        """Moves the playhead, and lets go of it."""
+        field = self.page.get_by_role("textbox", name="Frame", exact=True)
+        field.fill(str(frame))
+        field.press("Enter")
+        self.wait(f"window.poise.frame.value === {frame}")
+        field.blur()
+
+    def on_photo(self, pixel: Point, *, side: int) -> Point:
+        """Where a pixel of a square photo is on the page: it is shown whole and centred."""
+        box = self.page.get_by_label("Picture: click").bounding_box()
+        assert box is not None
+        scale = min(box["width"], box["height"]) / side
+        left, top = (
+            box["x"] + (box["width"] - side * scale) / 2,
+            box["y"] + (box["height"] - side * scale) / 2,
+        )
+        return left + scale * pixel[0], top + scale * pixel[1]
+
     def drag(self, start: Point, way: Point, *, steps: int = 4, release: bool = True) -> None:
         self.page.mouse.move(*start)
         self.page.mouse.down()
@@ -153,5 +172,7 @@ class StudioPage:
 
     def settled(self) -> None:
         """Waits until the fine model has answered everything that was asked."""
-        self.wait("window.poise.state.pose.value.fine && !window.poise.state.dragged.value")
-        self.page.wait_for_timeout(150)
+        self.wait(
+            "(({ pose, asked, dragged }) => !dragged.value && pose.value.fine && pose.value.seq >= asked.value)"
+            "(window.poise.state)"
+        )

@@ -15,14 +15,14 @@ def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
     studio.work_in("Animate")
     wanted = {}
     for frame, way in ((0, (-20, -40)), (20, (-20, -40)), (40, (30, 30))):
-        show(studio, frame)
+        studio.show_frame(frame)
         studio.drag_joint("right_hand", way)
         studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
         keys = studio.ask("state.scene.value.timeline.keys")
         wanted[frame] = next(key["position"] for key in keys if key["frame"] == frame)
     studio.wait("window.poise.state.progress.value.size === 0")
     for frame, position in wanted.items():
-        show(studio, frame)
+        studio.show_frame(frame)
         studio.until(lambda to=position: math.dist(studio.joint("right_hand"), to) < 0.01, f"frame {frame}")
     studio.page.keyboard.press("Space")
     studio.wait("window.poise.state.playing.value")
@@ -30,14 +30,6 @@ def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
     studio.until(lambda: seen.add(studio.ask("window.poise.frame.value")) or len(seen) > 3, "frames to pass")
     studio.page.keyboard.press("Space")
     studio.wait("!window.poise.state.playing.value")
-
-
-def show(studio: StudioPage, frame: int) -> None:
-    field = studio.page.get_by_role("textbox", name="Frame", exact=True)
-    field.fill(str(frame))
-    field.press("Enter")
-    studio.wait(f"window.poise.frame.value === {frame}")
-    studio.page.locator("canvas.stage-canvas").focus()
 
 
 def test_the_pose_goes_out_as_bvh_and_glb_and_comes_back(studio: StudioPage, tmp_path: Path) -> None:

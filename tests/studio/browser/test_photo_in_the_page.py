@@ -1,14 +1,15 @@
-"""Points in a photo: the body follows them, and other poses that fit are offered."""
+"""Points in a photo: the body follows them, and poses that fit are offered."""
 
 import math
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from studio_page import StudioPage
+
+from studio_page import Point, StudioPage
 
 SIDE = 480  # pixels
-POINTS = {"head": (240, 90), "left_hand": (300, 250), "right_hand": (180, 250), "left_foot": (262, 430)}
+ROLES = ("head", "left_hand", "right_hand", "left_foot")
 
 
 @pytest.fixture
@@ -19,26 +20,33 @@ def photo(tmp_path: Path) -> Path:
 
 
 def test_the_body_follows_four_points(studio: StudioPage, photo: Path) -> None:
+    points = as_photographed(studio)
     studio.work_in("Photo")
     studio.page.get_by_label("Open a picture").set_input_files(photo)
     studio.wait("window.poise.state.scene.value.photo")
-    for number, (role, pixel) in enumerate(POINTS.items(), start=1):
+    for number, (role, pixel) in enumerate(points.items(), start=1):
         studio.page.get_by_role("button", name=role.replace("_", " "), exact=True).click()
-        studio.page.mouse.click(*on_photo(studio, pixel))
+        studio.page.mouse.click(*studio.on_photo(pixel, side=SIDE))
         studio.wait(f"window.poise.state.scene.value.photo.points.length === {number}")
     studio.wait("window.poise.state.photoPixels.value && window.poise.state.progress.value.size === 0")
     joints = studio.ask("state.body.value.joints")
     pixels = studio.ask("[...state.photoPixels.value]")
-    for role, pixel in POINTS.items():
+    for role, pixel in points.items():
         number = next(place for place, joint in enumerate(joints) if joint["role"] == role)
-        assert math.dist(pixels[2 * number : 2 * number + 2], pixel) < 12
+        assert math.dist(pixels[2 * number : 2 * number + 2], pixel) < 10
     assert studio.ask("state.alternatives.value.length") >= 1
 
 
-def on_photo(studio: StudioPage, pixel: tuple[float, float]) -> tuple[float, float]:
-    """Where a pixel of the photo is on the page: it is shown whole and centred."""
-    box = studio.page.get_by_label("Picture: click").bounding_box()
+def as_photographed(studio: StudioPage) -> dict[str, Point]:
+    """Where the stage shows a pose that the model knows well: the middle of its style's space."""
+    studio.wait("window.poise.state.latentMap.value")
+    studio.page.get_by_role("switch", name="Keep handles where they are").uncheck(force=True)
+    box = studio.page.get_by_label("Style space: drag").bounding_box()
     assert box is not None
-    scale = min(box["width"], box["height"]) / SIDE
-    left, top = box["x"] + (box["width"] - SIDE * scale) / 2, box["y"] + (box["height"] - SIDE * scale) / 2
-    return left + scale * pixel[0], top + scale * pixel[1]
+    studio.drag((box["x"] + box["width"] / 2, box["y"] + box["height"] / 2), (5, 5))
+    studio.settled()
+    seen = {role: studio.ask(f"stage.project({list(studio.joint(role))})") for role in ROLES}
+    width, height = studio.ask("[stage.canvas.clientWidth, stage.canvas.clientHeight]")
+    return {
+        role: (SIDE / 2 + (x - width / 2) * SIDE / height, y * SIDE / height) for role, (x, y) in seen.items()
+    }
