@@ -33,6 +33,7 @@ Learner = Callable[[Sequence[Motion]], Prior]
 COMPLETE = 0.9  # of the markers seen: a frame to learn from
 SHORTEST = 0.5  # seconds of such frames in a row
 LEAST_LEARNED = 1.0  # seconds of them in all, for a style
+NOWHERE_NEAR = 0.3  # metres from where the body carries a marker: the point of something else
 LEARNING_FPS = 30.0  # what styles are learned at
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
 """How the style of a take is learned: markers tell which way is up, so that the style need not."""
@@ -73,11 +74,16 @@ class Capture:
 
     @cached_property
     def measured(self) -> Float[Array, "frames markers 3"]:
-        """The points that were believed to be each marker: its own, one whose label was swapped, an unlabelled one."""
-        everyone = np.concatenate([self.take.markers.points, self.take.unlabelled], axis=1)
+        """The points taken for each marker: its own, one whose label was swapped, an unlabelled one.
+
+        A point of its own that a single frame doubted counts again, unless it is nowhere near.
+        """
+        own = self.take.markers.points
+        everyone = np.concatenate([own, self.take.unlabelled], axis=1)
         sources = np.stack([frame.sources for frame in self.frames])
         found = np.take_along_axis(everyone, np.maximum(sources, 0)[..., None], axis=1)
-        return np.where((sources >= 0)[..., None], found, np.nan)
+        near = np.linalg.norm(own - self.carried, axis=2) <= NOWHERE_NEAR
+        return np.where((sources >= 0)[..., None], found, np.where(near[..., None], own, np.nan))
 
     @property
     def rms(self) -> float:

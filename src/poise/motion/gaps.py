@@ -13,6 +13,7 @@ Array = np.ndarray
 KNOTS = 12  # samples on each side of a gap that its spline goes through
 _TRIED = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds of gaps made to see how well splines do
 _EACH = 12  # of them per marker
+TAILS = 2.0  # times the typical error of splines: now and then they are far off
 _LEAST_ERROR = 1e-4  # metres
 
 
@@ -70,7 +71,7 @@ class SplineErrors:
         after = before[::-1]
         livelier = max(1.0, acceleration / max(float(self.accelerations[gap.marker]), 1e-9))
         distances = before * after / (before + after)
-        return np.asarray(livelier * self.scales[gap.marker] * distances**self.power + _LEAST_ERROR)
+        return np.asarray(TAILS * livelier * self.scales[gap.marker] * distances**self.power + _LEAST_ERROR)
 
 
 def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> SplineErrors:
