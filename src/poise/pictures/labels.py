@@ -27,7 +27,9 @@ def write_key(image: Image.Image, *, scale: float = 1.0) -> None:
     draw, margin = ImageDraw.Draw(image), 14 * scale
     x = image.width - margin - key_width(scale)
     for side in ("left", "right"):
-        draw.ellipse([x, margin + 4 * scale, x + 10 * scale, margin + 14 * scale], fill=_bytes(TONES[side]))
+        draw.ellipse(
+            [x, margin + 4 * scale, x + 10 * scale, margin + 14 * scale], fill=colour_bytes(TONES[side])
+        )
         draw.text((x + 14 * scale, margin + 1.5 * scale), side, fill=PALE_INK, font=font(scale, 13))
         x += 24 * scale + font(scale, 13).getlength(side)
 
@@ -54,6 +56,7 @@ def _shortened(text: str, face: ImageFont.FreeTypeFont | ImageFont.ImageFont, ro
     return text
 
 
-def _bytes(colour: Colour) -> tuple[int, int, int]:
+def colour_bytes(colour: Colour) -> tuple[int, int, int]:
+    """A colour as Pillow takes it."""
     red, green, blue = (round(255 * part) for part in colour)
     return red, green, blue

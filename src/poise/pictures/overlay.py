@@ -66,7 +66,7 @@ def _front(photo: Image.Image, camera: Camera, points: Points, pose: Pose) -> Im
     for width, inked in ((7, True), (4, False)):
         for joint, parent in bones:
             if np.isfinite(pixels[[joint, parent]]).all():
-                colour = _INK if inked else _bytes(TONES[sides[joint]])
+                colour = _INK if inked else labels.colour_bytes(TONES[sides[joint]])
                 draw.line([*map(tuple, pixels[[parent, joint]])], fill=colour, width=width)
     for pixel in points.values():
         _circle(draw, np.asarray(pixel) * scale)
@@ -120,9 +120,4 @@ def _sides(skeleton: Skeleton) -> list[str]:
 def _circle(draw: ImageDraw.ImageDraw, at: Float[Array, "2"]) -> None:
     x, y = (float(value) for value in at)
     draw.ellipse([x - 8, y - 8, x + 8, y + 8], outline=_INK, width=4)
-    draw.ellipse([x - 7, y - 7, x + 7, y + 7], outline=_bytes(_YELLOW), width=3)
-
-
-def _bytes(colour: Colour) -> tuple[int, int, int]:
-    red, green, blue = (round(255 * part) for part in colour)
-    return red, green, blue
+    draw.ellipse([x - 7, y - 7, x + 7, y + 7], outline=labels.colour_bytes(_YELLOW), width=3)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.geometry import rotations
 from poise.priors.blend import BlendPrior
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
@@ -133,8 +134,7 @@ def _solves_itself(model: Model) -> bool:
 
 def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
     """The precision of a root that should stay as upright as it is, free about the vertical."""
-    w, x, y, z = q[3:ROOT_SIZE]
-    up = np.array([2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)])
+    up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
     return (np.eye(3) - np.outer(up, up)) / LEAN
 
 
