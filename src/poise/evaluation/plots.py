@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from poise.evaluation.handles import Row
 from poise.evaluation.report import Report, Request
@@ -207,11 +208,14 @@ def markers_figure(report: Report) -> Figure:
         for method in dict.fromkeys(str(row["method"]) for row in rows):
             _curve(axes, [row for row in rows if row["method"] == method], key, method)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))  # none over many decades
         axes.set_xlabel(text)
         axes.grid(True, which="both", color=GRID, linewidth=0.5)
         axes.axhline(35.0, color=INK, linewidth=0.8, linestyle=":")
     left.set_ylabel("mean distance from what was measured, mm")
     right.set_xscale("log")
+    right.xaxis.set_major_formatter("{x:g}")
     left.legend(frameon=False, fontsize=8)
     return figure
 
