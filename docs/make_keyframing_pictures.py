@@ -1,11 +1,13 @@
 """Makes the pictures and figures of keyframing.md from recordings (POISE_MOCAP says where they are).
 
-The pitch is CMU 124_01; its side-arm script is `docs/keyframing/sidearm.toml`. The walks are the performer's, and
-Bandai Namco's normal and old ones. Writes docs/images/keyframing/* and the motions, as GLB, into out/keyframing.
+The pitch is CMU 124_01; for the side-arm pitch the hand has keys of our own in the middle. The walks are the
+performer's, and Bandai Namco's normal and old ones. Writes docs/images/keyframing/*, and scripts and motions into
+out/keyframing.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +27,21 @@ from poise.priors import model_file
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 
-HERE = Path(__file__).parent
-FOLDER = HERE / "images" / "keyframing"
+FOLDER = Path(__file__).parent / "images" / "keyframing"
 HANDLES = ("left_foot", "right_foot", "right_hand")
 FEET, TOES = ("left_foot", "right_foot"), ("left_toes", "right_toes")
+SIDE_ARM = (  # seconds, metres: low and wide, in the pitch's own place
+    (1.267, 0.58, 0.8, -0.58),
+    (1.4, 0.42, 0.82, -0.56),
+    (1.5, 0.12, 0.83, -0.36),
+    (1.567, -0.17, 0.86, -0.05),
+    (1.633, -0.38, 0.9, 0.38),
+    (1.7, -0.3, 0.94, 0.82),
+    (1.75, -0.06, 0.95, 1.03),
+    (1.817, 0.25, 0.93, 0.96),
+    (1.9, 0.33, 0.92, 0.72),
+    (2, 0.18, 0.88, 0.6),
+)
 TOES_TOLERANCE = 0.02  # metres: they say which way the feet point, not where they are
 
 
@@ -51,10 +64,11 @@ def _pitches(path: Path, work: Path) -> None:
     clip = read(path)
     style = StylePrior.learn([resample(clip, 60)], dimensions=3, active=100)
     pitch = trim(clip, 2.0, 4.7)
-    overhand = work / "overhand.toml"
+    overhand, sidearm = work / "overhand.toml", work / "sidearm.toml"
     overhand.write_text(script_text(pitch, HANDLES), encoding="utf-8")
+    sidearm.write_text(_with_side_arm(overhand.read_text(encoding="utf-8")), encoding="utf-8")
     rows = []
-    for script in (overhand, HERE / "keyframing" / "sidearm.toml"):
+    for script in (overhand, sidearm):
         made = keyframe(read_script(script), style)
         _tell(script.stem, made, resample(pitch, made.motion.fps))
         save(made.motion, work / f"{script.stem}.glb")
@@ -62,6 +76,19 @@ def _pitches(path: Path, work: Path) -> None:
         between = trim(made.motion, 1.0, 2.1)
         rows.append(pictures.contact_sheet(between, poses=8, columns=8, width=1400, title=f"{script.stem}"))
     _save(_stacked(rows), "pitches.png")
+
+
+def _with_side_arm(script: str) -> str:
+    """The script with the hand's keys replaced by our own for as long as those last."""
+    feet, hand = script.split("[handles.right_hand]")
+    kept, own = [], [f"  {{ time = {t:.3f}, at = [{x}, {y}, {z}] }}," for t, x, y, z in SIDE_ARM]
+    for line in hand.splitlines():
+        key = re.search(r"time = ([0-9.]+)", line)
+        if key is None or not 1.2 <= float(key[1]) <= 2.1:
+            if own and key is not None and float(key[1]) > 2.1:
+                kept, own = [*kept, *own], []
+            kept.append(line)
+    return feet + "[handles.right_hand]" + "\n".join(kept) + "\n"
 
 
 def _blend(first: Motion, second: Motion, work: Path, name: str) -> None:
