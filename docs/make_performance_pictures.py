@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from poise import pictures, read
 from poise.apps.perform import Performance, motion_of
@@ -63,12 +64,12 @@ def _library_size(walks: list[Motion], boxing: list[Motion], path: Path) -> None
     left.plot(
         SIZES, [_degrees(walks[0], walks[1 : n + 1], LOCOMOTION, 4) for n in SIZES], "o-", color="#2a6f97"
     )
-    left.set(xlabel="walking clips in the library", ylabel="degrees per joint", xscale="log")
+    left.set(xlabel="walking clips in the library", ylabel="degrees per joint", xscale="log", xticks=SIZES)
     whole = boxing[1]
     shares = (0.1, 0.25, 0.5, 1.0)
     errors = [_degrees(boxing[0], [whole[: int(len(whole) * share)]], WITH_HEAD, 40) for share in shares]
     right.plot([share * whole.seconds for share in shares], errors, "o-", color="#2a6f97")
-    right.set(xlabel="seconds of boxing in the library", xscale="log")
+    right.set(xlabel="seconds of boxing in the library", xscale="log", xticks=(5, 10, 20, 45))
     for axes, published in ((left, 1.30), (right, 2.31)):
         axes.axhline(published, color="#888888", linewidth=0.8, linestyle=":")
         axes.annotate(
@@ -79,6 +80,8 @@ def _library_size(walks: list[Motion], boxing: list[Motion], path: Path) -> None
             va="bottom",
         )
         axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
 

@@ -18,6 +18,7 @@ from poise.apps.perform_calibrate import (
     t_pose_markers,
 )
 from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.apps.perform_placement import best_placement
 from poise.apps.perform_streams import Stream, serve_udp
 from poise.cli.main import main
 from poise.errors import InvalidValueError, ParseError
@@ -159,3 +160,22 @@ def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
     with pytest.raises(ParseError, match="header"):
         performing.read_take(str(file), fps=30)
     del prior
+
+
+def test_the_best_places_are_found_by_trials_and_drawn(
+    prior: LocalPrior, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    four, six = (best_placement(prior.examples, count) for count in (4, 6))
+    assert six.error_cm < four.error_cm
+    assert set(six.markers) >= {"left_waist", "right_waist"}
+    assert any("foot" in name or "shin" in name or "toes" in name for name in six.markers)
+    with pytest.raises(InvalidValueError, match="from 3 to"):
+        best_placement(prior.examples, 2)
+    save(prior, tmp_path / "walk.poise")
+    picture = tmp_path / "places.png"
+    assert (
+        main(["perform", "placement", str(tmp_path / "walk.poise"), "--markers", "4", "-o", str(picture)])
+        == 0
+    )
+    assert "best 4" in capsys.readouterr().out
+    assert picture.stat().st_size > 1000

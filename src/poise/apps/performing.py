@@ -10,7 +10,12 @@ from jaxtyping import Float
 
 from poise.apps.outputs import make_folder
 from poise.apps.perform import Frame, Performance, motion_of
-from poise.apps.perform_calibrate import markers_from_t_pose, skeleton_from_motion, skeleton_from_t_pose
+from poise.apps.perform_calibrate import (
+    markers_from_t_pose,
+    skeleton_from_motion,
+    skeleton_from_t_pose,
+    t_pose_markers,
+)
 from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write
@@ -19,8 +24,9 @@ from poise.library.store import Library
 from poise.motion.markers import Markers
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
 
 Array = np.ndarray
 
@@ -78,6 +84,18 @@ def save(frames: Sequence[Frame], fps: float, path: Path) -> None:
     """A performance as a motion file."""
     make_folder(path.parent)
     write(motion_of(frames, fps, name=path.stem), path)
+
+
+def draw_places(prior: LocalPrior, names: Sequence[str], path: Path) -> None:
+    """A picture of a body with its arms out and the places of markers on it."""
+    from poise import pictures
+
+    skeleton, samples = prior.space.skeleton, _samples(prior)
+    layout = marker_layout(skeleton, names, samples=samples)
+    points = t_pose_markers(skeleton, layout, samples=samples)
+    standing = Pose(skeleton, np.zeros(3), neutral_pose(skeleton, samples).rotations)
+    make_folder(path.parent)
+    pictures.save(pictures.draw_pose(standing, handles=list(points)), path)
 
 
 def seconds_of(frames: Sequence[Frame]) -> Float[Array, "frames"]:

@@ -35,6 +35,7 @@ Examples:
   poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
   tracker | poise perform moves/ - --markers map.toml > poses.jsonl
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
+  poise perform placement boxing.poise --markers 6 -o places.png
 """,
 )
 
@@ -74,6 +75,31 @@ def perform(
         raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
     performing.save(frames, source.fps, output)
     print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+
+
+@app.command
+def placement(
+    library: Annotated[Path, Parameter(help="A motion library, or a model of kind local.")],
+    *,
+    markers: Annotated[int, Parameter(help="How many markers there are.")] = 6,
+    output: Annotated[
+        Path | None, Parameter(name=("--output", "-o"), help="Also draw the body with the places (.png).")
+    ] = None,
+) -> None:
+    """Find where markers tell the most about what a library holds, by trials on its own poses."""
+    from poise.apps import performing
+    from poise.apps.perform_placement import best_placement
+
+    with terminal.working(f"opening {library.name}"):
+        prior = performing.open_prior(library)
+    with terminal.counting("trying places") as report:
+        best = best_placement(prior.examples, markers, progress=report)
+    for name, error in best.growth:
+        print(f"+ {name}: joints {error:.1f} cm off")
+    print(f"best {markers}: {', '.join(best.markers)} ({best.error_cm:.1f} cm off in trials)")
+    if output is not None:
+        performing.draw_places(prior, best.markers, output)
+        print(f"{output}: {terminal.file_size(output)}")
 
 
 def _stream(performance: Performance, take: str, output: Path | None) -> None:

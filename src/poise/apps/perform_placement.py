@@ -1,0 +1,147 @@
+"""Where to put a few markers: the set from which a behaviour is told best, by search over synthetic trials.
+
+Chai and Hodgins (2005, section 9) chose their places by hand and propose to find them by trials on synthetic data. A
+trial predicts the poses of a library from the places and velocities of a set of markers, by ridge regression, with each
+piece of the recordings held out in turn; its error is the mean distance of the joints from where they were. Sets grow by
+the marker that helps most, and then change one marker for another as long as that helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.apps.perform_markers import marker_layout
+from poise.errors import InvalidValueError
+from poise.priors.local.examples import LAG, Examples
+from poise.skeleton.pose_space import Handle
+
+Array = np.ndarray
+
+CANDIDATES = (
+    *("forehead", "left_waist", "right_waist", "chest", "spine"),
+    *(
+        f"{side}_{part}"
+        for side in ("left", "right")
+        for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toes")
+    ),
+)
+TRIAL_POSES = 1200
+RIDGE = 1e-3  # of the mean variance of a set's signals
+FOLDS = 5
+ALWAYS = ("left_waist", "right_waist")  # the torso is what everything else is seen from
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A set of markers and how well it tells poses: centimetres that joints are off in trials; with each one added."""
+
+    markers: tuple[str, ...]
+    error_cm: float
+    growth: tuple[tuple[str, float], ...]
+
+
+def best_placement(
+    examples: Examples,
+    count: int,
+    *,
+    candidates: Sequence[str] = CANDIDATES,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Placement:
+    """The set of so many markers from which the examples are told best; two of them are on the waist."""
+    trials = _Trials(examples, [name for name in candidates if _is_there(examples, name)])
+    fixed = [name for name in ALWAYS if name in trials.names]
+    if not len(fixed) < count <= len(trials.names):
+        raise InvalidValueError(
+            f"the number of markers is from {len(fixed) + 1} to {len(trials.names)}; got {count}"
+        )
+    chosen, growth = list(fixed), []
+    while len(chosen) < count:
+        progress(len(chosen), count)
+        added = min(
+            (name for name in trials.names if name not in chosen),
+            key=lambda name: trials.error([*chosen, name]),
+        )
+        chosen.append(added)
+        growth.append((added, trials.error(chosen)))
+    chosen = _swapped(trials, chosen, len(fixed))
+    return Placement(tuple(chosen), trials.error(chosen), tuple(growth))
+
+
+def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> list[str]:
+    """Changes one marker for another as long as that helps."""
+    best, changed = trials.error(chosen), True
+    while changed:
+        changed = False
+        for place in range(fixed, len(chosen)):
+            for name in trials.names:
+                other = [*chosen[:place], name, *chosen[place + 1 :]]
+                if name not in chosen and trials.error(other) < best - 1e-9:
+                    chosen, best, changed = other, trials.error(other), True
+    return chosen
+
+
+class _Trials:
+    """Signals of all candidates and what is to be told from them, ready for any set."""
+
+    def __init__(self, examples: Examples, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._examples = examples.every(max(1, len(examples) // TRIAL_POSES))
+        self._layout: dict[str, Handle] = marker_layout(
+            examples.space.skeleton, self.names, samples=examples.space.frames_from_q(examples.q[:50])[1]
+        )
+        self._errors: dict[frozenset[str], float] = {}
+
+    def error(self, names: Sequence[str]) -> float:
+        """How far joints are off in the mean, in centimetres, when told from these markers."""
+        key = frozenset(names)
+        if key not in self._errors:
+            self._errors[key] = self._held_out([self.names.index(name) for name in names])
+        return self._errors[key]
+
+    def _held_out(self, markers: Sequence[int]) -> float:
+        signals = self._signals[:, markers].reshape(len(self._signals), -1)
+        signals = np.hstack([signals, np.ones((len(signals), 1))])
+        wrong = np.empty_like(self._joints)
+        for fold in range(FOLDS):
+            own = self._folds == fold
+            gram = signals[~own].T @ signals[~own]
+            gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
+            told = signals[own] @ np.linalg.solve(gram, signals[~own].T @ self._joints[~own])
+            wrong[own] = told - self._joints[own]
+        return float(100 * np.linalg.norm(wrong.reshape(len(wrong), -1, 3), axis=-1).mean())
+
+    @cached_property
+    def _signals(self) -> Float[Array, "poses markers 6"]:
+        """Places and velocities of all candidates, in the root's frame."""
+        handles = self._examples.space.handles(list(self._layout.values()))
+        _, turns = self._examples.space.forward(self._examples.q)
+        now, before = self._examples.markers(handles)
+        root, places = turns[:, 0], self._examples.q[:, None, :3]
+        seen = np.einsum("fba,fmb->fma", root, now - places)
+        moving = np.einsum("fba,fmb->fma", root, (now - before) / LAG)
+        return np.concatenate([seen, 0.1 * moving], axis=-1)
+
+    @cached_property
+    def _joints(self) -> Float[Array, "poses coordinates"]:
+        """Where all joints are in the root's frame."""
+        space = self._examples.space
+        at = space.handles(list(space.skeleton.names))
+        return space.points_in_root_frame(self._examples.maps, at).reshape(len(self._examples), -1)
+
+    @cached_property
+    def _folds(self) -> Int[Array, "poses"]:
+        """Pieces of the recordings, in as many groups as there are folds."""
+        blocks = np.unique(self._examples.blocks, return_inverse=True)[1]
+        if blocks.max() + 1 < FOLDS:
+            return np.arange(len(blocks)) * FOLDS // len(blocks)
+        return np.asarray(blocks % FOLDS)
+
+
+def _is_there(examples: Examples, name: str) -> bool:
+    skeleton = examples.space.skeleton
+    return name in ("forehead", *ALWAYS) or name in skeleton.roles
