@@ -2,8 +2,8 @@
 
 Chai and Hodgins (2005, section 9) chose their places by hand and propose to find them by trials on synthetic data. A
 trial predicts the poses of a library from the places and velocities of a set of markers, by ridge regression, with each
-piece of the recordings held out in turn; its error is the mean distance of the joints from where they were. Sets grow by
-the marker that helps most, and then change one marker for another as long as that helps.
+piece of the recordings held out in turn; its error is the mean distance of the joints from where they were. Sets grow
+by the marker that helps most, and then change one marker for another as long as that helps.
 """
 
 from __future__ import annotations
