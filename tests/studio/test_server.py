@@ -19,6 +19,7 @@ from poise.performer import act
 from poise.studio import archives
 from poise.studio import messages as said
 from poise.studio.security import Access
+from poise.studio.server import listen
 from poise.studio.shelf import Shelf
 from poise.studio.uploads import Uploads
 from running_studio import Page, Running, running
@@ -184,6 +185,13 @@ def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
         answers += 1
     assert pose.seq == 2000
     assert answers < 2000
+
+
+def test_the_socket_sends_at_once() -> None:
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
 # --- who may talk to it ---------------------------------------------------------------------------------------------
