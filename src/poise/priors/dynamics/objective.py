@@ -153,15 +153,10 @@ class MotionLoss:
     def _flow_steps(self) -> tuple[Steps, ...]:
         return self.steps if self.layout.structure.dynamics else ()
 
-    def _place_loss(
-        self, latents: Float[Array, "frames latent"]
-    ) -> tuple[float, Float[Array, "frames latent"]]:
-        """|x|^2 / 2 of all points; with dynamics only of those that nothing leads to."""
+    def _place_loss(self, latents: Float[Array, "frames latent"]) -> tuple[float, Float[Array, "frames latent"]]:
+        """|x|^2 / 2 of the points that no dynamics leads to; a model without dynamics has no prior of x (Eq. 1)."""
         gradient = np.zeros_like(latents)
-        if not self.layout.structure.dynamics:
-            gradient[:] = latents
-        else:
-            order = self.layout.structure.order
-            for first, _ in self.layout.sequences.bounds():
-                gradient[first : first + order] = latents[first : first + order]
+        order = self.layout.structure.order if self.layout.structure.dynamics else 0
+        for first, _ in self.layout.sequences.bounds():
+            gradient[first : first + order] = latents[first : first + order]
         return 0.5 * float(np.vdot(gradient, latents)), gradient
