@@ -1,7 +1,7 @@
 """Walk into a run that nobody recorded: learn a cylinder of gaits, go along it, and walk again from footsteps alone.
 
-    python examples/08_walk_into_run.py                                       # the performer
-    python examples/08_walk_into_run.py walk.bvh run.bvh                      # your own clips of one skeleton
+    python examples/11_walk_into_run.py                                       # the performer
+    python examples/11_walk_into_run.py walk.bvh run.bvh                      # your own clips of one skeleton
 
 Writes out/walk_into_run.png and out/cylinder.png, and prints how fast the simulated person goes, second by second, and
 how far a walk made from nothing but its foot contacts is from the recorded one.
