@@ -66,9 +66,8 @@ def test_markers_are_placed_within_millimetres_and_keep_their_labels(watched):
 def test_a_first_frame_is_labelled_by_the_layout_wherever_the_performer_faces(watched):
     sim, tracker = watched
     turn = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
-    layout = dict(zip(NINE, sim.truth.points[0] @ turn.T + (0.5, 0.0, -0.3), strict=True))
-    moment = tracker.begin([sim.picture(0, camera) for camera in range(2)], layout)
-    assert moment is not None
+    layout = sim.truth.points[0] @ turn.T + np.array([0.5, 0.0, -0.3])
+    moment = tracker.begin([sim.picture(0, camera) for camera in range(2)], layout[None])
     errors = np.linalg.norm(moment.sighting.points - sim.truth.points[0], axis=1)
     assert np.sum(np.isfinite(errors)) >= 7
     assert np.nanmax(errors) < 0.03
@@ -138,7 +137,7 @@ def test_colours_tell_apart_what_epipolar_lines_cannot():
     colours = np.array([[1.0, 0.1, 0.1], [0.1, 1.0, 0.1]])
     coloured = [Blobs(part.centres, part.sizes, colours) for part in (first, second)]
     found = exclusive(Matcher(RIG).candidates(coloured))
-    assert [candidate.blobs for candidate in found] == [((0, 0), (1, 0)), ((0, 1), (1, 1))]
+    assert sorted(candidate.blobs for candidate in found) == [((0, 0), (1, 0)), ((0, 1), (1, 1))]
 
 
 def test_swapped_markers_are_told_apart_by_the_body():

@@ -22,7 +22,8 @@ pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
 out; methods style, gaussian, dls), markers (markers of a take hidden after
 its first third, and filled; methods spline, pca, style, gaussian; takes are
 C3D, TRC or motion files, or the split optical), performance (a few markers
-in, the whole body out), reduction (how many dimensions poses need), search
+in, the whole body out), cameras (the same, filmed by two simulated cameras:
+pictures in, the whole body out), reduction (how many dimensions poses need), search
 (nearest frames during a performance; methods graph, faiss, exhaustive),
 topology (walks and runs in one latent space, seven models; splits gaits,
 many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
@@ -43,6 +44,7 @@ Examples:
   poise evaluate markers --split optical --stride 4 --plots markers
   poise evaluate markers --test take.c3d --methods spline,style
   poise evaluate performance --split boxing --stride 4
+  poise evaluate cameras --split boxing --plots cameras
   poise evaluate reduction --split walk --plots reduction
   poise evaluate search --split everything --stride 8 --plots search
   poise evaluate topology --split gaits --plots topology

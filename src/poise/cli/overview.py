@@ -21,6 +21,7 @@ COMMANDS = {
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "keep many clips as one searchable store",
     "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
+    "cameras": "calibrate cameras by a printed board; film a motion with simulated ones",
     "evaluate": "measure every method the same way, and draw what came out",
     "data": "list and fetch public recordings",
     "warm-up": "compile the numerical kernels, so that nothing waits later",

@@ -43,6 +43,10 @@ def draw_report(
         return [_saved(image_figure(report), folder / "image.png")]
     if report.protocol == "search":
         return [_saved(search_figure(report), folder / "search.png")]
+    if report.protocol == "cameras":
+        from poise.evaluation.camera_plots import draw_cameras
+
+        return draw_cameras(request.folds()[0], folder, step)
     if report.protocol in ("topology", "animate"):
         return _draw_motions(request, report, folder, step)
     from poise.evaluation.gallery import draw_gallery

@@ -19,6 +19,7 @@ PROTOCOLS = (
     "image",
     "markers",
     "performance",
+    "cameras",
     "reduction",
     "search",
     "topology",
@@ -144,6 +145,12 @@ def _performance(request: Request, progress: Progress) -> list[Row]:
     )
 
 
+def _cameras(request: Request, progress: Progress) -> list[Row]:
+    from poise.evaluation.cameras import evaluate_cameras
+
+    return evaluate_cameras(request.folds(), stride=request.stride, progress=progress)
+
+
 def _reduction(request: Request, progress: Progress) -> list[Row]:
     from poise.evaluation.reduction import evaluate_reduction
 
@@ -179,6 +186,7 @@ _RUNS: dict[str, Callable[[Request, Progress], list[Row]]] = {
     "image": _image,
     "markers": _markers,
     "performance": _performance,
+    "cameras": _cameras,
     "reduction": _reduction,
     "search": _search,
     "topology": _topology,

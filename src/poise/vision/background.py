@@ -24,7 +24,7 @@ GLARING = (
 DAZZLED = 80.0  # grey levels that such a pixel must differ by
 SECONDS = 2.0  # in which statistics follow a change of light by two thirds
 STUBBORN = 10.0  # times slower where there is foreground: a person who stands still is no background
-EVERY = 8  # frames between two updates of the statistics: light changes slowly
+EVERY = 8  # frames between two updates of a pixel's statistics: light changes slowly
 
 
 class Background:
@@ -41,7 +41,8 @@ class Background:
         self._deviation = np.ascontiguousarray(deviation, dtype=np.float32)
         self._rate, self._frames = EVERY / (SECONDS * fps), 0
         self._kernel = np.ones((3, 3), np.uint8)
-        self._refresh()
+        self._darkest, self._brightest = np.empty(mean.shape, np.uint8), np.empty(mean.shape, np.uint8)
+        self._refresh(slice(None))
 
     @classmethod
     def of_frames(cls, frames: Iterable[UInt8[Array, "height width 3"]], *, fps: float = 60.0) -> Background:
@@ -64,7 +65,7 @@ class Background:
     @property
     def mean(self) -> UInt8[Array, "height width 3"]:
         """The empty picture."""
-        return self._low_mean
+        return np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
 
     def foreground(self, frame: UInt8[Array, "height width 3"]) -> UInt8[Array, "height width"]:
         """255 where something stands before the background, one pixel wider all round."""
@@ -73,24 +74,24 @@ class Background:
                 f"the camera's picture is {frame.shape[1]}x{frame.shape[0]}; the background is "
                 f"{self._mean.shape[1]}x{self._mean.shape[0]}"
             )
-        differs = cv2().subtract(cv2().absdiff(frame, self._low_mean), self._allowed)
-        # A weighted sum of channels: any channel above its allowance, in one pass.
-        mask = cv2().transform(differs, np.ones((1, 3), np.float32))
-        found = cv2().dilate(cv2().compare(mask, 0, cv2().CMP_GT), self._kernel)
+        empty = cv2().inRange(frame, self._darkest, self._brightest)
+        found = cv2().dilate(cv2().bitwise_not(empty), self._kernel)
         self._follow(frame, found)
         return np.asarray(found)
 
     def _follow(self, frame: Array, found: Array) -> None:
+        """A band of rows each frame, all of them in turn: no frame waits for the whole picture."""
+        band = -(-len(frame) // EVERY)
+        rows = slice(self._frames % EVERY * band, (self._frames % EVERY + 1) * band)
         self._frames += 1
-        if self._frames % EVERY:
-            return
-        cv = cv2()
-        cv.accumulateWeighted(frame, self._mean, self._rate, mask=cv.bitwise_not(found))
-        cv.accumulateWeighted(frame, self._mean, self._rate / STUBBORN, mask=found)
-        self._refresh()
+        cv, part = cv2(), found[rows]
+        cv.accumulateWeighted(frame[rows], self._mean[rows], self._rate, mask=cv.bitwise_not(part))
+        cv.accumulateWeighted(frame[rows], self._mean[rows], self._rate / STUBBORN, mask=part)
+        self._refresh(rows)
 
-    def _refresh(self) -> None:
-        self._low_mean = np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
-        allowed = np.maximum(THRESHOLD * self._deviation, LEAST)
-        allowed[self._mean > GLARING] = DAZZLED
-        self._allowed = np.clip(allowed, 0, 255).astype(np.uint8)
+    def _refresh(self, rows: slice) -> None:
+        mean = self._mean[rows]
+        allowed = np.maximum(THRESHOLD * self._deviation[rows], LEAST)
+        allowed[mean > GLARING] = DAZZLED
+        for limit, light in ((self._darkest, mean - allowed), (self._brightest, mean + allowed)):
+            np.clip(np.rint(light), 0, 255, out=limit[rows], casting="unsafe")

@@ -48,6 +48,10 @@ class RigCalibration:
     shared_views: tuple[int, ...]
     error: float
 
+    def moved(self, rig: Rig) -> RigCalibration:
+        """The same calibration with its cameras in another world."""
+        return replace(self, rig=rig)
+
 
 def calibrate_lens(views: Mapping[int, View], *, name: str = "camera1") -> LensCalibration:
     """Zhang's method on the views of one camera, by number; views that spoil it are left out, one after the other."""
@@ -88,23 +92,13 @@ def calibrate_rig(views: Sequence[Mapping[int, View]], *, names: Sequence[str]) 
 
 def on_floor(rig: Rig, view: View, *, camera: int = 0) -> Rig:
     """The rig in the world of a board that lies on the floor: its first corner is the origin, and up is Y."""
-    cv, seen_by = cv2(), rig.cameras[camera]
-    found, turn, shift = cv.solvePnP(
-        view.on_board,
-        view.pixels,
-        seen_by.pinhole.intrinsics,
-        seen_by.distortion,
-        flags=cv.SOLVEPNP_ITERATIVE,
-    )
-    if not found:
-        raise InvalidValueError("the board on the floor could not be placed; show more of it")
-    board = np.column_stack([cv.Rodrigues(turn)[0], shift.ravel()])  # camera from board
+    seen_by = rig.cameras[camera]
+    turn, shift = placed_board(seen_by, view)  # camera from board
     # Board axes: x along the columns, y along the rows, z into the floor when seen from above.
-    up = -board[:, 2] if np.dot(board[:, 2], board[:, 3]) > 0 else board[:, 2]
-    x = board[:, 0]
-    world_axes = np.column_stack([x, up, np.cross(x, up)])  # camera from world
+    up = -turn[:, 2] if np.dot(turn[:, 2], shift) > 0 else turn[:, 2]
+    world_axes = np.column_stack([turn[:, 0], up, np.cross(turn[:, 0], up)])  # camera from world
     turn_first, shift_first = seen_by.pinhole.rotation, seen_by.pinhole.translation
-    to_rig = turn_first.T @ world_axes, turn_first.T @ (board[:, 3] - shift_first)  # rig's frame from world
+    to_rig = turn_first.T @ world_axes, turn_first.T @ (shift - shift_first)  # rig's frame from world
     return Rig(
         tuple(
             camera.moved(
@@ -114,6 +108,21 @@ def on_floor(rig: Rig, view: View, *, camera: int = 0) -> Rig:
             for camera in rig.cameras
         )
     )
+
+
+def placed_board(camera: LensCamera, view: View) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
+    """How a board lies before a camera whose lens is known: p_camera = turn p_board + shift."""
+    cv = cv2()
+    found, turn, shift = cv.solvePnP(
+        view.on_board,
+        view.pixels,
+        camera.pinhole.intrinsics,
+        camera.distortion,
+        flags=cv.SOLVEPNP_ITERATIVE,
+    )
+    if not found:
+        raise InvalidValueError(f"{camera.name}: the board could not be placed; show more of it")
+    return cv.Rodrigues(turn)[0], shift.ravel()
 
 
 def scaled(rig: Rig, factor: float) -> Rig:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.vision.blobs import Blobs
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
-from poise.vision.triangulate import Meeting, triangulate
+from poise.vision.triangulate import Meeting, projections, triangulate_all
 
 Array = np.ndarray
 
@@ -38,6 +38,7 @@ class Matcher:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
+        self._matrices = projections(rig.cameras)
         self._pairs = {
             (a, b): fundamental(rig.cameras[a], rig.cameras[b]) for a, b in combinations(range(len(rig)), 2)
         }
@@ -47,37 +48,54 @@ class Matcher:
         straight = [
             camera.straightened(blobs.centres) for camera, blobs in zip(self.rig.cameras, seen, strict=True)
         ]
-        found: dict[tuple[tuple[int, int], ...], Candidate] = {}
+        chosen = self._pairs_on_lines(seen, straight)
+        meetings = self._meetings(chosen, straight)
+        if len(self.rig) > 2 and len(chosen):
+            chosen = np.unique(self._widened(chosen, meetings, straight), axis=0)
+            meetings = self._meetings(chosen, straight)
+        found = [
+            Candidate(_blobs_of(row), meeting)
+            for row, meeting in zip(chosen, meetings, strict=True)
+            if meeting.pixels_off <= LINE_DISTANCE and self._within(row, meeting.point)
+        ]
+        return sorted(found, key=lambda c: (-len(c.blobs), c.meeting.pixels_off))
+
+    def _pairs_on_lines(
+        self, seen: Sequence[Blobs], straight: Sequence[Array]
+    ) -> Int[Array, "pairs cameras"]:
+        """Pairs of blobs on each other's epipolar lines: per camera the blob's number, -1 where none is meant."""
+        rows = [np.empty((0, len(self.rig)), dtype=np.int64)]
         for (a, b), matrix in self._pairs.items():
             if len(seen[a]) and len(seen[b]):
                 allowed = epipolar_distances(matrix, straight[a], straight[b]) <= LINE_DISTANCE
                 allowed &= _colour_distances(seen[a].colours, seen[b].colours) <= COLOUR_DISTANCE
-                for i, j in np.argwhere(allowed):
-                    candidate = self._candidate(((a, int(i)), (b, int(j))), seen)
-                    if candidate is not None:
-                        found.setdefault(candidate.blobs, candidate)
-        return sorted(found.values(), key=lambda c: (-len(c.blobs), c.meeting.pixels_off))
+                pairs = np.full((int(allowed.sum()), len(self.rig)), -1)
+                pairs[:, a], pairs[:, b] = np.nonzero(allowed)
+                rows.append(pairs)
+        return np.concatenate(rows)
 
-    def _candidate(self, pair: tuple[tuple[int, int], ...], seen: Sequence[Blobs]) -> Candidate | None:
-        meeting = self._meeting(pair, seen)
-        if meeting is None:
-            return None
-        blobs = list(pair)
+    def _widened(self, chosen: Array, meetings: Sequence[Meeting], straight: Sequence[Array]) -> Array:
+        """The same sets with the blobs of further cameras where their meeting points are seen."""
+        points, wider = np.stack([meeting.point for meeting in meetings]), chosen.copy()
         for number, camera in enumerate(self.rig.cameras):
-            if number not in (pair[0][0], pair[1][0]) and len(seen[number]):
-                gaps = np.linalg.norm(seen[number].centres - camera.project(meeting.point), axis=1)
-                if np.nanmin(gaps, initial=np.inf) <= LINE_DISTANCE:
-                    blobs.append((number, int(np.nanargmin(gaps))))
-        if len(blobs) == 2:
-            return Candidate(pair, meeting)
-        wider = self._meeting(tuple(sorted(blobs)), seen)
-        return None if wider is None else Candidate(tuple(sorted(blobs)), wider)
+            if len(straight[number]):
+                pictures = camera.pinhole.project(points)
+                gaps = np.linalg.norm(straight[number][None] - pictures[:, None], axis=-1)
+                nearest = np.where(np.isfinite(gaps), gaps, np.inf).argmin(axis=1)
+                added = (chosen[:, number] < 0) & (gaps[np.arange(len(gaps)), nearest] <= LINE_DISTANCE)
+                wider[added, number] = nearest[added]
+        return wider
 
-    def _meeting(self, blobs: tuple[tuple[int, int], ...], seen: Sequence[Blobs]) -> Meeting | None:
-        cameras = [self.rig.cameras[camera] for camera, _ in blobs]
-        meeting = triangulate(cameras, np.stack([seen[camera].centres[blob] for camera, blob in blobs]))
-        within = all(NEAREST <= float(camera.depth(meeting.point)) <= FARTHEST for camera in cameras)
-        return meeting if within and meeting.pixels_off <= LINE_DISTANCE else None
+    def _meetings(self, chosen: Array, straight: Sequence[Array]) -> list[Meeting]:
+        pixels = np.full((*chosen.shape, 2), np.nan)
+        for number, own in enumerate(straight):
+            has = chosen[:, number] >= 0
+            pixels[has, number] = own[chosen[has, number]]
+        return triangulate_all(self._matrices, pixels)
+
+    def _within(self, row: Array, point: Array) -> bool:
+        cameras = (self.rig.cameras[number] for number in np.flatnonzero(row >= 0))
+        return all(NEAREST <= float(camera.depth(point)) <= FARTHEST for camera in cameras)
 
 
 def exclusive(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -115,3 +133,7 @@ def epipolar_line(
 
 def _colour_distances(first: Array, second: Array) -> Array:
     return np.asarray(np.abs(first[:, None] - second[None]).max(axis=-1))
+
+
+def _blobs_of(row: Array) -> tuple[tuple[int, int], ...]:
+    return tuple((int(camera), int(row[camera])) for camera in np.flatnonzero(row >= 0))

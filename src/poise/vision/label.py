@@ -23,9 +23,12 @@ from poise.vision.triangulate import Meeting
 Array = np.ndarray
 
 GATE = 0.10  # metres from its prediction in which a marker that was just seen is looked for
-SPEED = 0.4  # metres per second by which the gate of a hidden marker grows: the body says where it is, about
-WIDEST = 0.30  # metres that a gate grows to
-OFF_LINE = 0.01  # metres that a pixel off the epipolar line counts as much as
+EAGER = (
+    0.7  # of the way that a marker is predicted to go by which its gate is wider: fast ones are least sure
+)
+SPEED = 2.5  # metres per second by which the gate of a hidden marker grows
+WIDEST = 0.80  # metres that a gate grows to
+OFF_LINE = 0.1  # of its gate that a pixel off the epipolar line counts as much as
 PIXEL_GATE = 4.0  # pixels on top of a gate's own size in the picture
 _FORBIDDEN = 1e6
 _HEADINGS = 24  # tried for a performer who may face anywhere
@@ -68,9 +71,11 @@ class Sighting:
         return np.asarray(np.isfinite(self.pixels[..., 0]).any(axis=0))
 
 
-def gates(unseen_seconds: Float[Array, "markers"]) -> Float[Array, "markers"]:
-    """How far from its prediction each marker is looked for, by how long nobody has seen it."""
-    return np.minimum(GATE + SPEED * unseen_seconds, WIDEST)
+def gates(
+    unseen_seconds: Float[Array, "markers"], way: Float[Array, "markers"] | float = 0.0
+) -> Float[Array, "markers"]:
+    """How far from its prediction each marker is looked for, by how long it was not seen and how far it has to go."""
+    return np.minimum(GATE + SPEED * unseen_seconds + EAGER * way, WIDEST)
 
 
 def label(
@@ -111,6 +116,13 @@ def label_layout(points: Float[Array, "points 3"], layout: Float[Array, "markers
     return best, least
 
 
+def label_any_layout(
+    points: Float[Array, "points 3"], layouts: Float[Array, "layouts markers 3"]
+) -> tuple[Array, float]:
+    """Of several layouts, the one that fits best: the point of each of its markers, and the mean distance left."""
+    return min((label_layout(points, layout) for layout in layouts), key=lambda fit: fit[1])
+
+
 def _assign_candidates(
     candidates: Sequence[Candidate], sighting: Sighting, seen: Sequence[Blobs], predicted: Array, gate: Array
 ) -> set[tuple[int, int]]:
@@ -121,9 +133,9 @@ def _assign_candidates(
         markers = np.flatnonzero(open_markers)
         places = np.stack([candidate.meeting.point for candidate in left])
         apart = np.linalg.norm(predicted[markers, None] - places[None], axis=-1)
-        apart = np.where(apart <= gate[markers, None], apart, np.inf)
-        off = np.array([candidate.meeting.pixels_off for candidate in left])
-        rows, columns = _matched(apart + OFF_LINE * off, np.inf)
+        apart = np.where(apart <= gate[markers, None], apart / gate[markers, None], np.inf)
+        off = OFF_LINE * np.array([candidate.meeting.pixels_off for candidate in left])
+        rows, columns = _matched(apart**2 + off**2, np.inf)
         order = np.argsort(apart[rows, columns])
         used = False
         for row, column in zip(rows[order], columns[order], strict=True):

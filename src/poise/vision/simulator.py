@@ -103,7 +103,8 @@ class Simulator:
     ) -> None:
         if len(motion) < 2:
             raise InvalidValueError("the simulator needs a motion of two frames or more")
-        self.rig, self.motion, self.conditions = rig, motion, conditions or Conditions()
+        self.rig, self.motion, self.layout = rig, motion, dict(layout)
+        self.conditions = conditions or Conditions()
         self.truth: Markers = virtual_markers(motion, layout)
         self._positions, self._turns = joint_transforms(motion)
         self._mannequin: Mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)

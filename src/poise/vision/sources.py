@@ -7,11 +7,11 @@ bright moment, found as the largest jump of mean light. Every source ends quietl
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -24,6 +24,7 @@ Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+QUALITY = 97  # percent, of the pictures of a recorded video
 FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
 
 
@@ -44,6 +45,11 @@ class Source(Protocol):
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
+        ...
+
+    @property
+    def frames(self) -> int:
+        """How many pictures it has; 0 for a live camera, which has no end."""
         ...
 
     def read(self) -> tuple[float, Picture] | None:
@@ -67,6 +73,7 @@ class VideoSource:
             raise PoiseError(f"{self.name} {words}")
         self._live, self._count, self._begun = live, 0, time.monotonic()
         self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
+        self.frames = 0 if live else max(int(self._capture.get(cv2().CAP_PROP_FRAME_COUNT)), 0)
         self.size = (
             int(self._capture.get(cv2().CAP_PROP_FRAME_WIDTH)),
             int(self._capture.get(cv2().CAP_PROP_FRAME_HEIGHT)),
@@ -94,6 +101,7 @@ class ImageFolder:
         self.name, self.fps, self._next = Path(folder).name, fps, 0
         if not self._paths:
             raise InvalidValueError(f"{folder} holds no images ({', '.join(IMAGES)})")
+        self.frames = len(self._paths)
         first = read_picture(self._paths[0])
         self.size = (first.shape[1], first.shape[0])
 
@@ -122,6 +130,43 @@ def read_picture(path: str | Path) -> Picture:
     if picture is None:
         raise ParseError("not an image that can be read", path=path)
     return np.asarray(picture)
+
+
+def write_video(path: str | Path, pictures: Iterable[Picture], *, fps: float, size: tuple[int, int]) -> None:
+    """Pictures as a video of stills (Motion JPEG in AVI): every one is kept as it was, and all programs read it."""
+    writer = VideoRecorder(path, fps=fps, size=size)
+    try:
+        for picture in pictures:
+            writer.add(picture)
+    finally:
+        writer.close()
+
+
+class VideoRecorder:
+    """A video that is written picture by picture."""
+
+    def __init__(self, path: str | Path, *, fps: float, size: tuple[int, int]) -> None:
+        cv = cv2()
+        self._path, self._size = Path(path), size
+        self._writer = cv.VideoWriter(
+            str(path), cv.CAP_OPENCV_MJPEG, cv.VideoWriter.fourcc(*"MJPG"), fps, size
+        )
+        if not self._writer.isOpened():
+            raise PoiseError(f"cannot write the video {path}: is the folder there, and may it be written to?")
+        self._writer.set(cv.VIDEOWRITER_PROP_QUALITY, QUALITY)
+
+    def add(self, picture: Picture) -> None:
+        """One more picture."""
+        if (picture.shape[1], picture.shape[0]) != self._size:
+            raise InvalidValueError(
+                f"{self._path.name} has pictures of {self._size[0]}x{self._size[1]}; "
+                f"got {picture.shape[1]}x{picture.shape[0]}"
+            )
+        self._writer.write(picture)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.release()
 
 
 @dataclass(frozen=True)
@@ -153,7 +198,7 @@ class InStep:
                 f"the cameras run at different rates ({listed} Hz): pictures nearest in time are used"
             )
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> InStep:
         return self
 
     def __exit__(
@@ -167,10 +212,12 @@ class InStep:
         following = [self._next(number) for number in range(len(self.sources))]
         now = max((entry[0] for entry in latest if entry is not None), default=0.0)
         while any(entry is not None for entry in latest):
-            for number in range(len(self.sources)):
-                self._advance(number, latest, following, now)
+            ended = [number for number in range(len(latest)) if self._advance(number, latest, following, now)]
             if all(entry is None for entry in latest):
                 return
+            self.notes += [
+                f"{self.sources[number].name} ends at {now:.2f} s; the others go on" for number in ended
+            ]
             yield Step(now, tuple(None if entry is None else entry[1] for entry in latest))
             now += 1.0 / self.fps
 
@@ -180,19 +227,19 @@ class InStep:
         latest: list[tuple[float, Picture] | None],
         following: list[tuple[float, Picture] | None],
         now: float,
-    ) -> None:
-        """Go on in one source while its next picture is nearer to this moment."""
+    ) -> bool:
+        """Go on in one source while its next picture is nearer to this moment; whether it has come to its end now."""
         while True:
             current, after = latest[number], following[number]
             if current is None:
-                return
+                return False
             if after is not None and abs(after[0] - now) <= abs(current[0] - now):
                 latest[number], following[number] = after, self._next(number)
             elif after is None and now - current[0] > 1.0 / self.fps:
-                self.notes.append(f"{self.sources[number].name} ends at {current[0]:.2f} s; the others go on")
                 latest[number] = None
+                return True
             else:
-                return
+                return False
 
     def _next(self, number: int) -> tuple[float, Picture] | None:
         found = self.sources[number].read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
-from poise.vision.label import Sighting, gates, label, label_layout
+from poise.vision.label import Sighting, gates, label, label_any_layout
 from poise.vision.rig import Rig
 
 Array = np.ndarray
@@ -47,6 +47,7 @@ class MarkerTracker:
         self.rig, self.labels, self.looks = rig, tuple(labels), tuple(looks)
         self._backgrounds, self._matcher = tuple(backgrounds), Matcher(rig)
         self._unseen, self._frame_time = np.zeros(len(self.labels)), 1.0 / fps
+        self._predicted: Array | None = None
 
     def blobs(self, pictures: Sequence[Picture | None]) -> tuple[tuple[Blobs, ...], tuple[Array | None, ...]]:
         """What each camera sees; a camera that is lost gives None and sees nothing."""
@@ -59,30 +60,30 @@ class MarkerTracker:
             found.append(Blobs.none() if picture is None or mask is None else self._marked(picture, mask))
         return tuple(found), tuple(masks)
 
-    def begin(self, pictures: Sequence[Picture | None], layout: Mapping[str, Array]) -> Moment | None:
-        """The first frame, labelled by the places of markers in the calibration; None where it does not fit it."""
+    def begin(self, pictures: Sequence[Picture | None], layouts: Float[Array, "layouts markers 3"]) -> Moment:
+        """A first frame, labelled by the layout that fits it best, wherever the performer stands and faces.
+
+        The layout is the calibration pose, or poses that the performer may be in. What fits none is not labelled.
+        """
         blobs, masks = self.blobs(pictures)
-        candidates = exclusive(self._matcher.candidates(blobs))
-        places = np.stack([layout[name] for name in self.labels])
-        if len(candidates) < max(3, len(self.labels) // 2):
-            return None
-        points = np.stack([candidate.meeting.point for candidate in candidates])
-        numbers, distance = label_layout(points, places)
-        if distance > FIRST_FIT:
-            return None
         sighting = Sighting.nothing(len(self.rig), len(self.labels))
-        for marker, number in enumerate(numbers):
-            if number >= 0:
-                sighting.note(marker, candidates[number].meeting, candidates[number].blobs, blobs)
-        self._unseen[:] = np.where(sighting.is_placed, 0.0, self._frame_time)
+        candidates = exclusive(self._matcher.candidates(blobs))
+        if len(candidates) > len(self.labels) // 2 + 1:
+            points = np.stack([candidate.meeting.point for candidate in candidates])
+            numbers, distance = label_any_layout(points, layouts)
+            for marker, number in enumerate(numbers if distance <= FIRST_FIT else ()):
+                if number >= 0:
+                    sighting.note(marker, candidates[number].meeting, candidates[number].blobs, blobs)
+        self._unseen, self._predicted = np.where(sighting.is_placed, 0.0, self._frame_time), None
         return Moment(blobs, masks, sighting)
 
     def step(self, pictures: Sequence[Picture | None], predicted: Float[Array, "markers 3"]) -> Moment:
         """A further frame, labelled by where the body is expected to carry its markers."""
         blobs, masks = self.blobs(pictures)
-        sighting = label(
-            self.rig, blobs, self._matcher.candidates(blobs), predicted=predicted, gate=gates(self._unseen)
-        )
+        way = np.linalg.norm(predicted - self._predicted, axis=1) if self._predicted is not None else 0.0
+        gate = gates(self._unseen, way)
+        sighting = label(self.rig, blobs, self._matcher.candidates(blobs), predicted=predicted, gate=gate)
+        self._predicted = predicted
         self._unseen = np.where(sighting.is_placed, 0.0, self._unseen + self._frame_time)
         return Moment(blobs, masks, sighting)
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.vision.lens import LensCamera
 
 Array = np.ndarray
 
 PIXEL_NOISE = 0.3  # pixels by which the centre of a blob is off, typically
-_STEPS = 3  # of Gauss-Newton on the pixels, after the rays' own meeting point
+_STEPS = 3  # of Gauss-Newton on the pixels, after the linear meeting point
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,38 +30,79 @@ class Meeting:
 def triangulate(
     cameras: Sequence[LensCamera], pixels: Float[Array, "cameras 2"], *, noise: float = PIXEL_NOISE
 ) -> Meeting:
-    """The point whose pictures are nearest to these pixels, by Gauss-Newton from where the rays meet best."""
+    """The point whose pictures are nearest to these pixels."""
     if len(cameras) < 2 or len(cameras) != len(pixels):
         raise InvalidValueError(f"a point needs a pixel from each of two cameras or more; got {len(pixels)}")
     straight = np.stack([camera.straightened(pixel) for camera, pixel in zip(cameras, pixels, strict=True)])
-    point = _nearest_to_rays(cameras, pixels)
-    for _ in range(_STEPS):
-        gap, jacobian = _off(cameras, straight, point)
-        point = point + np.linalg.lstsq(jacobian, gap, rcond=None)[0]
-    gap, jacobian = _off(cameras, straight, point)
-    covariance = noise**2 * np.linalg.pinv(jacobian.T @ jacobian)
-    return Meeting(point, covariance, float(np.sqrt(np.mean(gap**2))))
+    return triangulate_all(projections(cameras), straight[None], noise=noise)[0]
 
 
-def _nearest_to_rays(cameras: Sequence[LensCamera], pixels: Array) -> Array:
-    """The point with the least squared distance to all rays."""
-    matrix, right = np.zeros((3, 3)), np.zeros(3)
-    for camera, pixel in zip(cameras, pixels, strict=True):
-        ray = camera.rays(pixel)
-        across = np.eye(3) - np.outer(ray, ray)
-        matrix += across
-        right += across @ camera.pinhole.centre
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0])
+def projections(cameras: Sequence[LensCamera]) -> Float[Array, "cameras 3 4"]:
+    """The matrices that take world points to straightened pixels."""
+    return np.stack([camera.pinhole.matrix for camera in cameras])
 
 
-def _off(cameras: Sequence[LensCamera], straight: Array, point: Array) -> tuple[Array, Array]:
-    """What straightened pixels lack at a point, and how its pictures move with it."""
-    gaps, rows = [], []
-    for camera, pixel in zip(cameras, straight, strict=True):
-        x, y, depth = camera.pinhole.matrix @ np.append(point, 1.0)
-        depth = max(depth, 1e-6)
-        seen = np.array([x, y]) / depth
-        matrix = camera.pinhole.matrix[:, :3]
-        gaps.append(pixel - seen)
-        rows.append((matrix[:2] - np.outer(seen, matrix[2])) / depth)
-    return np.concatenate(gaps), np.concatenate(rows)
+def triangulate_all(
+    matrices: Float[Array, "cameras 3 4"],
+    straight: Float[Array, "points cameras 2"],
+    *,
+    noise: float = PIXEL_NOISE,
+) -> list[Meeting]:
+    """Many points at once, from straightened pixels that are NaN where a camera does not see one."""
+    points, covariances = np.empty((len(straight), 3)), np.empty((len(straight), 3, 3))
+    off = np.empty(len(straight))
+    _meet(matrices, np.ascontiguousarray(straight), points, covariances, off)
+    return [
+        Meeting(point, noise**2 * covariance, float(rms))
+        for point, covariance, rms in zip(points, covariances, off, strict=True)
+    ]
+
+
+@compiled
+def _meet(matrices: Array, straight: Array, points: Array, covariances: Array, off: Array) -> None:
+    """Linear least squares on the rays first, then Gauss-Newton on the pixels themselves."""
+    normal, right = np.empty((3, 3)), np.empty(3)
+    for k in range(len(straight)):
+        point = points[k]
+        _gather(matrices, straight[k], point, True, normal, right)
+        point[:] = np.linalg.pinv(normal) @ right
+        for _ in range(_STEPS):
+            _gather(matrices, straight[k], point, False, normal, right)
+            point += np.linalg.pinv(normal) @ right
+        off[k] = np.sqrt(_gather(matrices, straight[k], point, False, normal, right))
+        covariances[k] = np.linalg.pinv(normal)
+
+
+@compiled
+def _gather(
+    matrices: Array, straight: Array, point: Array, linear: bool, normal: Array, right: Array
+) -> float:
+    """Normal equations of one point over the cameras that see it; returns the mean squared pixels that are left."""
+    normal[:], right[:], squares, count, row = 0.0, 0.0, 0.0, 0, np.empty(3)
+    for camera in range(len(matrices)):
+        for axis in range(2):
+            pixel = straight[camera, axis]
+            if not np.isnan(pixel):
+                gap = _row(matrices[camera, axis], matrices[camera, 2], pixel, point, linear, row)
+                for i in range(3):
+                    right[i] += row[i] * gap
+                    for j in range(3):
+                        normal[i, j] += row[i] * row[j]
+                squares += gap * gap
+                count += 1
+    return squares / max(count, 1)
+
+
+@compiled
+def _row(along: Array, depth: Array, pixel: float, point: Array, linear: bool, row: Array) -> float:
+    """What one coordinate of a picture of the point lacks, and how that changes with the point.
+
+    Linear: pixel (depth . p) = along . p, which needs no point to start from. Else the pixel itself.
+    """
+    if linear:
+        row[:] = along[:3] - pixel * depth[:3]
+        return float(pixel * depth[3] - along[3])
+    far = max(depth[3] + depth[0] * point[0] + depth[1] * point[1] + depth[2] * point[2], 1e-6)
+    seen = (along[3] + along[0] * point[0] + along[1] * point[1] + along[2] * point[2]) / far
+    row[:] = (along[:3] - seen * depth[:3]) / far
+    return float(pixel - seen)

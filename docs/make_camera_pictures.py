@@ -1,0 +1,44 @@
+"""Makes the pictures of docs/cameras.md from the camera simulator: the stages, the latency, where a board was seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from poise import performer
+from poise.apps.calibrating import Calibrated
+from poise.apps.camera_pictures import draw_coverage
+from poise.evaluation.camera_plots import latency_figure, stages_of
+from poise.evaluation.cameras import film, set_up
+from poise.evaluation.splits import Fold
+from poise.vision.boards import Board, View
+from poise.vision.calibrate import calibrate_rig
+from poise.vision.simulated_boards import board_pictures
+from poise.vision.simulator import front_rig
+
+IMAGES = Path(__file__).parent / "images"
+BOARD = Board(8, 6, 0.08)
+
+
+def draw_performance() -> None:
+    """The stages of one frame and the latency of all, of a boxer filmed by two cameras."""
+    train = tuple(performer.act("box", fps=60, seed=seed) for seed in (0, 1))
+    simulator, performance = set_up(Fold(train, ()), performer.act("box", fps=60, seed=12), seconds=3.0)
+    filmed = film(simulator, performance)
+    stages_of(simulator, filmed, frame=150).save(IMAGES / "camera-stages.png")
+    latency_figure(filmed, "boxing").savefig(IMAGES / "camera-latency.png", dpi=100)
+
+
+def draw_calibration() -> None:
+    """Where two cameras saw a board that was shown to them forty times."""
+    rig, views = front_rig(), list[dict[int, View]]([{}, {}])
+    for number, pictures in enumerate(board_pictures(rig, BOARD, count=40)):
+        for own, picture in zip(views, pictures, strict=True):
+            if (view := BOARD.find(picture)) is not None:
+                own[number] = view
+    found = Calibrated(calibrate_rig(views, names=["left", "right"]), views, ())
+    draw_coverage(found).save(IMAGES / "camera-coverage.png")
+
+
+if __name__ == "__main__":
+    draw_performance()
+    draw_calibration()

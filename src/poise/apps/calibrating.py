@@ -1,0 +1,299 @@
+"""Cameras from videos of a board: look for it, calibrate, say how well that went; and check cameras later on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.vision.background import Background
+from poise.vision.blobs import Blobs, Look, find_blobs
+from poise.vision.boards import Board, View
+from poise.vision.calibrate import LensCalibration, RigCalibration, calibrate_rig, on_floor, placed_board
+from poise.vision.correspond import Matcher, epipolar_distances, exclusive
+from poise.vision.lens import LensCamera
+from poise.vision.rig import Rig, fundamental
+from poise.vision.sources import ImageFolder, InStep, Source, open_source, read_picture
+from poise.vision.triangulate import projections, triangulate_all
+
+Array = np.ndarray
+Views = list[dict[int, View]]
+Progress = Callable[[int, int], None]
+
+LOOKS = 240  # moments of a video at which the board is looked for, at most
+MOVED = 6.0  # pixels that a board moves before it is another view
+GOOD_ERROR = 1.0  # pixels: a check above this says that cameras or lenses are others
+MEETS = 0.25  # pixels (rms) within which rays of one marker meet where cameras are as they were
+AGREED = 0.75  # of the markers that two cameras see, so many must be at one place
+GOOD_SCALE = 0.02  # by which squares may come out larger or smaller
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A calibration, the views it is made of and what it says about them."""
+
+    result: RigCalibration
+    views: Views
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was measured: what, how much, in which unit, and what is wrong with it (nothing: empty)."""
+
+    what: str
+    value: float
+    unit: str
+    wrong: str = ""
+
+
+def board_from_text(text: str, square: float, *, charuco: float | None = None) -> Board:
+    """A board from its inner corners, as in 8x6, and the size of its squares (and markers) in metres."""
+    if not (match := re.fullmatch(r"(\d+)x(\d+)", text.strip().lower())):
+        raise InvalidValueError(f"a board is its inner corners, such as 8x6; got {text!r}")
+    return Board(int(match[1]), int(match[2]), square, charuco)
+
+
+def calibrate_from(
+    places: Sequence[str | Path],
+    board: Board,
+    *,
+    floor: Path | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> Calibrated:
+    """A rig from a video or image folder per camera; `floor` is the first one's picture of the board lying there."""
+    sources = [open_source(place) for place in places]
+    names = _names(sources)
+    views, notes = find_views(sources, board, progress=progress)
+    result = calibrate_rig(views, names=names)
+    if floor is not None:
+        view = board.find(read_picture(floor))
+        if view is None:
+            raise InvalidValueError(f"the board is not seen in {floor.name}: all of it must be")
+        result = result.moved(on_floor(result.rig, view))
+    else:
+        notes = (*notes, "no --floor picture: heights and the vertical are the first camera's own")
+    return Calibrated(result, views, notes)
+
+
+def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
+    """A table: each camera's picture, focal length, error, and how many views it has and lacks."""
+    rig, rows = found.result.rig, []
+    for camera, lens in zip(rig.cameras, found.result.lenses, strict=True):
+        width, height = camera.size
+        away = np.linalg.norm(camera.pinhole.centre - rig.cameras[0].pinhole.centre)
+        numbers = f"{camera.pinhole.focal_length:.1f} px", f"{lens.error:.3f} px", f"{away:.3f} m"
+        counts = str(len(lens.view_errors)), str(len(lens.left_out))
+        rows.append([camera.name, f"{width}x{height}", *numbers, *counts])
+    return ["camera", "pictures", "focal length", "error", "from the first", "views", "left out"], rows
+
+
+def view_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
+    """A table: the error of every view in every camera, in pixels; what was left out says so."""
+    lenses = found.result.lenses
+    numbers = sorted({number for own in found.views for number in own})
+    rows = [[str(number), *(_view_cell(lens, number) for lens in lenses)] for number in numbers]
+    return ["view", *(lens.camera.name for lens in lenses)], rows
+
+
+def facts(found: Calibrated) -> dict[str, object]:
+    """The same, ready for JSON."""
+    return {
+        "error_px": found.result.error,
+        "shared_views": list(found.result.shared_views),
+        "cameras": {
+            lens.camera.name: {
+                "error_px": lens.error,
+                "view_errors_px": {str(number): error for number, error in lens.view_errors.items()},
+                "left_out": list(lens.left_out),
+                "hints": list(lens.hints),
+            }
+            for lens in found.result.lenses
+        },
+        "notes": list(found.notes),
+    }
+
+
+def find_views(
+    sources: Sequence[Source], board: Board, *, progress: Progress = lambda _done, _all: None
+) -> tuple[Views, tuple[str, ...]]:
+    """Where each camera sees the board, by moment; moments in which nobody's board has moved are passed over."""
+    views: Views = [{} for _ in sources]
+    length = max(source.frames for source in sources)
+    every = 1 if any(isinstance(source, ImageFolder) for source in sources) else max(1, length // LOOKS)
+    with InStep(sources) as steps:
+        for number, step in enumerate(steps):
+            progress(number + 1, length)
+            if number % every:
+                continue
+            found = [None if picture is None else board.find(picture) for picture in step.pictures]
+            if any(_is_new(view, own) for view, own in zip(found, views, strict=True)):
+                for view, own in zip(found, views, strict=True):
+                    if view is not None:
+                        own[number] = view
+    return views, tuple(steps.notes)
+
+
+def check_with_board(rig: Rig, sources: Sequence[Source], board: Board, progress: Progress) -> list[Check]:
+    """Corners of a board held to what the cameras say of them: each by itself, and all of them together."""
+    checks = check_sizes(rig, sources)
+    if any(check.wrong for check in checks):
+        return checks
+    views, _ = find_views(sources, board, progress=progress)
+    for camera, own in zip(rig.cameras, views, strict=True):
+        if not own:
+            raise InvalidValueError(f"{camera.name}: the board was not found in any picture")
+        errors = [_reprojection(camera, view) for view in own.values()]
+        checks.append(_judged(f"{camera.name}: corners", float(np.median(errors)), GOOD_ERROR, "its lens"))
+    for a, b in combinations(range(len(rig)), 2):
+        shared = sorted(set(views[a]) & set(views[b]))
+        if shared:
+            checks += _pair_checks(rig, (a, b), [(views[a][k], views[b][k]) for k in shared], board)
+    return checks
+
+
+def check_with_markers(
+    rig: Rig, sources: Sequence[Source], *, empty: float = 1.0, look: Look | None = None
+) -> list[Check]:
+    """Markers of a performance: whether what two cameras see at once is at one place."""
+    checks = check_sizes(rig, sources)
+    if any(check.wrong for check in checks) or len(rig) < 2:
+        return checks
+    moments = _blobs_of(sources, empty, look or Look())
+    for pair in combinations(rig.cameras, 2):
+        names = " and ".join(camera.name for camera in pair)
+        numbers = [rig.cameras.index(camera) for camera in pair]
+        seen = [tuple(blobs[k] for k in numbers) for blobs in moments if all(len(blobs[k]) for k in numbers)]
+        if not seen:
+            raise InvalidValueError(f"{names} show no markers at the same time")
+        checks.append(_agreement(Rig(pair), seen, names))
+    return checks
+
+
+def _agreement(pair: Rig, seen: Sequence[tuple[Blobs, ...]], names: str) -> Check:
+    """In how much of what both cameras see their rays meet, before them and on each other's epipolar lines."""
+    matcher = Matcher(pair)
+    met = sum(
+        candidate.meeting.pixels_off <= MEETS
+        for blobs in seen
+        for candidate in exclusive(matcher.candidates(blobs))
+    )
+    share = met / sum(min(map(len, blobs)) for blobs in seen)
+    wrong = (
+        "" if share >= AGREED else f"under {100 * AGREED:.0f} %: other cameras, another order, or moved since"
+    )
+    return Check(f"{names}: markers whose rays meet", 100.0 * share, "%", wrong)
+
+
+def check_sizes(rig: Rig, sources: Sequence[Source]) -> list[Check]:
+    """Whether there is a source for every camera, with pictures of its size."""
+    if len(sources) != len(rig):
+        raise InvalidValueError(f"the camera file has {len(rig)} cameras; got {len(sources)} videos")
+    checks = []
+    for camera, source in zip(rig.cameras, sources, strict=True):
+        (width, height), (own_width, own_height) = camera.size, source.size
+        wrong = (
+            f"{source.name} is {own_width}x{own_height}: not a video of this camera, or of another setting"
+        )
+        fits = camera.size == source.size
+        checks.append(
+            Check(f"{camera.name}: pictures {width}x{height}", float(fits), "", "" if fits else wrong)
+        )
+    return checks
+
+
+def _pair_checks(
+    rig: Rig, pair: tuple[int, int], views: Sequence[tuple[View, View]], board: Board
+) -> list[Check]:
+    cameras = [rig.cameras[number] for number in pair]
+    names = ", ".join(camera.name for camera in cameras)
+    gaps, sides = list[float](), list[float]()
+    for a, b in views:
+        numbers, in_a, in_b = np.intersect1d(a.numbers, b.numbers, return_indices=True)
+        straight = cameras[0].straightened(a.pixels[in_a]), cameras[1].straightened(b.pixels[in_b])
+        gaps += np.diag(epipolar_distances(fundamental(*cameras), *straight)).tolist()
+        corners = triangulate_all(projections(cameras), np.stack(straight, axis=1))
+        sides += _sides(np.stack([corner.point for corner in corners]), numbers, board)
+    checks = [
+        _judged(
+            f"{names}: corners off epipolar lines",
+            float(np.median(gaps)),
+            GOOD_ERROR,
+            "where the cameras stand",
+        )
+    ]
+    if sides:
+        off = float(np.median(sides)) / board.square - 1.0
+        wrong = "" if abs(off) <= GOOD_SCALE else "the square's size is not the one it was calibrated with"
+        checks.append(Check(f"{names}: squares too large by", 100.0 * off, "%", wrong))
+    return checks
+
+
+def _sides(points: Array, numbers: Array, board: Board) -> list[float]:
+    """Distances of neighbouring corners along the rows."""
+    follows = (np.diff(numbers) == 1) & (numbers[1:] % board.columns != 0)
+    return np.linalg.norm(np.diff(points, axis=0), axis=1)[follows].tolist()
+
+
+def _judged(what: str, value: float, most: float, who: str) -> Check:
+    wrong = "" if value <= most else f"over {most:g}: {who} must have changed since; calibrate again"
+    return Check(what, value, "px", wrong)
+
+
+def _reprojection(camera: LensCamera, view: View) -> float:
+    """How far corners are from where the camera would see them on the board that explains them best (rms)."""
+    turn, shift = placed_board(camera, view)
+    seen = camera.moved(turn, shift).project(view.on_board)
+    return float(np.sqrt(np.mean(np.sum((seen - view.pixels) ** 2, axis=1))))
+
+
+def _blobs_of(sources: Sequence[Source], empty: float, look: Look) -> list[tuple[Blobs, ...]]:
+    """Markers of all cameras at some moments, once the room is no longer empty."""
+    with InStep(sources) as steps:
+        rooms: list[list[Array]] = [[] for _ in sources]
+        found, backgrounds = list[tuple[Blobs, ...]](), list[Background]()
+        for step in steps:
+            whole = [picture for picture in step.pictures if picture is not None]
+            if len(whole) < len(sources):
+                break
+            if step.time < empty:
+                for room, picture in zip(rooms, whole, strict=True):
+                    room.append(picture)
+                continue
+            backgrounds = backgrounds or [Background.of_frames(room, fps=steps.fps) for room in rooms]
+            found.append(
+                tuple(
+                    find_blobs(picture, background.foreground(picture), look)
+                    for picture, background in zip(whole, backgrounds, strict=True)
+                )
+            )
+    return found
+
+
+def _view_cell(lens: LensCalibration, number: int) -> str:
+    if number in lens.left_out:
+        return "left out"
+    return f"{lens.view_errors[number]:.3f}" if number in lens.view_errors else "-"
+
+
+def _is_new(view: View | None, known: Mapping[int, View]) -> bool:
+    if view is None:
+        return False
+    if not known:
+        return True
+    last = known[max(known)]
+    _, ours, theirs = np.intersect1d(view.numbers, last.numbers, return_indices=True)
+    if len(ours) == 0:
+        return True
+    return float(np.linalg.norm(view.pixels[ours] - last.pixels[theirs], axis=1).mean()) > MOVED
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """The sources' own names where they differ, else numbers."""
+    names = [Path(source.name).stem for source in sources]
+    return names if len(set(names)) == len(names) else [f"camera{k + 1}" for k in range(len(names))]

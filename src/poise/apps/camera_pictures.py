@@ -1,0 +1,187 @@
+"""Pictures of calibration and of every stage from the cameras' pictures to the body (Chai and Hodgins 2005, Fig. 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image, ImageDraw
+
+from poise.apps.calibrating import Calibrated
+from poise.pictures.labels import font
+from poise.vision.correspond import epipolar_line
+from poise.vision.lens import LensCamera
+from poise.vision.rig import Rig
+from poise.vision.tracker import Moment
+
+Array = np.ndarray
+Picture = UInt8[Array, "height width 3"]
+Colour = tuple[int, int, int]
+
+INK, PAPER, PALE = (31, 41, 51), (255, 255, 255), (217, 223, 230)
+GOOD, BAD, LEFT_OUT = (42, 140, 84), (194, 24, 91), (154, 165, 177)
+BONE, SEEN = (240, 150, 40), (250, 220, 60)
+_WIDE, _ROW, _RIM = 420, 26, 10  # pixels
+_WORST = 1.0  # pixels of error at which a view is drawn as bad
+
+
+def draw_coverage(found: Calibrated) -> Image.Image:
+    """Where each camera saw the board's corners: green where they fit, pink where they do not, grey if left out."""
+    panels = []
+    for lens, views in zip(found.result.lenses, found.views, strict=True):
+        width, height = lens.camera.size
+        scale = _WIDE / width
+        panel = Image.new("RGB", (_WIDE, round(height * scale)), (246, 248, 250))
+        draw = ImageDraw.Draw(panel)
+        _thirds(draw, panel.size)
+        for number, view in views.items():
+            colour = LEFT_OUT if number in lens.left_out else _by_error(lens.view_errors.get(number, np.inf))
+            for x, y in view.pixels * scale:
+                draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
+        text = f"{lens.camera.name}: {lens.error:.2f} px over {len(lens.view_errors)} views"
+        panels.append(_titled(panel, text))
+    return _beside(panels)
+
+
+def draw_stages(
+    rig: Rig,
+    pictures: Sequence[Picture],
+    backgrounds: Sequence[Picture],
+    moment: Moment,
+    *,
+    labels: Sequence[str],
+    joints: Float[Array, "joints 3"],
+    parents: Sequence[int],
+    height: int = 330,
+) -> Image.Image:
+    """A row per camera, a column per stage: picture, background, foreground, blobs, lines, labels, body."""
+    rows = []
+    for number, camera in enumerate(rig.cameras):
+        mask = moment.foregrounds[number]
+        grey = np.zeros(pictures[number].shape[:2], dtype=np.uint8) if mask is None else mask
+        plain, dim = _rgb(pictures[number]), (0.45 * _rgb(pictures[number])).astype(np.uint8)
+        stages = {
+            "picture": Image.fromarray(plain),
+            "background": Image.fromarray(_rgb(backgrounds[number])),
+            "foreground": Image.fromarray(np.repeat(grey[..., None], 3, axis=2)),
+            "blobs": _blobs(dim, moment, number),
+            "epipolar lines": _lines(dim, rig, moment, number),
+            "labels": _labels(dim, moment, number, labels),
+            "body": _body(dim, camera, joints, parents),
+        }
+        box = _around(grey, camera.size)
+        size = (round(height * (box[2] - box[0]) / (box[3] - box[1])), height)
+        cropped = [stage.crop(box).resize(size, Image.Resampling.LANCZOS) for stage in stages.values()]
+        titles = list(stages) if number == 0 else [""] * len(stages)
+        rows.append(_beside([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
+    return _below(rows)
+
+
+def _blobs(dim: Array, moment: Moment, number: int) -> Image.Image:
+    image = Image.fromarray(dim)
+    draw = ImageDraw.Draw(image)
+    for x, y in moment.blobs[number].centres:
+        draw.ellipse((x - 7, y - 7, x + 7, y + 7), outline=SEEN, width=2)
+        draw.point((x, y), fill=PAPER)
+    return image
+
+
+def _lines(dim: Array, rig: Rig, moment: Moment, number: int) -> Image.Image:
+    """The rays through the blobs of a neighbouring camera, as this one sees them, with its own blobs on them."""
+    image = _blobs(dim, moment, number)
+    if len(rig) > 1:
+        other = number - 1 if number else 1
+        draw = ImageDraw.Draw(image)
+        for blob, pixel in enumerate(moment.blobs[other].centres):
+            line = epipolar_line(rig.cameras[other], rig.cameras[number], pixel)
+            if len(line) > 1:
+                draw.line([(float(x), float(y)) for x, y in line], fill=_hue(blob), width=1)
+    return image
+
+
+def _labels(dim: Array, moment: Moment, number: int, labels: Sequence[str]) -> Image.Image:
+    image = Image.fromarray(dim)
+    draw = ImageDraw.Draw(image)
+    for marker, (x, y) in enumerate(moment.sighting.pixels[number]):
+        if np.isfinite(x):
+            draw.ellipse((x - 4, y - 4, x + 4, y + 4), outline=_hue(marker), width=2)
+            draw.text((x + 6, y - 7), labels[marker], fill=_hue(marker), font=font(1.0, 11))
+    return image
+
+
+def _body(dim: Array, camera: LensCamera, joints: Array, parents: Sequence[int]) -> Image.Image:
+    image = Image.fromarray(dim)
+    draw = ImageDraw.Draw(image)
+    pixels = camera.project(joints)
+    for joint, parent in enumerate(parents):
+        if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
+            draw.line([*pixels[parent], *pixels[joint]], fill=BONE, width=4)
+    for x, y in pixels[np.isfinite(pixels[:, 0])]:
+        draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=PAPER)
+    return image
+
+
+def _around(mask: Array, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The foreground with some room, upright, inside the picture."""
+    width, height = size
+    columns = np.flatnonzero((mask > 0).sum(axis=0) > 6)
+    middle = float(columns.mean()) if len(columns) else width / 2
+    half = 0.3 * height
+    left = int(np.clip(middle - half, 0, max(width - 2 * half, 0)))
+    return left, 0, min(int(left + 2 * half), width), height
+
+
+def _rgb(picture: Array) -> Array:
+    return np.ascontiguousarray(picture[..., ::-1])
+
+
+def _hue(number: int) -> Colour:
+    import colorsys
+
+    red, green, blue = colorsys.hsv_to_rgb((0.13 + 0.381966 * number) % 1.0, 0.55, 1.0)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def _by_error(error: float) -> Colour:
+    part = min(error / _WORST, 1.0)
+    red, green, blue = (round((1 - part) * a + part * b) for a, b in zip(GOOD, BAD, strict=True))
+    return red, green, blue
+
+
+def _thirds(draw: ImageDraw.ImageDraw, size: tuple[int, int]) -> None:
+    for part in (1, 2):
+        draw.line((part * size[0] / 3, 0, part * size[0] / 3, size[1]), fill=PALE)
+        draw.line((0, part * size[1] / 3, size[0], part * size[1] / 3), fill=PALE)
+
+
+def _titled(panel: Image.Image, title: str) -> Image.Image:
+    if not title:
+        return panel
+    page = Image.new("RGB", (panel.width, panel.height + _ROW), PAPER)
+    page.paste(panel, (0, _ROW))
+    ImageDraw.Draw(page).text((2, 4), title, fill=INK, font=font(1.0, 14))
+    return page
+
+
+def _beside(panels: Sequence[Image.Image]) -> Image.Image:
+    width = sum(panel.width for panel in panels) + _RIM * (len(panels) - 1)
+    page = Image.new("RGB", (width, max(panel.height for panel in panels)), PAPER)
+    left = 0
+    for panel in panels:
+        page.paste(panel, (left, 0))
+        left += panel.width + _RIM
+    return page
+
+
+def _below(rows: Sequence[Image.Image]) -> Image.Image:
+    page = Image.new(
+        "RGB",
+        (max(row.width for row in rows), sum(row.height for row in rows) + _RIM * (len(rows) - 1)),
+        PAPER,
+    )
+    top = 0
+    for row in rows:
+        page.paste(row, (0, top))
+        top += row.height + _RIM
+    return page

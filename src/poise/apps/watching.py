@@ -1,0 +1,126 @@
+"""A performer watched by cameras: pictures in, poses out, frame by frame (Chai and Hodgins 2005, sections 4.1 and 6).
+
+Markers are looked for where the body of the frames before would have them now; what two cameras see is a place, what
+one camera sees is a pixel that the pose must explain. The body then says where the hidden markers are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from poise.apps.perform import Frame, Glimpse, Performance
+from poise.errors import InvalidValueError
+from poise.vision.label import Sighting
+from poise.vision.rig import Rig
+from poise.vision.sources import Step
+from poise.vision.tracker import MarkerTracker, Moment
+
+Array = np.ndarray
+
+CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
+LAYOUTS = 60  # poses of the library that a first frame is compared with, where no calibration pose is given
+LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is looked for anew
+FEWEST = 3  # markers below which a frame says too little
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """One moment: what the cameras saw, the pose (None before the performer has been found), and how long it took.
+
+    `vision_work` is the time this thread worked on the pictures; the others are by the clock, as the user waits.
+    """
+
+    time: float
+    moment: Moment
+    frame: Frame | None
+    vision_work: float
+    vision_seconds: float
+    seconds: float
+
+
+class CameraPerformance:
+    """Cameras and a performance: give it the pictures of one moment after the other."""
+
+    def __init__(
+        self,
+        tracker: MarkerTracker,
+        performance: Performance,
+        *,
+        calibration_pose: Float[Array, "markers 3"] | None = None,
+    ) -> None:
+        if tracker.labels != performance.names:
+            raise InvalidValueError(
+                f"the cameras look for {', '.join(tracker.labels)}; the performance has {', '.join(performance.names)}"
+            )
+        self.tracker, self.performance = tracker, performance
+        self._layouts = self._library_layouts() if calibration_pose is None else calibration_pose[None]
+        self._last: Frame | None = None
+        self._before: Array | None = None
+        self._last_time, self._seen_time = 0.0, 0.0
+
+    def step(self, pictures: Sequence[UInt8[Array, "height width 3"] | None], at: float) -> Watched:
+        """The pose at this moment (seconds)."""
+        begun, work = time.perf_counter(), time.thread_time()
+        if self._last is not None and at - self._seen_time > LOST_FOR:
+            self._last = self._before = None
+            self.performance.reset()
+        if self._last is None:
+            moment = self.tracker.begin(pictures, self._layouts)
+        else:
+            moment = self.tracker.step(pictures, self._expected(at))
+        seen, work = time.perf_counter() - begun, time.thread_time() - work
+        frame = self._posed(moment, at)
+        return Watched(at, moment, frame, work, seen, time.perf_counter() - begun)
+
+    def watch(
+        self, steps: Sequence[Step], progress: Callable[[int, int], None] = lambda _done, _all: None
+    ) -> list[Watched]:
+        """All moments of a recording."""
+        found = []
+        for number, step in enumerate(steps):
+            found.append(self.step(step.pictures, step.time))
+            progress(number + 1, len(steps))
+        return found
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _posed(self, moment: Moment, at: float) -> Frame | None:
+        sighting = moment.sighting
+        if np.sum(sighting.is_seen) >= FEWEST:
+            self._seen_time = at
+        elif self._last is None:
+            return None
+        glimpses = glimpses_of(self.tracker.rig, sighting)
+        self._before = None if self._last is None else self._last.markers
+        self._last, self._last_time = self.performance.step(sighting.points, glimpses=glimpses, at=at), at
+        return self._last
+
+    def _expected(self, at: float) -> Float[Array, "markers 3"]:
+        """Where the body carries its markers until now."""
+        assert self._last is not None
+        if self._before is None:
+            return self._last.markers
+        frames = (at - self._last_time) * self.performance.fps
+        moved = self._last.markers - self._before
+        return np.asarray(self._last.markers + CARRIED_ON * min(frames, 3.0) * moved)
+
+    def _library_layouts(self) -> Float[Array, "layouts markers 3"]:
+        examples = self.performance.prior.examples
+        places, _ = examples.every(max(1, len(examples) // LAYOUTS)).markers(self.performance.handles)
+        return np.asarray(places)
+
+
+def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
+    """Markers that one camera alone sees, as pixels without the lens."""
+    found = []
+    for marker in np.flatnonzero(sighting.is_seen & ~sighting.is_placed):
+        for camera, pixels in zip(rig.cameras, sighting.pixels[:, marker], strict=True):
+            if np.isfinite(pixels[0]):
+                x, y = camera.straightened(pixels)
+                found.append(Glimpse(int(marker), camera.pinhole, (float(x), float(y))))
+    return found

@@ -1,0 +1,184 @@
+"""`poise cameras calibrate|check|simulate`: cameras that watch a performer, from a printed board to a dry run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import PoiseError
+
+if TYPE_CHECKING:
+    from poise.apps.calibrating import Calibrated
+
+app = App(
+    name="cameras",
+    help="Calibrate cameras by a printed board, check them, and try a setup without any.",
+    help_epilogue="""\
+Print a chessboard, glue it to something flat, and film it with all cameras at
+once: near and far, in every corner of the picture, tilted. Then lay it on the
+floor and take a picture with the first camera: that makes the floor and the
+vertical. docs/cameras.md shows the way from there to a moving body.
+
+Examples:
+  poise cameras calibrate left.avi right.avi --board 8x6 --square 0.03 \\\\
+      --floor floor.png -o cams.toml --picture coverage.png
+  poise cameras check cams.toml left.avi right.avi --board 8x6 --square 0.03
+  poise cameras check cams.toml take-left.avi take-right.avi
+  poise cameras simulate box.bvh -o take --cameras 3
+""",
+)
+
+Videos = Annotated[str, Parameter(help="A video or a folder of images per camera.")]
+BoardSize = Annotated[str, Parameter(name="--board", help="Inner corners of the board: columns x rows.")]
+Square = Annotated[float, Parameter(help="Side of a square in metres.")]
+Charuco = Annotated[
+    float | None, Parameter(help="Side of the markers in metres, if it is a ChArUco board (DICT_4X4_250).")
+]
+Json = Annotated[bool, Parameter(help="Print what was found as JSON.")]
+
+
+@app.command
+def calibrate(
+    *videos: Videos,
+    board: BoardSize,
+    square: Square,
+    charuco: Charuco = None,
+    floor: Annotated[
+        Path | None, Parameter(help="A picture by the first camera of the board lying on the floor.")
+    ] = None,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The camera file to write (.toml).")],
+    picture: Annotated[
+        Path | None, Parameter(help="Also draw where the board was seen, and how well it fits (.png).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find each camera's lens and where the cameras stand, from videos of a board.
+
+    Views of one moment belong together: videos must have been started
+    together, and images of folders are paired in the order of their names.
+    """
+    from poise.apps import calibrating
+    from poise.vision.rig import save_rig
+
+    if not videos:
+        raise PoiseError("give a video or a folder of images for each camera")
+    printed = calibrating.board_from_text(board, square, charuco=charuco)
+    with terminal.counting("looking for the board") as count:
+        found = calibrating.calibrate_from(videos, printed, floor=floor, progress=count)
+    save_rig(found.result.rig, output)
+    if picture is not None:
+        from poise.apps.camera_pictures import draw_coverage
+
+        draw_coverage(found).save(picture)
+    if json:
+        terminal.print_json(calibrating.facts(found))
+        return
+    _print_calibration(found)
+    print(f"{output}: {len(found.result.rig)} cameras")
+
+
+@app.command
+def check(
+    cameras: Annotated[Path, Parameter(help="A camera file.")],
+    *videos: Videos,
+    board: Annotated[str, Parameter(help="Inner corners, if the videos show the board.")] = "",
+    square: Annotated[float, Parameter(help="Side of its squares in metres.")] = 0.03,
+    charuco: Charuco = None,
+    empty: Annotated[float, Parameter(help="Seconds without the performer at the start.")] = 1.0,
+    json: Json = False,
+) -> None:
+    """Hold videos to a camera file: sizes, corners or markers, epipolar lines, scale.
+
+    With --board, the videos show the board again; without, they show someone
+    who wears markers. The command fails if the cameras do not fit.
+    """
+    from poise.apps import calibrating
+    from poise.vision.rig import load_rig
+    from poise.vision.sources import open_source
+
+    rig, sources = load_rig(cameras), [open_source(video) for video in videos]
+    with terminal.counting("looking") as count:
+        if board:
+            printed = calibrating.board_from_text(board, square, charuco=charuco)
+            checks = calibrating.check_with_board(rig, sources, printed, count)
+        else:
+            checks = calibrating.check_with_markers(rig, sources, empty=empty)
+    if json:
+        terminal.print_json([vars(entry) for entry in checks])
+    else:
+        rows = [
+            (entry.what, f"{entry.value:.2f} {entry.unit}" if entry.unit else "", entry.wrong or "ok")
+            for entry in checks
+        ]
+        terminal.print_table(("checked", "measured", "verdict"), rows)
+    if any(entry.wrong for entry in checks):
+        raise PoiseError(f"{cameras.name} does not fit these videos")
+
+
+@app.command
+def simulate(
+    clip: Annotated[Path, Parameter(help="The motion that the performer acts.")],
+    *,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The folder to write into.")],
+    cameras: Annotated[int, Parameter(help="How many, side by side before the performer.")] = 2,
+    rig: Annotated[Path | None, Parameter(help="A camera file, instead of cameras side by side.")] = None,
+    distance: Annotated[float, Parameter(help="Metres from the performer.")] = 3.0,
+    apart: Annotated[float, Parameter(help="Metres between neighbouring cameras.")] = 1.2,
+    size: Annotated[tuple[int, int], Parameter(help="Width and height of the pictures.")] = (640, 480),
+    fps: Annotated[float, Parameter(help="Pictures per second.")] = 60.0,
+    seconds: Annotated[float | None, Parameter(help="Only so much of the clip.")] = None,
+    markers: Annotated[str, Parameter(help="Names with commas between; nine by default.")] = "",
+    lamp: Annotated[bool, Parameter(help="With a bright lamp in view.")] = False,
+    perfect: Annotated[bool, Parameter(help="Without noise, blur, clutter, shadow and drift.")] = False,
+    empty: Annotated[float, Parameter(help="Seconds of the empty room before the performance.")] = 1.0,
+    seed: Annotated[int, Parameter(help="Another one: other noise and another room.")] = 0,
+) -> None:
+    """Film a motion with simulated cameras: to plan where cameras and markers go.
+
+    Writes a video per camera, cams.toml, and where every marker truly was
+    (truth.trc, truth.c3d) with the motion itself (truth.bvh).
+    """
+    from poise.apps import filming
+    from poise.apps.learning import read_motion
+    from poise.vision.rig import load_rig
+    from poise.vision.simulator import Conditions, front_rig
+
+    take = filming.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
+    where = (
+        load_rig(rig)
+        if rig is not None
+        else front_rig(distance=distance, apart=apart, size=size, count=cameras)
+    )
+    conditions = Conditions.perfect() if perfect else Conditions(lamp=lamp)
+    with terminal.counting("filming") as count:
+        simulator = filming.simulator_of(
+            take, where, markers=_names(markers), conditions=conditions, seed=seed
+        )
+        filmed = filming.film(simulator, output, empty=empty, progress=count)
+    rows = [
+        (name, f"{100 * share:.0f} %", f"{100 * filmed.seen_by_none[name]:.0f} %")
+        for name, share in filmed.seen_by_two.items()
+    ]
+    terminal.print_table(("marker", "seen by two", "by none"), rows)
+    for path in (*filmed.videos, filmed.cameras, *filmed.truth):
+        print(f"{path}: {terminal.file_size(path)}")
+
+
+def _print_calibration(found: Calibrated) -> None:
+    from poise.apps.calibrating import camera_rows, view_rows
+
+    terminal.print_table(*view_rows(found))
+    print()
+    terminal.print_table(*camera_rows(found))
+    for note in found.notes:
+        terminal.note(note)
+    for lens in found.result.lenses:
+        for hint in lens.hints:
+            terminal.warn(f"{lens.camera.name}: {hint}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,197 @@
+"""Protocol `cameras` (Chai and Hodgins 2005, section 8): pictures of two cameras in, the body out, end to end.
+
+A performance is filmed by the simulator with noise, blur, occlusion and clutter; the markers are found, matched, placed
+and labelled, and drive the body. The same take with perfect markers shows what the cameras cost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from poise.apps.filming import NINE, before_cameras, simulator_of
+from poise.apps.perform import Performance
+from poise.apps.watching import CameraPerformance, Watched
+from poise.errors import InvalidValueError
+from poise.evaluation.handles import Row
+from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.splits import Fold
+from poise.motion.motion import Motion
+from poise.priors.local.prior import LocalPrior
+from poise.skeleton.pose_space import PoseSpace
+from poise.vision.background import Background
+from poise.vision.blobs import Blobs
+from poise.vision.simulator import Conditions, Simulator, front_rig
+from poise.vision.tracker import MarkerTracker
+
+Array = np.ndarray
+
+PAPER_DEGREES = 2.54
+"""Chai and Hodgins 2005, section 8: boxing from two cameras and nine markers, degrees per joint."""
+FPS = 60.0
+SECONDS = 8.0  # of each clip, at most
+NOISE = 0.004  # metres: how far off placed markers are taken to be
+FOUND = 3.0  # pixels within which a blob is its marker
+FALSE = 6.0  # pixels from every marker at which a blob is none
+SWAPPED = 0.10  # metres from its own place, and nearer to another marker's: a wrong label
+WARM_UP = 30  # empty pictures for the background
+
+
+@dataclass
+class Sightings:
+    """How well markers were found, placed and labelled, summed up over frames."""
+
+    visible: int = 0
+    found: int = 0
+    false: int = 0
+    swaps: int = 0
+    distances: list[float] = field(default_factory=list)
+    vision_work: list[float] = field(default_factory=list)
+    vision_seconds: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, simulator: Simulator, frame: int, watched: Watched) -> None:
+        """Take in one moment, beside the truth."""
+        visible = simulator.visible(frame)
+        for number, blobs in enumerate(watched.moment.blobs):
+            self._count(simulator, frame, number, blobs, visible[number])
+        truth, points = simulator.truth.points[frame], watched.moment.sighting.points
+        placed = np.flatnonzero(np.isfinite(points[:, 0]))
+        apart = np.linalg.norm(points[placed, None] - truth[None], axis=-1)
+        own = apart[np.arange(len(placed)), placed]
+        self.distances += own.tolist()
+        self.swaps += int(np.sum((own > SWAPPED) & (apart.min(axis=1, initial=np.inf) < own)))
+        self.vision_work.append(watched.vision_work)
+        self.vision_seconds.append(watched.vision_seconds)
+        self.seconds.append(watched.seconds)
+
+    def _count(self, simulator: Simulator, frame: int, number: int, blobs: Blobs, visible: Array) -> None:
+        pixels = simulator.rig.cameras[number].project(simulator.places(frame, number))
+        gaps = np.linalg.norm(blobs.centres[:, None] - pixels[None], axis=-1)
+        self.visible += int(visible.sum())
+        self.found += int((gaps.min(axis=0, initial=np.inf) < FOUND)[visible].sum())
+        self.false += int((gaps.min(axis=1, initial=np.inf) > FALSE).sum())
+
+    def metrics(self) -> dict[str, float]:
+        """Shares in percent, millimetres, frames per second of one thread and milliseconds from picture to pose."""
+        return {
+            "found_percent": 100.0 * self.found / max(self.visible, 1),
+            "false_percent": 100.0 * self.false / max(self.visible, 1),
+            "place_mm": 1000.0 * float(np.median(self.distances)) if self.distances else float("nan"),
+            "swaps": float(self.swaps),
+            "vision_fps": 1.0 / float(np.mean(self.vision_work)),
+            "vision_fps_by_clock": 1.0 / float(np.mean(self.vision_seconds)),
+            "latency_ms": 1000.0 * float(np.median(self.seconds)),
+            "latency_p95_ms": 1000.0 * float(np.percentile(self.seconds, 95)),
+        }
+
+
+def evaluate_cameras(
+    folds: Sequence[Fold],
+    *,
+    markers: Sequence[str] = NINE,
+    stride: int = 1,
+    conditions: Conditions | None = None,
+    progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+) -> list[Row]:
+    """Two rows, `local` through the cameras and with perfect markers; the first has the ratio of their errors.
+
+    With a stride, every so-manieth frame is compared with the truth; all are filmed.
+    """
+    if stride < 1:
+        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    scores, sightings = {"local, cameras": Scores(), "local, perfect markers": Scores()}, Sightings()
+    clips = [(fold, clip) for fold in folds for clip in fold.test]
+    for number, (fold, clip) in enumerate(clips):
+        progress(clip.name, number, len(clips))
+        simulator, performance = set_up(fold, clip, markers=markers, conditions=conditions)
+        take, filmed = simulator.motion, film(simulator, performance)
+        for frame, watched in enumerate(filmed):
+            sightings.add(simulator, frame, watched)
+        scores["local, cameras"].add(_recovered(performance.space, take, filmed, simulator, stride))
+        scores["local, perfect markers"].add(_perfect(performance, take, simulator, stride))
+    rows: list[Row] = [{"method": name, **score.metrics()} for name, score in scores.items()]
+    rows[0].update(sightings.metrics())
+    rows[0]["over_perfect"] = float(rows[0]["deg_per_joint"]) / float(rows[1]["deg_per_joint"])
+    return rows
+
+
+def set_up(
+    fold: Fold,
+    clip: Motion,
+    *,
+    markers: Sequence[str] = NINE,
+    conditions: Conditions | None = None,
+    seconds: float = SECONDS,
+) -> tuple[Simulator, Performance]:
+    """A test clip before the cameras, and what is to follow it, learned from the fold's other clips."""
+    take = before_cameras(clip, fps=FPS, seconds=seconds)
+    simulator = simulator_of(take, front_rig(), markers=markers, conditions=conditions)
+    prior = LocalPrior.learn(fold.train)
+    return simulator, Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=NOISE)
+
+
+def backgrounds_of(simulator: Simulator) -> list[Background]:
+    """Each camera's empty room."""
+    return [
+        Background.of_frames(simulator.empty_room(camera, WARM_UP), fps=FPS)
+        for camera in range(len(simulator.rig))
+    ]
+
+
+def film(simulator: Simulator, performance: Performance) -> list[Watched]:
+    """All frames through the cameras."""
+    tracker = MarkerTracker(simulator.rig, backgrounds_of(simulator), performance.names, fps=FPS)
+    performance.reset()
+    watcher, found = CameraPerformance(tracker, performance), []
+    for number, pictures in enumerate(simulator.pictures()):
+        found.append(watcher.step(pictures, number / FPS))
+    return found
+
+
+def _perfect(performance: Performance, take: Motion, simulator: Simulator, stride: int) -> Recovered:
+    performance.reset()
+    found = []
+    for number, points in enumerate(simulator.truth.points):
+        begun = time.perf_counter()
+        frame = performance.step(points, at=number / FPS)
+        found.append((frame.q, time.perf_counter() - begun))
+    q = np.stack([entry[0] for entry in found])
+    return _beside_truth(
+        performance.space, take, q, np.array([entry[1] for entry in found]), simulator, stride
+    )
+
+
+def _recovered(
+    space: PoseSpace, take: Motion, filmed: Sequence[Watched], simulator: Simulator, stride: int
+) -> Recovered:
+    last, q, failed = None, [], 0
+    for watched in filmed:
+        last = watched.frame.q if watched.frame is not None else last
+        failed += watched.frame is None
+        q.append(last)
+    first = next((entry for entry in q if entry is not None), None)
+    if first is None:
+        raise InvalidValueError(f"the performer of {take.name} was never found in the pictures")
+    poses = np.stack([first if entry is None else entry for entry in q])
+    seconds = np.array([watched.seconds for watched in filmed])
+    return replace(_beside_truth(space, take, poses, seconds, simulator, stride), failed=failed)
+
+
+def _beside_truth(
+    space: PoseSpace, take: Motion, q: Array, seconds: Array, simulator: Simulator, stride: int
+) -> Recovered:
+    places, turns = space.frames_from_q(q)
+    reached = space.points(q, space.handles(list(simulator.layout.values())))
+    return Recovered(
+        space,
+        places[::stride],
+        turns[::stride],
+        take.root_positions[::stride],
+        take.rotations[::stride],
+        np.linalg.norm(reached - simulator.truth.points, axis=-1)[::stride],
+        seconds[::stride],
+    )
