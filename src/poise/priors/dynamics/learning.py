@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,9 +24,7 @@ Array = np.ndarray
 Progress = Callable[[float], None]
 
 STEPS = 200  # of L-BFGS
-BALANCE = (
-    2.0  # of the priors of x against the likelihood of poses, which has far more dimensions (Urtasun 2006)
-)
+BALANCE = 2.0  # of the priors of x against the likelihood of poses (Urtasun et al. 2006)
 EXACT_FRAMES = 500  # up to which every frame counts in full
 INDUCING = 250  # frames that stand for all of a larger set
 AFTERWARDS = 60  # steps of L-BFGS for the dynamics of a model that was learned without
@@ -57,11 +56,15 @@ def learn_motion(
     steps: int = STEPS,
     inducing: int | None = None,
     balance: float = BALANCE,
+    scaling: Literal["one", "each"] = "each",
     progress: Progress = lambda _: None,
 ) -> Learned:
-    """A motion model of sequences; on so many inducing frames if asked for, or if there are many frames."""
+    """A motion model of sequences; on so many inducing frames if asked for, or if there are many frames.
+
+    Features weigh by how well the model explains each (`scaling` "each", the W of Wang et al. 2008), or alike ("one").
+    """
     _check(sequences, structure, inducing)
-    loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), balance)
+    loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), scaling, balance)
     curve: list[float] = []
 
     def after_step(intermediate_result: object) -> None:

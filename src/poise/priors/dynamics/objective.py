@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,7 +18,7 @@ from poise.priors.dynamics.flow import Steps, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.sparse import sparse_loss
 from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import profiled_loss
+from poise.priors.style.objective import inverse_of
 
 Array = np.ndarray
 
@@ -48,6 +49,7 @@ class MotionLoss:
 
     layout: Layout
     inducing: Int[Array, "inducing"] | None = None
+    scaling: Literal["one", "each"] = "each"
     balance: float = 1.0  # what the priors of x are multiplied by (Urtasun et al. 2006)
 
     @cached_property
@@ -116,16 +118,19 @@ class MotionLoss:
     def pose_loss(
         self, latents: Float[Array, "frames latent"], kernel: Kernel
     ) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
-        """-ln p(Y | X) at the best scales (Eq. 1), its gradients in ln beta and in X, and the scales."""
-        centred = self.layout.sequences.centred
+        """-ln p(Y | X) at the best scales (Eq. 1), its gradients in ln beta and in X, and the features' scales."""
+        sequences = self.layout.sequences
         if self.inducing is None:
-            loss, scales = profiled_loss(centred, latents, kernel)
-            own = 0.5 * float(np.vdot(latents, latents))  # the style's prior of x, which is not ours
-            return loss.value - own, float(loss.in_logs[1]), loss.in_latents - latents, scales
-        sparse = sparse_loss(centred, latents, latents[self.inducing], kernel, rescaled=True)
-        in_latents = sparse.in_inputs
-        np.add.at(in_latents, self.inducing, sparse.in_inducing)
-        return sparse.value + kernel.logs[1], float(sparse.in_logs[1]) + 1.0, in_latents, sparse.scales
+            value, in_noise, in_latents, scales = exact_loss(sequences.scaled, latents, kernel, self.scaling)
+        else:
+            sparse = sparse_loss(
+                sequences.scaled, latents, latents[self.inducing], kernel, scaling=self.scaling
+            )
+            in_latents, scales = sparse.in_inputs, sparse.scales
+            np.add.at(in_latents, self.inducing, sparse.in_inducing)
+            value, in_noise = sparse.value, float(sparse.in_logs[1])
+        weighed = scales / sequences.centred.std(axis=0)
+        return value + float(kernel.logs[1]), in_noise + 1.0, in_latents, weighed
 
     def flow_loss(
         self, latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel
@@ -135,7 +140,7 @@ class MotionLoss:
             return flow_loss(latents, steps, kernel)
         chosen = self.inducing_steps(steps)
         inputs = steps.inputs(latents)
-        sparse = sparse_loss(steps.outputs(latents), inputs, inputs[chosen], kernel, rescaled=False)
+        sparse = sparse_loss(steps.outputs(latents), inputs, inputs[chosen], kernel, scaling="none")
         in_inputs, in_latents = sparse.in_inputs, np.zeros_like(latents)
         np.add.at(in_inputs, chosen, sparse.in_inducing)
         steps.spread_back(in_inputs, sparse.in_outputs, in_latents)
@@ -156,12 +161,31 @@ class MotionLoss:
     def _place_loss(
         self, latents: Float[Array, "frames latent"]
     ) -> tuple[float, Float[Array, "frames latent"]]:
-        """|x|^2 / 2 of all points; with dynamics only of those that nothing leads to."""
+        """|x|^2 / 2 of the points that no dynamics leads to; a model without dynamics has no prior of x (Eq. 1)."""
         gradient = np.zeros_like(latents)
-        if not self.layout.structure.dynamics:
-            gradient[:] = latents
-        else:
-            order = self.layout.structure.order
-            for first, _ in self.layout.sequences.bounds():
-                gradient[first : first + order] = latents[first : first + order]
+        order = self.layout.structure.order if self.layout.structure.dynamics else 0
+        for first, _ in self.layout.sequences.bounds():
+            gradient[first : first + order] = latents[first : first + order]
         return 0.5 * float(np.vdot(gradient, latents)), gradient
+
+
+def exact_loss(
+    scaled: Float[Array, "frames features"],
+    latents: Float[Array, "frames latent"],
+    kernel: Kernel,
+    scaling: Literal["one", "each"],
+) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
+    """-ln p(Y | X) of features of unit variance at the scales, one for all or one for each, that make them most likely.
+
+    With its gradients in ln beta and in X, which are partial ones: those in the scales are zero there.
+    """
+    covariance = kernel.at(latents)
+    inverse, log_determinant = inverse_of(covariance.K)
+    solved = inverse @ scaled
+    squares = np.einsum("nk,nk->k", scaled, solved)
+    scales = np.sqrt(len(scaled) / (squares if scaling == "each" else np.full(len(squares), squares.mean())))
+    size = scaled.shape[1]
+    value = 0.5 * size * log_determinant + 0.5 * scaled.size - len(scaled) * float(np.log(scales).sum())
+    solved *= scales
+    in_logs, in_latents = covariance.gradients(0.5 * size * inverse - 0.5 * solved @ solved.T)
+    return float(value), float(in_logs[1]), in_latents, scales

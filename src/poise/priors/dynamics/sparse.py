@@ -7,6 +7,7 @@ that inducing points never pay for explaining noise. Time goes with frames times
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from poise.priors.style.covariance import JITTER, Kernel
 
 Array = np.ndarray
+Scaling = Literal["none", "one", "each"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,9 @@ def sparse_loss(
     inducing: Float[Array, "inducing inputs"],
     kernel: Kernel,
     *,
-    rescaled: bool,
+    scaling: Scaling,
 ) -> SparseLoss:
-    """The bound with an RBF kernel; `rescaled` outputs are each at the scale that makes them most likely."""
+    """The bound with an RBF kernel; outputs are as they are, or at the scales that make them most likely."""
     count, size = outputs.shape
     noise, alpha = kernel.noise_variance, kernel.signal_variance
     Knm, Kmm = kernel.matrix(inputs, inducing), kernel.matrix(inducing, inducing)
@@ -48,7 +50,7 @@ def sparse_loss(
     weights = cho_solve(inner, Knm.T @ outputs)
     solved = (outputs - Knm @ weights) / noise
     squares = np.einsum("nk,nk->k", outputs, solved)
-    scales = np.sqrt(count / squares) if rescaled else np.ones(size)
+    scales = _best_scales(squares, count, scaling)
     P, S, Y = weights * scales, solved * scales, outputs * scales
     inverse_inner, inverse_whole = _inverse(inner), _inverse(whole)
     projected = inverse_whole @ cross
@@ -60,7 +62,7 @@ def sparse_loss(
         * ((count - len(inducing)) * np.log(noise) + _log_determinant(inner) - _log_determinant(whole))
         + 0.5 * fit
         + 0.5 * size * missed / noise
-        - (count * float(np.log(scales).sum()) if rescaled else 0.0)
+        - count * float(np.log(scales).sum())
     )
     G = 0.5 * size * inverse_inner + 0.5 / noise * (P @ P.T)
     dKnm = 2.0 * Knm @ G - (Y @ P.T) / noise - size / noise * (Knm @ inverse_whole)
@@ -77,6 +79,13 @@ def sparse_loss(
     return SparseLoss(
         float(value), in_logs, in_inputs, in_inducing + first + second, S * scales, scales, weights
     )
+
+
+def _best_scales(squares: Float[Array, "outputs"], count: int, scaling: Scaling) -> Float[Array, "outputs"]:
+    """None, one for all outputs, or one for each, where y' (Q + noise)^-1 y is the number of frames."""
+    if scaling == "each":
+        return np.sqrt(count / squares)
+    return np.full(len(squares), np.sqrt(count / squares.mean()) if scaling == "one" else 1.0)
 
 
 def _through_kernel(

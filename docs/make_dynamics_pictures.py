@@ -1,0 +1,63 @@
+"""Draws the pictures of dynamics.md from recordings (POISE_MOCAP): `python docs/make_dynamics_pictures.py`.
+
+No recording is kept: only what the models make of them is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image
+
+from poise import pictures
+from poise.apps.animate import animate
+from poise.apps.foot_targets import changed, constraints_of, contacts_in
+from poise.apps.simulating import simulate_motion
+from poise.evaluation.splits import load_split
+from poise.evaluation.topology import learned_model
+from poise.motion.edit import resample
+from poise.pictures.latent_paths import draw_latent_paths, draw_models
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.dynamics.structure import MODELS
+
+FOLDER = Path(__file__).parent / "images" / "dynamics"
+WIDTH = 1100
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (fold,) = load_split("gaits")
+    sequences = sequences_of(fold.train)
+    priors = {name: learned_model(name, sequences) for name in MODELS}
+    _save(draw_models(priors, title="Two walks and two runs, seven models"), "models.png")
+    hybrid = priors["hybrid"]
+    there = simulate_motion(hybrid, activities=["run", "walk"], seconds=5.0)
+    back = simulate_motion(hybrid, activities=["walk", "run", "walk"], seconds=8.0)
+    paths = {"run to walk": there.latents, "walk to run to walk": back.latents}
+    _save(draw_latent_paths(hybrid, paths, title="The hybrid model"), "cylinder.png")
+    _save(pictures.contact_sheet(there.motion, poses=10, layout="row"), "run_to_walk.png")
+    pictures.save(there.motion, FOLDER / "run_to_walk.gif", size=(360, 300), fps=15)
+    _animate()
+
+
+def _animate() -> None:
+    """A walk never seen, and wider steps, from foot contacts alone."""
+    fold = load_split("strides")[0]
+    clip = resample(fold.test[0], 60.0)
+    prior = DynamicsPrior.learn(fold.train, topology="topology").on_body(clip.skeleton)
+    contacts = contacts_in(clip)
+    along = clip.root_positions[-1] - clip.root_positions[0]
+    tasks = {"contacts": contacts, "wider": changed(contacts, along=along, wider=0.15)}
+    for name, wanted in tasks.items():
+        found = animate(prior, constraints_of(wanted, len(clip)), fps=clip.fps, name=name)
+        _save(pictures.contact_sheet(found.motion, poses=9, layout="row"), f"{name}.png")
+
+
+def _save(image: Image.Image, name: str) -> None:
+    height = round(image.height * WIDTH / image.width)
+    image.resize((WIDTH, height), Image.Resampling.LANCZOS).save(FOLDER / name, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
