@@ -4,8 +4,8 @@ import { defineConfig } from "vite";
 const STUDIO = "http://127.0.0.1:8420";
 
 export default defineConfig({
-    base: "./",
-    build: { outDir: "dist", target: "es2022", chunkSizeWarningLimit: 1200 },
-    esbuild: { jsx: "automatic", jsxImportSource: "preact" },
-    server: { proxy: { "/ws": { target: STUDIO, ws: true }, "/upload": STUDIO, "/files": STUDIO } },
+  base: "./",
+  build: { outDir: "dist", target: "es2022", chunkSizeWarningLimit: 1200 },
+  esbuild: { jsx: "automatic", jsxImportSource: "preact" },
+  server: { proxy: { "/ws": { target: STUDIO, ws: true }, "/upload": STUDIO, "/files": STUDIO } },
 });

@@ -19,45 +19,45 @@ import { Words } from "./panels/words";
 import { Timeline } from "./timeline/timeline";
 
 const PANELS: Record<state.Workspace, () => JSX.Element> = {
-    pose: PosePanel,
-    animate: AnimatePanel,
-    photo: PhotoPanel,
-    capture: CapturePanel,
-    learn: LearnPanel,
+  pose: PosePanel,
+  animate: AnimatePanel,
+  photo: PhotoPanel,
+  capture: CapturePanel,
+  learn: LearnPanel,
 };
 
 export function App(): JSX.Element {
-    useEffect(acceptDrops, []);
-    const Panel = PANELS[state.workspace.value];
-    const timed = state.workspace.value === "animate" || state.workspace.value === "capture";
-    return (
-        <div class={`studio ${state.workspace.value} ${timed ? "timed" : ""}`}>
-            <Bar />
-            <StageArea />
-            <aside class="panel" aria-label={`${state.workspace.value} panel`}>
-                <Panel />
-            </aside>
-            {timed && <Timeline />}
-            <Help />
-        </div>
-    );
+  useEffect(acceptDrops, []);
+  const Panel = PANELS[state.workspace.value];
+  const timed = state.workspace.value === "animate" || state.workspace.value === "capture";
+  return (
+    <div class={`studio ${state.workspace.value} ${timed ? "timed" : ""}`}>
+      <Bar />
+      <StageArea />
+      <aside class="panel" aria-label={`${state.workspace.value} panel`}>
+        <Panel />
+      </aside>
+      {timed && <Timeline />}
+      <Help />
+    </div>
+  );
 }
 
 function StageArea(): JSX.Element {
-    const host = useRef<HTMLDivElement>(null);
-    useEffect(() => {
-        const director = new Director(host.current!);
-        return installShortcuts(director);
-    }, []);
-    return (
-        <main class="stage-area">
-            {state.workspace.value === "photo" && <PhotoStage />}
-            <div class="stage" ref={host} />
-            <ModelSwitch />
-            <StageTools />
-            <ViewTools />
-            <Readout />
-            <Words />
-        </main>
-    );
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const director = new Director(host.current!);
+    return installShortcuts(director);
+  }, []);
+  return (
+    <main class="stage-area">
+      {state.workspace.value === "photo" && <PhotoStage />}
+      <div class="stage" ref={host} />
+      <ModelSwitch />
+      <StageTools />
+      <ViewTools />
+      <Readout />
+      <Words />
+    </main>
+  );
 }

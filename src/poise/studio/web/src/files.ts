@@ -11,53 +11,53 @@ const TAKES = /\.(c3d|trc)$/i;
 const SCENES = /\.scene$/i;
 
 export async function openFile(file: File): Promise<void> {
-    if (IMAGES.test(file.name)) return openPhoto(file);
-    if (TAKES.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
-    if (MOTIONS.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
-    if (SCENES.test(file.name)) return openAs(file, "openScene", null);
-    if (MOTIONS.test(file.name) || TAKES.test(file.name)) {
-        addToLearn([file]);
-        return;
-    }
-    state.notify(
-        `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), pictures (PNG, JPEG) and scenes.`,
-    );
+  if (IMAGES.test(file.name)) return openPhoto(file);
+  if (TAKES.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
+  if (MOTIONS.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
+  if (SCENES.test(file.name)) return openAs(file, "openScene", null);
+  if (MOTIONS.test(file.name) || TAKES.test(file.name)) {
+    addToLearn([file]);
+    return;
+  }
+  state.notify(
+    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), pictures (PNG, JPEG) and scenes.`,
+  );
 }
 
 async function openAs(
-    file: File,
-    type: "openTake" | "openClip" | "openScene",
-    workspace: state.Workspace | null,
+  file: File,
+  type: "openTake" | "openClip" | "openScene",
+  workspace: state.Workspace | null,
 ): Promise<void> {
-    const id = await upload(file);
-    if (!id) return;
-    say({ type, upload: id });
-    if (workspace) state.workspace.value = workspace;
+  const id = await upload(file);
+  if (!id) return;
+  say({ type, upload: id });
+  if (workspace) state.workspace.value = workspace;
 }
 
 /** What is dropped anywhere on the page is opened. */
 export function acceptDrops(): () => void {
-    const over = (event: DragEvent): void => event.preventDefault();
-    const drop = (event: DragEvent): void => {
-        event.preventDefault();
-        for (const file of event.dataTransfer?.files ?? []) void openFile(file);
-    };
-    window.addEventListener("dragover", over);
-    window.addEventListener("drop", drop);
-    return () => {
-        window.removeEventListener("dragover", over);
-        window.removeEventListener("drop", drop);
-    };
+  const over = (event: DragEvent): void => event.preventDefault();
+  const drop = (event: DragEvent): void => {
+    event.preventDefault();
+    for (const file of event.dataTransfer?.files ?? []) void openFile(file);
+  };
+  window.addEventListener("dragover", over);
+  window.addEventListener("drop", drop);
+  return () => {
+    window.removeEventListener("dragover", over);
+    window.removeEventListener("drop", drop);
+  };
 }
 
 /** Hands a finished file to the browser, which saves it. */
 function save(address: string, name: string): void {
-    const link = document.createElement("a");
-    link.href = new URL(address, document.baseURI).href;
-    link.download = name;
-    link.click();
+  const link = document.createElement("a");
+  link.href = new URL(address, document.baseURI).href;
+  link.download = name;
+  link.click();
 }
 
 listen((message) => {
-    if (message.type === "file") save(message.address, message.name);
+  if (message.type === "file") save(message.address, message.name);
 });

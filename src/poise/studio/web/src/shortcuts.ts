@@ -8,116 +8,114 @@ import { changeHandle, mirror, redo, removeHandle, reset, say, undo } from "./st
 import { toggleTheme } from "./theme";
 
 export interface Shortcut {
-    readonly keys: string;
-    readonly words: string;
-    readonly group: "Pose" | "Time" | "View" | "Page";
-    readonly does: (director: Director) => void;
+  readonly keys: string;
+  readonly words: string;
+  readonly group: "Pose" | "Time" | "View" | "Page";
+  readonly does: (director: Director) => void;
 }
 
 function toggleSelected(what: "pinned" | "hard"): void {
-    const handle = state.selectedHandle.value;
-    if (handle) changeHandle(handle.id, { [what]: !handle[what] });
+  const handle = state.selectedHandle.value;
+  if (handle) changeHandle(handle.id, { [what]: !handle[what] });
 }
 
 const NUDGE = 0.01; // metres
 
 const nudges: readonly Shortcut[] = (
-    [
-        ["ArrowRight", [1, 0, 0]],
-        ["ArrowLeft", [-1, 0, 0]],
-        ["ArrowUp", [0, 1, 0]],
-        ["ArrowDown", [0, -1, 0]],
-    ] as const
+  [
+    ["ArrowRight", [1, 0, 0]],
+    ["ArrowLeft", [-1, 0, 0]],
+    ["ArrowUp", [0, 1, 0]],
+    ["ArrowDown", [0, -1, 0]],
+  ] as const
 ).flatMap(([key, [right, up]]) => [
-    { keys: key, words: "", group: "Pose" as const, does: (d: Director) => d.nudge(right * NUDGE, up * NUDGE, 0) },
-    {
-        keys: `Shift+${key}`,
-        words: "",
-        group: "Pose" as const,
-        does: (d: Director) => d.nudge(right * NUDGE * 10, up * NUDGE * 10, 0),
-    },
+  { keys: key, words: "", group: "Pose" as const, does: (d: Director) => d.nudge(right * NUDGE, up * NUDGE, 0) },
+  {
+    keys: `Shift+${key}`,
+    words: "",
+    group: "Pose" as const,
+    does: (d: Director) => d.nudge(right * NUDGE * 10, up * NUDGE * 10, 0),
+  },
 ]);
 
 export const SHORTCUTS: readonly Shortcut[] = [
-    { keys: "Q", words: "Drag in the plane of the view", group: "Pose", does: () => (state.tool.value = "drag") },
-    { keys: "W", words: "Move with the gizmo", group: "Pose", does: () => (state.tool.value = "move") },
-    { keys: "E", words: "Turn with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
-    { keys: "P", words: "Pin or unpin the handle", group: "Pose", does: () => toggleSelected("pinned") },
-    { keys: "H", words: "Hard or soft", group: "Pose", does: () => toggleSelected("hard") },
-    { keys: "Delete", words: "Remove the key or the handle", group: "Pose", does: removeSelected },
-    { keys: "Backspace", words: "", group: "Pose", does: removeSelected },
-    { keys: "M", words: "Mirror left and right", group: "Pose", does: mirror },
-    { keys: "Ctrl+Z", words: "Undo", group: "Pose", does: undo },
-    { keys: "Ctrl+Shift+Z", words: "Redo", group: "Pose", does: redo },
-    { keys: "Ctrl+Y", words: "", group: "Pose", does: redo },
-    { keys: "Shift+R", words: "Start again from the model's own pose", group: "Pose", does: reset },
-    ...nudges,
-    { keys: "Space", words: "Play or stop", group: "Time", does: togglePlay },
-    { keys: "K", words: "Key the selected handle at this frame", group: "Time", does: keySelected },
-    { keys: ",", words: "One frame back", group: "Time", does: () => scrub(frame.value - 1, true) },
-    { keys: ".", words: "One frame on", group: "Time", does: () => scrub(frame.value + 1, true) },
-    { keys: "Home", words: "First frame", group: "Time", does: () => scrub(0, true) },
-    { keys: "End", words: "Last frame", group: "Time", does: () => scrub(Number.MAX_SAFE_INTEGER, true) },
-    { keys: "O", words: "Onion skin", group: "Time", does: () => (state.onion.value = !state.onion.value) },
-    ...VIEWS.map((view, number) => ({
-        keys: String(number + 1),
-        words: "",
-        group: "View" as const,
-        does: (director: Director) => director.look(view),
-    })),
-    { keys: "F", words: "Bring the body into view", group: "View", does: (director) => director.home() },
-    {
-        keys: "G",
-        words: "Show or hide the previous result",
-        group: "View",
-        does: () => (state.showGhost.value = !state.showGhost.value),
-    },
-    { keys: "?", words: "This page", group: "Page", does: () => (state.showHelp.value = !state.showHelp.value) },
-    { keys: "T", words: "Light or dark", group: "Page", does: toggleTheme },
-    { keys: "Escape", words: "Let go of the selection", group: "Page", does: letGo },
+  { keys: "Q", words: "Drag in the plane of the view", group: "Pose", does: () => (state.tool.value = "drag") },
+  { keys: "W", words: "Move with the gizmo", group: "Pose", does: () => (state.tool.value = "move") },
+  { keys: "E", words: "Turn with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
+  { keys: "P", words: "Pin or unpin the handle", group: "Pose", does: () => toggleSelected("pinned") },
+  { keys: "H", words: "Hard or soft", group: "Pose", does: () => toggleSelected("hard") },
+  { keys: "Delete", words: "Remove the key or the handle", group: "Pose", does: removeSelected },
+  { keys: "Backspace", words: "", group: "Pose", does: removeSelected },
+  { keys: "M", words: "Mirror left and right", group: "Pose", does: mirror },
+  { keys: "Ctrl+Z", words: "Undo", group: "Pose", does: undo },
+  { keys: "Ctrl+Shift+Z", words: "Redo", group: "Pose", does: redo },
+  { keys: "Ctrl+Y", words: "", group: "Pose", does: redo },
+  { keys: "Shift+R", words: "Start again from the model's own pose", group: "Pose", does: reset },
+  ...nudges,
+  { keys: "Space", words: "Play or stop", group: "Time", does: togglePlay },
+  { keys: "K", words: "Key the selected handle at this frame", group: "Time", does: keySelected },
+  { keys: ",", words: "One frame back", group: "Time", does: () => scrub(frame.value - 1, true) },
+  { keys: ".", words: "One frame on", group: "Time", does: () => scrub(frame.value + 1, true) },
+  { keys: "Home", words: "First frame", group: "Time", does: () => scrub(0, true) },
+  { keys: "End", words: "Last frame", group: "Time", does: () => scrub(Number.MAX_SAFE_INTEGER, true) },
+  { keys: "O", words: "Onion skin", group: "Time", does: () => (state.onion.value = !state.onion.value) },
+  ...VIEWS.map((view, number) => ({
+    keys: String(number + 1),
+    words: "",
+    group: "View" as const,
+    does: (director: Director) => director.look(view),
+  })),
+  { keys: "F", words: "Bring the body into view", group: "View", does: (director) => director.home() },
+  {
+    keys: "G",
+    words: "Show or hide the previous result",
+    group: "View",
+    does: () => (state.showGhost.value = !state.showGhost.value),
+  },
+  { keys: "?", words: "This page", group: "Page", does: () => (state.showHelp.value = !state.showHelp.value) },
+  { keys: "T", words: "Light or dark", group: "Page", does: toggleTheme },
+  { keys: "Escape", words: "Let go of the selection", group: "Page", does: letGo },
 ];
 
 function removeSelected(): void {
-    const key = state.selectedKey.value;
-    state.selectedKey.value = null;
-    if (key) say({ type: "removeKey", ...key });
-    else if (state.selected.value) removeHandle(state.selected.value);
+  const key = state.selectedKey.value;
+  state.selectedKey.value = null;
+  if (key) say({ type: "removeKey", ...key });
+  else if (state.selected.value) removeHandle(state.selected.value);
 }
 
 function letGo(): void {
-    if (state.showHelp.value) state.showHelp.value = false;
-    else state.selected.value = null;
+  if (state.showHelp.value) state.showHelp.value = false;
+  else state.selected.value = null;
 }
 
 function named(event: KeyboardEvent): string {
-    const key = event.key === " " ? "Space" : event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    const shifted = event.shiftKey && (event.key.length > 1 || /[a-z]/i.test(event.key));
-    return [event.ctrlKey || event.metaKey ? "Ctrl+" : "", shifted ? "Shift+" : "", key].join("");
+  const key = event.key === " " ? "Space" : event.key.length === 1 ? event.key.toUpperCase() : event.key;
+  const shifted = event.shiftKey && (event.key.length > 1 || /[a-z]/i.test(event.key));
+  return [event.ctrlKey || event.metaKey ? "Ctrl+" : "", shifted ? "Shift+" : "", key].join("");
 }
 
 function isTyping(target: EventTarget | null): boolean {
-    return (
-        target instanceof HTMLInputElement ||
-        target instanceof HTMLSelectElement ||
-        target instanceof HTMLTextAreaElement
-    );
+  return (
+    target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement
+  );
 }
 
 /** A focused button keeps its own keys. */
 function belongsTo(target: EventTarget | null, key: string): boolean {
-    return target instanceof HTMLButtonElement && (key === "Space" || key === "Enter");
+  return target instanceof HTMLButtonElement && (key === "Space" || key === "Enter");
 }
 
 export function installShortcuts(director: Director): () => void {
-    const table = new Map(SHORTCUTS.map((shortcut) => [shortcut.keys, shortcut]));
-    const hear = (event: KeyboardEvent): void => {
-        const key = named(event);
-        if (isTyping(event.target) || belongsTo(event.target, key) || event.altKey) return;
-        const shortcut = table.get(key);
-        if (!shortcut) return;
-        event.preventDefault();
-        shortcut.does(director);
-    };
-    window.addEventListener("keydown", hear);
-    return () => window.removeEventListener("keydown", hear);
+  const table = new Map(SHORTCUTS.map((shortcut) => [shortcut.keys, shortcut]));
+  const hear = (event: KeyboardEvent): void => {
+    const key = named(event);
+    if (isTyping(event.target) || belongsTo(event.target, key) || event.altKey) return;
+    const shortcut = table.get(key);
+    if (!shortcut) return;
+    event.preventDefault();
+    shortcut.does(director);
+  };
+  window.addEventListener("keydown", hear);
+  return () => window.removeEventListener("keydown", hear);
 }

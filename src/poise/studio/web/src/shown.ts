@@ -10,70 +10,70 @@ const scrubbing = signal(false);
 
 /** Length and rate of what the timeline shows: the take where markers are looked at, else the scene's. */
 export const clock = computed<{ readonly frames: number; readonly fps: number }>(() => {
-    const take = state.workspace.value === "capture" ? state.take.value : null;
-    return take ?? state.scene.value?.timeline ?? { frames: 1, fps: 30 };
+  const take = state.workspace.value === "capture" ? state.take.value : null;
+  return take ?? state.scene.value?.timeline ?? { frames: 1, fps: 30 };
 });
 
 /** Whether the stage shows a frame that the server has not been asked for: handles then follow the body. */
 export const ahead = computed(() => state.playing.value || scrubbing.value);
 
 export const shownJoints = computed<Float32Array | null>(() => {
-    const played = ahead.value || followsMotion() ? state.motion.value?.at(frame.value) : null;
-    return played ?? state.pose.value?.joints ?? null;
+  const played = ahead.value || followsMotion() ? state.motion.value?.at(frame.value) : null;
+  return played ?? state.pose.value?.joints ?? null;
 });
 
 /** A take is shown without a body until one has been solved through it. */
 export const bodyIsShown = computed(() => {
-    if (state.workspace.value !== "capture" || !state.take.value) return true;
-    return state.take.value.isFilled && state.motion.value?.frames === state.take.value.frames;
+  if (state.workspace.value !== "capture" || !state.take.value) return true;
+  return state.take.value.isFilled && state.motion.value?.frames === state.take.value.frames;
 });
 
 /** On the timeline a pose that no handle has changed is the motion's, which may have been smoothed since. */
 function followsMotion(): boolean {
-    if (state.workspace.value === "capture") return bodyIsShown.value;
-    return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
+  if (state.workspace.value === "capture") return bodyIsShown.value;
+  return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
 }
 
 effect(() => {
-    const told = state.scene.value?.timeline.frame;
-    if (told !== undefined && !state.playing.peek() && !scrubbing.peek()) frame.value = told;
+  const told = state.scene.value?.timeline.frame;
+  if (told !== undefined && !state.playing.peek() && !scrubbing.peek()) frame.value = told;
 });
 
 export function scrub(to: number, last: boolean): void {
-    scrubbing.value = !last;
-    frame.value = clamp(Math.round(to), 0, clock.value.frames - 1);
-    if (state.workspace.value !== "capture") setFrame(frame.value, last);
+  scrubbing.value = !last;
+  frame.value = clamp(Math.round(to), 0, clock.value.frames - 1);
+  if (state.workspace.value !== "capture") setFrame(frame.value, last);
 }
 
 let began = 0;
 let from = 0;
 
 export function togglePlay(): void {
-    if (state.playing.value) stop();
-    else play();
+  if (state.playing.value) stop();
+  else play();
 }
 
 function play(): void {
-    const something = state.workspace.value === "capture" ? state.take.value : state.motion.value;
-    if (!something) {
-        state.notify("There is nothing to play yet: key a handle at two frames, or open a clip.", "info");
-        return;
-    }
-    from = frame.value >= clock.value.frames - 1 ? 0 : frame.value;
-    began = performance.now();
-    state.playing.value = true;
-    requestAnimationFrame(step);
+  const something = state.workspace.value === "capture" ? state.take.value : state.motion.value;
+  if (!something) {
+    state.notify("There is nothing to play yet: key a handle at two frames, or open a clip.", "info");
+    return;
+  }
+  from = frame.value >= clock.value.frames - 1 ? 0 : frame.value;
+  began = performance.now();
+  state.playing.value = true;
+  requestAnimationFrame(step);
 }
 
 function stop(): void {
-    state.playing.value = false;
-    scrub(frame.value, true);
+  state.playing.value = false;
+  scrub(frame.value, true);
 }
 
 /** Real time: the frame is what the clock says, whatever the drawing takes. */
 function step(now: number): void {
-    if (!state.playing.value) return;
-    const passed = Math.floor((Math.max(now - began, 0) / 1000) * clock.value.fps);
-    frame.value = (from + passed) % clock.value.frames;
-    requestAnimationFrame(step);
+  if (!state.playing.value) return;
+  const passed = Math.floor((Math.max(now - began, 0) / 1000) * clock.value.fps);
+  frame.value = (from + passed) % clock.value.frames;
+  requestAnimationFrame(step);
 }

@@ -12,53 +12,53 @@ const TOKEN = "poise.session";
 export const lineState = signal<LineState>("connecting");
 
 export class Line {
-    private socket: WebSocket | null = null;
-    private wait = FIRST_WAIT;
-    private seq = Date.now(); // larger than any of an earlier page that had the same session
-    token: string | null = sessionStorage.getItem(TOKEN);
+  private socket: WebSocket | null = null;
+  private wait = FIRST_WAIT;
+  private seq = Date.now(); // larger than any of an earlier page that had the same session
+  token: string | null = sessionStorage.getItem(TOKEN);
 
-    constructor(private readonly receive: (message: ServerMessage) => void) {
-        this.connect();
-    }
+  constructor(private readonly receive: (message: ServerMessage) => void) {
+    this.connect();
+  }
 
-    /** Says something; what is said while the line is lost is not kept: the server's scene is the truth. */
-    send(message: ClientMessage): boolean {
-        if (this.socket?.readyState !== WebSocket.OPEN) return false;
-        this.socket.send(encode(message, { ignoreUndefined: true }));
-        return true;
-    }
+  /** Says something; what is said while the line is lost is not kept: the server's scene is the truth. */
+  send(message: ClientMessage): boolean {
+    if (this.socket?.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(encode(message, { ignoreUndefined: true }));
+    return true;
+  }
 
-    nextSeq(): number {
-        this.seq += 1;
-        return this.seq;
-    }
+  nextSeq(): number {
+    this.seq += 1;
+    return this.seq;
+  }
 
-    private connect(): void {
-        const address = new URL("ws", document.baseURI);
-        address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-        address.search = location.search; // the token that an off-loopback server asks for
-        const socket = new WebSocket(address);
-        socket.binaryType = "arraybuffer";
-        socket.addEventListener("open", () => this.send({ type: "hello", protocol: PROTOCOL, token: this.token }));
-        socket.addEventListener("message", (event) => this.hear(event.data as ArrayBuffer));
-        socket.addEventListener("close", () => this.retry());
-        this.socket = socket;
-    }
+  private connect(): void {
+    const address = new URL("ws", document.baseURI);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    address.search = location.search; // the token that an off-loopback server asks for
+    const socket = new WebSocket(address);
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("open", () => this.send({ type: "hello", protocol: PROTOCOL, token: this.token }));
+    socket.addEventListener("message", (event) => this.hear(event.data as ArrayBuffer));
+    socket.addEventListener("close", () => this.retry());
+    this.socket = socket;
+  }
 
-    private hear(data: ArrayBuffer): void {
-        const message = decode(new Uint8Array(data)) as ServerMessage;
-        if (message.type === "welcome") {
-            this.token = message.token;
-            sessionStorage.setItem(TOKEN, message.token);
-            this.wait = FIRST_WAIT;
-            lineState.value = "open";
-        }
-        this.receive(message);
+  private hear(data: ArrayBuffer): void {
+    const message = decode(new Uint8Array(data)) as ServerMessage;
+    if (message.type === "welcome") {
+      this.token = message.token;
+      sessionStorage.setItem(TOKEN, message.token);
+      this.wait = FIRST_WAIT;
+      lineState.value = "open";
     }
+    this.receive(message);
+  }
 
-    private retry(): void {
-        lineState.value = "lost";
-        setTimeout(() => this.connect(), this.wait);
-        this.wait = Math.min(this.wait * 1.6, LONGEST_WAIT);
-    }
+  private retry(): void {
+    lineState.value = "lost";
+    setTimeout(() => this.connect(), this.wait);
+    this.wait = Math.min(this.wait * 1.6, LONGEST_WAIT);
+  }
 }

@@ -10,14 +10,14 @@ export type Workspace = (typeof WORKSPACES)[number];
 export type Tool = "drag" | "move" | "rotate";
 
 export interface PoseShown extends Pose {
-    readonly joints: Float32Array;
-    readonly points: Float32Array;
+  readonly joints: Float32Array;
+  readonly points: Float32Array;
 }
 
 export interface Notice {
-    readonly id: number;
-    readonly kind: "error" | "info";
-    readonly words: string;
+  readonly id: number;
+  readonly kind: "error" | "info";
+  readonly words: string;
 }
 
 export const models = signal<readonly Model[]>([]);
@@ -57,40 +57,40 @@ export const latentPlace = signal<Vec2 | null>(null);
 export const latentCursor = signal<Vec2 | null>(null);
 
 export const model = computed<Model | null>(() => {
-    const id = scene.value?.model;
-    return models.value.find((candidate) => candidate.id === id) ?? null;
+  const id = scene.value?.model;
+  return models.value.find((candidate) => candidate.id === id) ?? null;
 });
 
 export const handles = computed<readonly Handle[]>(() => scene.value?.handles ?? []);
 
 export const selectedHandle = computed<Handle | null>(
-    () => handles.value.find((handle) => handle.id === selected.value) ?? null,
+  () => handles.value.find((handle) => handle.id === selected.value) ?? null,
 );
 
 export function jointNumber(name: string): number {
-    return body.value?.joints.findIndex((joint) => joint.name === name) ?? -1;
+  return body.value?.joints.findIndex((joint) => joint.name === name) ?? -1;
 }
 
 /** A name a person reads: the role where the joint has one, as in "left hand". */
 export function jointLabel(joint: Joint | undefined): string {
-    if (!joint) return "";
-    return joint.role ? joint.role.replaceAll("_", " ") : joint.name.replaceAll("_", " ");
+  if (!joint) return "";
+  return joint.role ? joint.role.replaceAll("_", " ") : joint.name.replaceAll("_", " ");
 }
 
 export function labelOf(name: string): string {
-    return jointLabel(body.value?.joints.find((joint) => joint.name === name)) || name;
+  return jointLabel(body.value?.joints.find((joint) => joint.name === name)) || name;
 }
 
 let nextNotice = 1;
 
 export function notify(words: string, kind: Notice["kind"] = "error"): void {
-    if (notices.value.some((notice) => notice.words === words)) return;
-    const id = nextNotice;
-    nextNotice += 1;
-    notices.value = [...notices.value.slice(-2), { id, kind, words }];
-    setTimeout(() => dismiss(id), kind === "error" ? 9000 : 4000);
+  if (notices.value.some((notice) => notice.words === words)) return;
+  const id = nextNotice;
+  nextNotice += 1;
+  notices.value = [...notices.value.slice(-2), { id, kind, words }];
+  setTimeout(() => dismiss(id), kind === "error" ? 9000 : 4000);
 }
 
 export function dismiss(id: number): void {
-    notices.value = notices.value.filter((notice) => notice.id !== id);
+  notices.value = notices.value.filter((notice) => notice.id !== id);
 }

@@ -11,57 +11,57 @@ const line = new Line(receive);
 const latestByStream = new Map<string, () => void>();
 
 export function say(message: ClientMessage): void {
-    if (!line.send(message)) state.notify("The studio's server is not there just now; nothing was changed.");
+  if (!line.send(message)) state.notify("The studio's server is not there just now; nothing was changed.");
 }
 
 /** The number of the next message that streams; an answer to it says so. */
 function nextSeq(): number {
-    state.asked.value = line.nextSeq();
-    return state.asked.value;
+  state.asked.value = line.nextSeq();
+  return state.asked.value;
 }
 
 export function sessionToken(): string {
-    return line.token ?? "";
+  return line.token ?? "";
 }
 
 // --- posing ---------------------------------------------------------------------------------------------------------
 
 export function putHandle(handle: Handle): void {
-    say({ type: "putHandle", handle });
+  say({ type: "putHandle", handle });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
 export function handleOn(joint: string): Handle {
-    const known = state.handles.value.find((handle) => handle.joint === joint);
-    if (known) return known;
-    const handle: Handle = {
-        id: joint,
-        joint,
-        offset: [0, 0, 0],
-        position: null,
-        rotation: null,
-        pinned: true,
-        hard: true,
-        tolerance: 0.02,
-        turnTolerance: 0.1,
-    };
-    putHandle(handle);
-    return handle;
+  const known = state.handles.value.find((handle) => handle.joint === joint);
+  if (known) return known;
+  const handle: Handle = {
+    id: joint,
+    joint,
+    offset: [0, 0, 0],
+    position: null,
+    rotation: null,
+    pinned: true,
+    hard: true,
+    tolerance: 0.02,
+    turnTolerance: 0.1,
+  };
+  putHandle(handle);
+  return handle;
 }
 
 export function changeHandle(id: string, change: Partial<Handle>): void {
-    const handle = state.handles.value.find((candidate) => candidate.id === id);
-    if (handle) putHandle({ ...handle, ...change });
+  const handle = state.handles.value.find((candidate) => candidate.id === id);
+  if (handle) putHandle({ ...handle, ...change });
 }
 
 export function removeHandle(id: string): void {
-    if (state.selected.value === id) state.selected.value = null;
-    say({ type: "removeHandle", id });
+  if (state.selected.value === id) state.selected.value = null;
+  say({ type: "removeHandle", id });
 }
 
 export function drag(handle: string, target: { position?: Vec3; rotation?: Quat }, last: boolean): void {
-    state.ghostOf.value = null;
-    stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, last }));
+  state.ghostOf.value = null;
+  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, last }));
 }
 
 export const setFeet = (feet: Scene["feet"]): void => say({ type: "setFeet", feet });
@@ -76,14 +76,14 @@ export const blend = (weights: Weight[]): void => say({ type: "blend", weights }
 // --- style space ----------------------------------------------------------------------------------------------------
 
 export function dragLatent(point: Vec2, last: boolean): void {
-    const hold = state.holdHandles.value;
-    if (!hold) state.latentPlace.value = point;
-    state.ghostOf.value = null;
-    stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last }));
+  const hold = state.holdHandles.value;
+  if (!hold) state.latentPlace.value = point;
+  state.ghostOf.value = null;
+  stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last }));
 }
 
 export function hoverLatent(point: Vec2): void {
-    stream("hover", false, () => say({ type: "hoverLatent", seq: line.nextSeq(), point }));
+  stream("hover", false, () => say({ type: "hoverLatent", seq: line.nextSeq(), point }));
 }
 
 // --- timeline -------------------------------------------------------------------------------------------------------
@@ -92,34 +92,34 @@ export const setTimeline = (fps: number, frames: number): void => say({ type: "s
 export const putKey = (key: Key): void => say({ type: "putKey", key });
 
 export function setFrame(frame: number, last = true): void {
-    stream("frame", last, () => say({ type: "setFrame", frame }));
+  stream("frame", last, () => say({ type: "setFrame", frame }));
 }
 
 export function dragKey(key: Key, last: boolean): void {
-    stream("key", last, () => say({ type: "dragKey", seq: nextSeq(), key, last }));
+  stream("key", last, () => say({ type: "dragKey", seq: nextSeq(), key, last }));
 }
 
 // --- photo ----------------------------------------------------------------------------------------------------------
 
 export function movePoint(joint: string, pixel: Vec2, last: boolean): void {
-    stream(`point ${joint}`, last, () => say({ type: "movePoint", seq: nextSeq(), point: { joint, pixel }, last }));
+  stream(`point ${joint}`, last, () => say({ type: "movePoint", seq: nextSeq(), point: { joint, pixel }, last }));
 }
 
 /** At most one message of a stream each frame of the screen, the newest; the last one always goes out. */
 function stream(name: string, last: boolean, send: () => void): void {
-    if (last) {
-        latestByStream.delete(name);
-        send();
-        return;
-    }
-    const waiting = latestByStream.has(name);
-    latestByStream.set(name, send);
-    if (waiting) return;
-    requestAnimationFrame(() => {
-        const newest = latestByStream.get(name);
-        latestByStream.delete(name);
-        newest?.();
-    });
+  if (last) {
+    latestByStream.delete(name);
+    send();
+    return;
+  }
+  const waiting = latestByStream.has(name);
+  latestByStream.set(name, send);
+  if (waiting) return;
+  requestAnimationFrame(() => {
+    const newest = latestByStream.get(name);
+    latestByStream.delete(name);
+    newest?.();
+  });
 }
 
 // --- what the server says -------------------------------------------------------------------------------------------
@@ -129,76 +129,76 @@ const hearers = new Set<Hearer>();
 
 /** Calls back on every message, after the state has taken it in. */
 export function listen(hearer: Hearer): () => void {
-    hearers.add(hearer);
-    return () => hearers.delete(hearer);
+  hearers.add(hearer);
+  return () => hearers.delete(hearer);
 }
 
 function receive(message: ServerMessage): void {
-    batch(() => takeIn(message));
-    hearers.forEach((hearer) => hearer(message));
+  batch(() => takeIn(message));
+  hearers.forEach((hearer) => hearer(message));
 }
 
 function takeIn(message: ServerMessage): void {
-    switch (message.type) {
-        case "models":
-            state.models.value = message.models;
-            break;
-        case "body":
-            state.body.value = message;
-            state.motion.value = null;
-            break;
-        case "scene":
-            state.scene.value = message.scene;
-            break;
-        case "pose":
-            takePose(message);
-            break;
-        case "ghost":
-            state.ghostOf.value = message.world.length ? message.model : null;
-            break;
-        case "latentMap":
-            state.latentMap.value = message;
-            break;
-        case "motion":
-            takeMotion(message);
-            break;
-        case "photo":
-            state.photoPixels.value = floats(message.pixels);
-            state.alternatives.value = message.alternatives.map(floats);
-            break;
-        case "take":
-            state.take.value = new TakeData(message);
-            break;
-        case "progress":
-            takeProgress(message);
-            break;
-        case "error":
-            state.notify(message.words);
-            break;
-        case "welcome":
-        case "hoverPose":
-        case "file":
-            break;
-    }
+  switch (message.type) {
+    case "models":
+      state.models.value = message.models;
+      break;
+    case "body":
+      state.body.value = message;
+      state.motion.value = null;
+      break;
+    case "scene":
+      state.scene.value = message.scene;
+      break;
+    case "pose":
+      takePose(message);
+      break;
+    case "ghost":
+      state.ghostOf.value = message.world.length ? message.model : null;
+      break;
+    case "latentMap":
+      state.latentMap.value = message;
+      break;
+    case "motion":
+      takeMotion(message);
+      break;
+    case "photo":
+      state.photoPixels.value = floats(message.pixels);
+      state.alternatives.value = message.alternatives.map(floats);
+      break;
+    case "take":
+      state.take.value = new TakeData(message);
+      break;
+    case "progress":
+      takeProgress(message);
+      break;
+    case "error":
+      state.notify(message.words);
+      break;
+    case "welcome":
+    case "hoverPose":
+    case "file":
+      break;
+  }
 }
 
 function takePose(pose: Pose): void {
-    if (pose.latent) state.latentPlace.value = pose.latent;
-    state.pose.value = { ...pose, joints: floats(pose.world), points: floats(pose.handles) };
+  if (pose.latent) state.latentPlace.value = pose.latent;
+  state.pose.value = { ...pose, joints: floats(pose.world), points: floats(pose.handles) };
 }
 
 function takeMotion(range: MotionRange): void {
-    const joints = state.body.value?.joints.length ?? 0;
-    const frames = state.scene.value?.timeline.frames ?? range.first + range.frames;
-    const known = state.motion.value;
-    const base = known && known.frames === frames && known.joints === joints ? known : new Motion(frames, joints);
-    state.motion.value = base.with(range);
+  const joints = state.body.value?.joints.length ?? 0;
+  const frames = state.scene.value?.timeline.frames ?? range.first + range.frames;
+  const known = state.motion.value;
+  const base = known && known.frames === frames && known.joints === joints ? known : new Motion(frames, joints);
+  state.motion.value = base.with(range);
 }
 
 function takeProgress(step: Progress): void {
-    const next = new Map(state.progress.value);
-    if (step.task === "learn" && step.curve.length) state.learningCurve.value = step.curve;
-    if (step.share >= 1) next.delete(step.task);
-    else next.set(step.task, step);
-    state.progress.value = next;
+  const next = new Map(state.progress.value);
+  if (step.task === "learn" && step.curve.length) state.learningCurve.value = step.curve;
+  if (step.share >= 1) next.delete(step.task);
+  else next.set(step.task, step);
+  state.progress.value = next;
 }

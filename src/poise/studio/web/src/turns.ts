@@ -5,12 +5,12 @@ import type { Quat, Vec3 } from "./arrays";
 const ORDER = "ZYX"; // intrinsic ZYX is X, then Y, then Z about fixed axes
 
 export function degreesFromQuaternion([w, x, y, z]: Quat): Vec3 {
-    const angles = new Euler().setFromQuaternion(new Quaternion(x, y, z, w), ORDER);
-    return [angles.x, angles.y, angles.z].map((angle) => MathUtils.radToDeg(angle)) as Vec3;
+  const angles = new Euler().setFromQuaternion(new Quaternion(x, y, z, w), ORDER);
+  return [angles.x, angles.y, angles.z].map((angle) => MathUtils.radToDeg(angle)) as Vec3;
 }
 
 export function quaternionFromDegrees(degrees: Vec3): Quat {
-    const [x, y, z] = degrees.map((angle) => MathUtils.degToRad(angle)) as Vec3;
-    const turn = new Quaternion().setFromEuler(new Euler(x, y, z, ORDER));
-    return [turn.w, turn.x, turn.y, turn.z];
+  const [x, y, z] = degrees.map((angle) => MathUtils.degToRad(angle)) as Vec3;
+  const turn = new Quaternion().setFromEuler(new Euler(x, y, z, ORDER));
+  return [turn.w, turn.x, turn.y, turn.z];
 }

@@ -9,28 +9,28 @@ import { StyleSpace } from "./style_space";
 import { PickFiles, Section } from "./ui";
 
 export function AnimatePanel(): JSX.Element {
-    const timeline = state.scene.value?.timeline;
-    return (
-        <>
-            <Section title="Motion" aside={<span class="quiet">{timeline?.clip ?? "from keys"}</span>}>
-                {!timeline?.keys.length && (
-                    <ol class="steps">
-                        <li>Click a joint and drag it where it should be.</li>
-                        <li>Press K to key it at this frame.</li>
-                        <li>Move the playhead, drag again, key again.</li>
-                        <li>Press Space to play.</li>
-                    </ol>
-                )}
-                <PickFiles
-                    label="Start from a clip"
-                    icon={FolderOpen}
-                    accept=".bvh,.amc"
-                    onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
-                />
-            </Section>
-            <HandleList />
-            <Blend />
-            <StyleSpace />
-        </>
-    );
+  const timeline = state.scene.value?.timeline;
+  return (
+    <>
+      <Section title="Motion" aside={<span class="quiet">{timeline?.clip ?? "from keys"}</span>}>
+        {!timeline?.keys.length && (
+          <ol class="steps">
+            <li>Click a joint and drag it where it should be.</li>
+            <li>Press K to key it at this frame.</li>
+            <li>Move the playhead, drag again, key again.</li>
+            <li>Press Space to play.</li>
+          </ol>
+        )}
+        <PickFiles
+          label="Start from a clip"
+          icon={FolderOpen}
+          accept=".bvh,.amc"
+          onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
+        />
+      </Section>
+      <HandleList />
+      <Blend />
+      <StyleSpace />
+    </>
+  );
 }

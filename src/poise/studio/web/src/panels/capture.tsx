@@ -12,107 +12,100 @@ import { Button, PickFiles, Section } from "./ui";
 const HIDE_SECONDS = 0.5;
 
 export function CapturePanel(): JSX.Element {
-    const take = state.take.value;
-    return (
-        <>
-            <Section title="Take" aside={<span class="quiet">{take?.name}</span>}>
-                {!take && (
-                    <p class="empty">
-                        Open a recording of markers, or drop it on the page. Gaps are filled by a style learned from the
-                        take itself.
-                    </p>
-                )}
-                {take && <TakeFacts take={take} />}
-                <div class="row">
-                    <PickFiles
-                        label="Open a take"
-                        icon={FolderOpen}
-                        accept=".c3d,.trc"
-                        kind={take ? "plain" : "primary"}
-                        onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
-                    />
-                    {take && (
-                        <Button
-                            label="Fill the gaps"
-                            icon={Wand2}
-                            kind="primary"
-                            onPress={() => say({ type: "fillTake" })}
-                        />
-                    )}
-                </div>
-            </Section>
-            {take && <Markers take={take} />}
-        </>
-    );
+  const take = state.take.value;
+  return (
+    <>
+      <Section title="Take" aside={<span class="quiet">{take?.name}</span>}>
+        {!take && (
+          <p class="empty">
+            Open a recording of markers, or drop it on the page. Gaps are filled by a style learned from the take
+            itself.
+          </p>
+        )}
+        {take && <TakeFacts take={take} />}
+        <div class="row">
+          <PickFiles
+            label="Open a take"
+            icon={FolderOpen}
+            accept=".c3d,.trc"
+            kind={take ? "plain" : "primary"}
+            onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
+          />
+          {take && (
+            <Button label="Fill the gaps" icon={Wand2} kind="primary" onPress={() => say({ type: "fillTake" })} />
+          )}
+        </div>
+      </Section>
+      {take && <Markers take={take} />}
+    </>
+  );
 }
 
 function TakeFacts({ take }: { take: TakeData }): JSX.Element {
-    const gaps = take.markers.map((_, number) => take.gaps(number));
-    const missing = take.markers.reduce((sum, _, number) => sum + take.missing(number), 0);
-    const share = (100 * missing) / (take.frames * take.markers.length);
-    return (
-        <dl class="facts">
-            <div>
-                <dt>length</dt>
-                <dd>
-                    {(take.frames / take.fps).toFixed(1)} s at {take.fps.toFixed(0)} fps
-                </dd>
-            </div>
-            <div>
-                <dt>markers</dt>
-                <dd>{take.markers.length}</dd>
-            </div>
-            <div>
-                <dt>gaps</dt>
-                <dd>
-                    {gaps.flat().length} ({share.toFixed(1)} % missing)
-                </dd>
-            </div>
-        </dl>
-    );
+  const gaps = take.markers.map((_, number) => take.gaps(number));
+  const missing = take.markers.reduce((sum, _, number) => sum + take.missing(number), 0);
+  const share = (100 * missing) / (take.frames * take.markers.length);
+  return (
+    <dl class="facts">
+      <div>
+        <dt>length</dt>
+        <dd>
+          {(take.frames / take.fps).toFixed(1)} s at {take.fps.toFixed(0)} fps
+        </dd>
+      </div>
+      <div>
+        <dt>markers</dt>
+        <dd>{take.markers.length}</dd>
+      </div>
+      <div>
+        <dt>gaps</dt>
+        <dd>
+          {gaps.flat().length} ({share.toFixed(1)} % missing)
+        </dd>
+      </div>
+    </dl>
+  );
 }
 
 function Markers({ take }: { take: TakeData }): JSX.Element {
-    const now = Math.min(frame.value, take.frames - 1);
-    return (
-        <Section title="Markers">
-            <ul class="markers">
-                {take.byGaps.map((number) => {
-                    const name = take.markers[number]!;
-                    const shown = take.marker(now, number);
-                    const seen = take.seen(now, number);
-                    return (
-                        <li key={name} class={state.selectedMarker.value === name ? "chosen" : ""}>
-                            <button type="button" class="name" onClick={() => (state.selectedMarker.value = name)}>
-                                <span class={`bead ${seen ? "seen" : shown ? "filled" : "gone"}`} aria-hidden="true" />
-                                {name}
-                            </button>
-                            <span class="quiet">
-                                {seen ? "" : shown ? `± ${centimetres(shown.deviation)}` : "missing"}
-                            </span>
-                            <Hide marker={name} seen={seen} take={take} />
-                        </li>
-                    );
-                })}
-            </ul>
-        </Section>
-    );
+  const now = Math.min(frame.value, take.frames - 1);
+  return (
+    <Section title="Markers">
+      <ul class="markers">
+        {take.byGaps.map((number) => {
+          const name = take.markers[number]!;
+          const shown = take.marker(now, number);
+          const seen = take.seen(now, number);
+          return (
+            <li key={name} class={state.selectedMarker.value === name ? "chosen" : ""}>
+              <button type="button" class="name" onClick={() => (state.selectedMarker.value = name)}>
+                <span class={`bead ${seen ? "seen" : shown ? "filled" : "gone"}`} aria-hidden="true" />
+                {name}
+              </button>
+              <span class="quiet">{seen ? "" : shown ? `± ${centimetres(shown.deviation)}` : "missing"}</span>
+              <Hide marker={name} seen={seen} take={take} />
+            </li>
+          );
+        })}
+      </ul>
+    </Section>
+  );
 }
 
 /** Hides the marker for a while from this frame on: what the model would have made of a longer gap. */
 function Hide({ marker, seen, take }: { marker: string; seen: boolean; take: TakeData }): JSX.Element {
-    const first = Math.min(frame.value, take.frames - 1);
-    const last = Math.min(first + Math.round(HIDE_SECONDS * take.fps), take.frames - 1);
-    const label = seen ? `Hide ${marker} from here` : `Show ${marker} again`;
-    return (
-        <button
-            type="button"
-            class="icon-button"
-            aria-label={label}
-            title={seen ? "Hide it for half a second from here" : "Show it again, if it was hidden"}
-            onClick={() => say({ type: "hideMarker", marker, first, last, hidden: seen })}
-        >
-            {seen ? <Eye size={15} aria-hidden="true" /> : <EyeOff size={15} aria-hidden="true" />}
-        </button>
-    );
+  const first = Math.min(frame.value, take.frames - 1);
+  const last = Math.min(first + Math.round(HIDE_SECONDS * take.fps), take.frames - 1);
+  const label = seen ? `Hide ${marker} from here` : `Show ${marker} again`;
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={label}
+      title={seen ? "Hide it for half a second from here" : "Show it again, if it was hidden"}
+      onClick={() => say({ type: "hideMarker", marker, first, last, hidden: seen })}
+    >
+      {seen ? <Eye size={15} aria-hidden="true" /> : <EyeOff size={15} aria-hidden="true" />}
+    </button>
+  );
 }

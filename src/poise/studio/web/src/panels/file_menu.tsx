@@ -12,128 +12,118 @@ const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene";
 const STREAM_TO = "127.0.0.1:39539"; // where VMC receivers listen
 
 interface Choice {
-    readonly format: Export["format"];
-    readonly label: string;
-    readonly whole: boolean;
+  readonly format: Export["format"];
+  readonly label: string;
+  readonly whole: boolean;
 }
 
 const POSE_FORMATS: readonly Choice[] = [
-    { format: "bvh", label: "BVH", whole: false },
-    { format: "glb", label: "GLB", whole: false },
-    { format: "png", label: "PNG", whole: false },
+  { format: "bvh", label: "BVH", whole: false },
+  { format: "glb", label: "GLB", whole: false },
+  { format: "png", label: "PNG", whole: false },
 ];
 
 const MOTION_FORMATS: readonly Choice[] = [
-    { format: "bvh", label: "BVH", whole: true },
-    { format: "glb", label: "GLB", whole: true },
-    { format: "gif", label: "GIF", whole: true },
-    { format: "mp4", label: "MP4", whole: true },
+  { format: "bvh", label: "BVH", whole: true },
+  { format: "glb", label: "GLB", whole: true },
+  { format: "gif", label: "GIF", whole: true },
+  { format: "mp4", label: "MP4", whole: true },
 ];
 
 export function FileMenu(): JSX.Element {
-    const [open, setOpen] = useState(false);
-    const menu = useRef<HTMLDivElement>(null);
-    useEffect(() => (open ? closeOutside(menu.current!, () => setOpen(false)) : undefined), [open]);
-    return (
-        <div class="menu" ref={menu}>
-            <Button
-                label="File"
-                icon={FileBox}
-                pressed={open}
-                onPress={() => setOpen(!open)}
-                hint="Open, save and export"
+  const [open, setOpen] = useState(false);
+  const menu = useRef<HTMLDivElement>(null);
+  useEffect(() => (open ? closeOutside(menu.current!, () => setOpen(false)) : undefined), [open]);
+  return (
+    <div class="menu" ref={menu}>
+      <Button label="File" icon={FileBox} pressed={open} onPress={() => setOpen(!open)} hint="Open, save and export" />
+      {open && (
+        <div class="menu-body" role="dialog" aria-label="File">
+          <div class="row">
+            <PickFiles
+              label="Open"
+              icon={FolderOpen}
+              accept={OPENABLE}
+              onFiles={(files) => files.forEach((file) => void openFile(file))}
             />
-            {open && (
-                <div class="menu-body" role="dialog" aria-label="File">
-                    <div class="row">
-                        <PickFiles
-                            label="Open"
-                            icon={FolderOpen}
-                            accept={OPENABLE}
-                            onFiles={(files) => files.forEach((file) => void openFile(file))}
-                        />
-                        <Button
-                            label="Save scene"
-                            icon={Save}
-                            onPress={() => say({ type: "export", format: "scene" })}
-                        />
-                    </div>
-                    <ExportRow title="Export the pose" choices={POSE_FORMATS} disabled={false} />
-                    <ExportRow title="Export the motion" choices={MOTION_FORMATS} disabled={!state.motion.value} />
-                    <StreamOut />
-                </div>
-            )}
+            <Button label="Save scene" icon={Save} onPress={() => say({ type: "export", format: "scene" })} />
+          </div>
+          <ExportRow title="Export the pose" choices={POSE_FORMATS} disabled={false} />
+          <ExportRow title="Export the motion" choices={MOTION_FORMATS} disabled={!state.motion.value} />
+          <StreamOut />
         </div>
-    );
+      )}
+    </div>
+  );
 }
 
 function ExportRow({
-    title,
-    choices,
-    disabled,
+  title,
+  choices,
+  disabled,
 }: {
-    title: string;
-    choices: readonly Choice[];
-    disabled: boolean;
+  title: string;
+  choices: readonly Choice[];
+  disabled: boolean;
 }): JSX.Element {
-    return (
-        <div class="menu-group" role="group" aria-label={title}>
-            <h3>
-                <Download size={13} aria-hidden="true" /> {title}
-            </h3>
-            <div class="row">
-                {choices.map(({ format, label, whole }) => (
-                    <Button
-                        key={label}
-                        label={label}
-                        disabled={disabled}
-                        hint={disabled ? "Key a motion first" : `${title} as ${label}`}
-                        onPress={() => say({ type: "export", format, whole })}
-                    />
-                ))}
-            </div>
-        </div>
-    );
+  return (
+    <div class="menu-group" role="group" aria-label={title}>
+      <h3>
+        <Download size={13} aria-hidden="true" /> {title}
+      </h3>
+      <div class="row">
+        {choices.map(({ format, label, whole }) => (
+          <Button
+            key={label}
+            label={label}
+            disabled={disabled}
+            hint={disabled ? "Key a motion first" : `${title} as ${label}`}
+            onPress={() => say({ type: "export", format, whole })}
+          />
+        ))}
+      </div>
+    </div>
+  );
 }
 
 function StreamOut(): JSX.Element {
-    const [address, setAddress] = useState(STREAM_TO);
-    const streaming = state.scene.value?.streaming ?? null;
-    return (
-        <div class="menu-group">
-            <h3>
-                <Radio size={13} aria-hidden="true" /> Live out (VMC)
-            </h3>
-            <div class="row">
-                <Toggle
-                    label={streaming ? "Sending" : "Send"}
-                    hint="Send every pose to Blender, Unreal or VTuber tools"
-                    on={streaming !== null}
-                    onChange={(on) => say({ type: "streamOut", to: on ? address : null })}
-                />
-                <input
-                    class="text"
-                    aria-label="Send to host and port"
-                    value={streaming ?? address}
-                    disabled={streaming !== null}
-                    onInput={(event) => setAddress(event.currentTarget.value)}
-                />
-            </div>
-        </div>
-    );
+  const [address, setAddress] = useState(STREAM_TO);
+  const streaming = state.scene.value?.streaming ?? null;
+  return (
+    <div class="menu-group">
+      <h3>
+        <Radio size={13} aria-hidden="true" /> Live out (VMC)
+      </h3>
+      <div class="row">
+        <Toggle
+          label={streaming ? "Sending" : "Send"}
+          hint="Send every pose to Blender, Unreal or VTuber tools"
+          on={streaming !== null}
+          onChange={(on) => say({ type: "streamOut", to: on ? address : null })}
+        />
+        <input
+          class="text"
+          aria-label="Send to host and port"
+          value={streaming ?? address}
+          disabled={streaming !== null}
+          onInput={(event) => setAddress(event.currentTarget.value)}
+        />
+      </div>
+    </div>
+  );
 }
 
 function closeOutside(menu: HTMLElement, close: () => void): () => void {
-    const press = (event: PointerEvent): void => {
-        if (!menu.contains(event.target as Node)) close();
-    };
-    const key = (event: KeyboardEvent): void => {
-        if (event.key === "Escape") close();
-    };
-    window.addEventListener("pointerdown", press, { capture: true });
-    window.addEventListener("keydown", key);
-    return () => {
-        window.removeEventListener("pointerdown", press, { capture: true });
-        window.removeEventListener("keydown", key);
-    };
+  const press = (event: PointerEvent): void => {
+    if (!menu.contains(event.target as Node)) close();
+  };
+  const key = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") close();
+  };
+  window.addEventListener("pointerdown", press, { capture: true });
+  window.addEventListener("keydown", key);
+  return () => {
+    window.removeEventListener("pointerdown", press, { capture: true });
+    window.removeEventListener("keydown", key);
+  };
 }

@@ -12,162 +12,152 @@ import { degreesFromQuaternion, quaternionFromDegrees } from "../turns";
 import { IconButton, NumberField, Section, Segmented, Slider, Toggle } from "./ui";
 
 export function HandleList(): JSX.Element {
-    const places = new Map(handlePlaces().map((place) => [place.id, place]));
-    return (
-        <Section title="Handles" aside={<AddHandle />}>
-            {!state.handles.value.length && (
-                <p class="empty">Click a joint on the body to hold it, or choose one here.</p>
-            )}
-            <ul class="handles">
-                {state.handles.value.map((handle) => (
-                    <HandleRow key={handle.id} handle={handle} place={places.get(handle.id)} />
-                ))}
-            </ul>
-        </Section>
-    );
+  const places = new Map(handlePlaces().map((place) => [place.id, place]));
+  return (
+    <Section title="Handles" aside={<AddHandle />}>
+      {!state.handles.value.length && <p class="empty">Click a joint on the body to hold it, or choose one here.</p>}
+      <ul class="handles">
+        {state.handles.value.map((handle) => (
+          <HandleRow key={handle.id} handle={handle} place={places.get(handle.id)} />
+        ))}
+      </ul>
+    </Section>
+  );
 }
 
 function AddHandle(): JSX.Element {
-    const taken = new Set(state.handles.value.map((handle) => handle.joint));
-    const free = (state.body.value?.joints ?? []).filter((joint) => !taken.has(joint.name));
-    return (
-        <select
-            class="add"
-            aria-label="Add a handle"
-            value=""
-            onChange={(event) => {
-                state.selected.value = handleOn(event.currentTarget.value).id;
-                event.currentTarget.value = "";
-            }}
-        >
-            <option value="">Add</option>
-            {free.map((joint) => (
-                <option key={joint.name} value={joint.name}>
-                    {state.jointLabel(joint)}
-                </option>
-            ))}
-        </select>
-    );
+  const taken = new Set(state.handles.value.map((handle) => handle.joint));
+  const free = (state.body.value?.joints ?? []).filter((joint) => !taken.has(joint.name));
+  return (
+    <select
+      class="add"
+      aria-label="Add a handle"
+      value=""
+      onChange={(event) => {
+        state.selected.value = handleOn(event.currentTarget.value).id;
+        event.currentTarget.value = "";
+      }}
+    >
+      <option value="">Add</option>
+      {free.map((joint) => (
+        <option key={joint.name} value={joint.name}>
+          {state.jointLabel(joint)}
+        </option>
+      ))}
+    </select>
+  );
 }
 
 function HandleRow({ handle, place }: { handle: Handle; place: HandlePlace | undefined }): JSX.Element {
-    const chosen = state.selected.value === handle.id;
-    const name = state.labelOf(handle.joint);
-    const missed = handle.pinned && place && place.missed > 0.01;
-    return (
-        <li class={chosen ? "chosen" : ""}>
-            <div class="handle-row">
-                <button
-                    type="button"
-                    class="name"
-                    aria-expanded={chosen}
-                    onClick={() => (state.selected.value = chosen ? null : handle.id)}
-                >
-                    <span
-                        class={`bead ${handle.pinned ? (handle.hard ? "hard" : "soft") : "free"} ${missed ? "missed" : ""}`}
-                        aria-hidden="true"
-                    />
-                    {name}
-                </button>
-                {missed && <span class="missed-by">{centimetres(place.missed)} off</span>}
-                <IconButton
-                    label={handle.pinned ? `Unpin ${name}` : `Pin ${name}`}
-                    hint={handle.pinned ? "Pinned: holds its place (P)" : "Free: follows the body (P)"}
-                    icon={handle.pinned ? Pin : PinOff}
-                    pressed={handle.pinned}
-                    onPress={() => changeHandle(handle.id, { pinned: !handle.pinned })}
-                />
-                <IconButton
-                    label={`Remove ${name}`}
-                    hint="Remove (Delete)"
-                    icon={Trash2}
-                    onPress={() => removeHandle(handle.id)}
-                />
-            </div>
-            {chosen && place && <Inspector handle={handle} place={place} />}
-        </li>
-    );
+  const chosen = state.selected.value === handle.id;
+  const name = state.labelOf(handle.joint);
+  const missed = handle.pinned && place && place.missed > 0.01;
+  return (
+    <li class={chosen ? "chosen" : ""}>
+      <div class="handle-row">
+        <button
+          type="button"
+          class="name"
+          aria-expanded={chosen}
+          onClick={() => (state.selected.value = chosen ? null : handle.id)}
+        >
+          <span
+            class={`bead ${handle.pinned ? (handle.hard ? "hard" : "soft") : "free"} ${missed ? "missed" : ""}`}
+            aria-hidden="true"
+          />
+          {name}
+        </button>
+        {missed && <span class="missed-by">{centimetres(place.missed)} off</span>}
+        <IconButton
+          label={handle.pinned ? `Unpin ${name}` : `Pin ${name}`}
+          hint={handle.pinned ? "Pinned: holds its place (P)" : "Free: follows the body (P)"}
+          icon={handle.pinned ? Pin : PinOff}
+          pressed={handle.pinned}
+          onPress={() => changeHandle(handle.id, { pinned: !handle.pinned })}
+        />
+        <IconButton
+          label={`Remove ${name}`}
+          hint="Remove (Delete)"
+          icon={Trash2}
+          onPress={() => removeHandle(handle.id)}
+        />
+      </div>
+      {chosen && place && <Inspector handle={handle} place={place} />}
+    </li>
+  );
 }
 
 function Inspector({ handle, place }: { handle: Handle; place: HandlePlace }): JSX.Element {
-    const change = (part: Partial<Handle>): void => changeHandle(handle.id, part);
-    const at = (axis: number, value: number): Vec3 =>
-        place.wanted.map((old, number) => (number === axis ? value / 100 : old)) as Vec3;
-    return (
-        <div class="inspector">
-            <div class="fields" role="group" aria-label="Position in centimetres">
-                {(["X", "Y", "Z"] as const).map((axis, number) => (
-                    <NumberField
-                        key={axis}
-                        prefix={axis}
-                        label={`${axis} in centimetres`}
-                        value={place.wanted[number]! * 100}
-                        onEnter={(value) => change({ position: at(number, value), pinned: true })}
-                    />
-                ))}
-                <span class="unit">cm</span>
-            </div>
-            <Turn handle={handle} onTurn={(rotation) => change({ rotation })} />
-            <div class="row between">
-                <Segmented
-                    label="Hard or soft"
-                    value={handle.hard ? "hard" : "soft"}
-                    choices={[
-                        { value: "hard", label: "Hard", hint: "Met exactly where the body can reach" },
-                        { value: "soft", label: "Soft", hint: "May give way to a likelier pose" },
-                    ]}
-                    onChoose={(value) => change({ hard: value === "hard" })}
-                />
-            </div>
-            {!handle.hard && (
-                <Slider
-                    label="Tolerance"
-                    low={0.005}
-                    high={0.3}
-                    step={0.005}
-                    value={handle.tolerance}
-                    words={centimetres(handle.tolerance)}
-                    onMove={(tolerance) => change({ tolerance })}
-                />
-            )}
-        </div>
-    );
+  const change = (part: Partial<Handle>): void => changeHandle(handle.id, part);
+  const at = (axis: number, value: number): Vec3 =>
+    place.wanted.map((old, number) => (number === axis ? value / 100 : old)) as Vec3;
+  return (
+    <div class="inspector">
+      <div class="fields" role="group" aria-label="Position in centimetres">
+        {(["X", "Y", "Z"] as const).map((axis, number) => (
+          <NumberField
+            key={axis}
+            prefix={axis}
+            label={`${axis} in centimetres`}
+            value={place.wanted[number]! * 100}
+            onEnter={(value) => change({ position: at(number, value), pinned: true })}
+          />
+        ))}
+        <span class="unit">cm</span>
+      </div>
+      <Turn handle={handle} onTurn={(rotation) => change({ rotation })} />
+      <div class="row between">
+        <Segmented
+          label="Hard or soft"
+          value={handle.hard ? "hard" : "soft"}
+          choices={[
+            { value: "hard", label: "Hard", hint: "Met exactly where the body can reach" },
+            { value: "soft", label: "Soft", hint: "May give way to a likelier pose" },
+          ]}
+          onChoose={(value) => change({ hard: value === "hard" })}
+        />
+      </div>
+      {!handle.hard && (
+        <Slider
+          label="Tolerance"
+          low={0.005}
+          high={0.3}
+          step={0.005}
+          value={handle.tolerance}
+          words={centimetres(handle.tolerance)}
+          onMove={(tolerance) => change({ tolerance })}
+        />
+      )}
+    </div>
+  );
 }
 
 function Turn({ handle, onTurn }: { handle: Handle; onTurn: (rotation: Quat | null) => void }): JSX.Element {
-    const joints = state.pose.value?.joints;
-    const now = (): Quat => (joints ? jointRotation(joints, state.jointNumber(handle.joint)) : [1, 0, 0, 0]);
-    const degrees = handle.rotation && degreesFromQuaternion(handle.rotation);
-    return (
-        <>
-            <Toggle
-                label="Hold its rotation"
-                on={handle.rotation !== null}
-                onChange={(on) => onTurn(on ? now() : null)}
+  const joints = state.pose.value?.joints;
+  const now = (): Quat => (joints ? jointRotation(joints, state.jointNumber(handle.joint)) : [1, 0, 0, 0]);
+  const degrees = handle.rotation && degreesFromQuaternion(handle.rotation);
+  return (
+    <>
+      <Toggle label="Hold its rotation" on={handle.rotation !== null} onChange={(on) => onTurn(on ? now() : null)} />
+      {degrees && (
+        <div class="fields" role="group" aria-label="Rotation in degrees">
+          {(["X", "Y", "Z"] as const).map((axis, number) => (
+            <NumberField
+              key={axis}
+              prefix={axis}
+              label={`Turn about ${axis} in degrees`}
+              digits={0}
+              low={-360}
+              high={360}
+              value={degrees[number]!}
+              onEnter={(value) =>
+                onTurn(quaternionFromDegrees(degrees.map((old, k) => (k === number ? value : old)) as Vec3))
+              }
             />
-            {degrees && (
-                <div class="fields" role="group" aria-label="Rotation in degrees">
-                    {(["X", "Y", "Z"] as const).map((axis, number) => (
-                        <NumberField
-                            key={axis}
-                            prefix={axis}
-                            label={`Turn about ${axis} in degrees`}
-                            digits={0}
-                            low={-360}
-                            high={360}
-                            value={degrees[number]!}
-                            onEnter={(value) =>
-                                onTurn(
-                                    quaternionFromDegrees(
-                                        degrees.map((old, k) => (k === number ? value : old)) as Vec3,
-                                    ),
-                                )
-                            }
-                        />
-                    ))}
-                    <span class="unit">°</span>
-                </div>
-            )}
-        </>
-    );
+          ))}
+          <span class="unit">°</span>
+        </div>
+      )}
+    </>
+  );
 }

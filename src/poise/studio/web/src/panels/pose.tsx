@@ -9,20 +9,20 @@ import { StyleSpace } from "./style_space";
 import { Section, Segmented } from "./ui";
 
 const FEET: readonly { value: Scene["feet"]; label: string; hint: string }[] = [
-    { value: "planted", label: "Planted", hint: "Feet stay where they are" },
-    { value: "above", label: "On the floor", hint: "Feet go anywhere but below the floor" },
-    { value: "free", label: "Free", hint: "The floor counts for nothing" },
+  { value: "planted", label: "Planted", hint: "Feet stay where they are" },
+  { value: "above", label: "On the floor", hint: "Feet go anywhere but below the floor" },
+  { value: "free", label: "Free", hint: "The floor counts for nothing" },
 ];
 
 export function PosePanel(): JSX.Element {
-    return (
-        <>
-            <StyleSpace />
-            <Blend />
-            <HandleList />
-            <Section title="Feet">
-                <Segmented label="Feet" choices={FEET} value={state.scene.value?.feet ?? null} onChoose={setFeet} />
-            </Section>
-        </>
-    );
+  return (
+    <>
+      <StyleSpace />
+      <Blend />
+      <HandleList />
+      <Section title="Feet">
+        <Segmented label="Feet" choices={FEET} value={state.scene.value?.feet ?? null} onChoose={setFeet} />
+      </Section>
+    </>
+  );
 }

@@ -4,53 +4,49 @@ import { centimetres } from "../stage/handle_marks";
 import * as state from "../state";
 
 export function Readout(): JSX.Element | null {
-    const pose = state.pose.value;
-    if (!pose || state.playing.value) return null;
-    if (!pose.residuals.length && state.handles.value.length) return null;
-    const missed = pose.residuals.filter((residual) => !residual.met);
-    const worst = Math.max(
-        0,
-        ...pose.residuals.filter((residual) => residual.unit === "m").map((residual) => residual.value),
-    );
-    return (
-        <div class="readout float" role="status" aria-live="polite">
-            <span class={`lamp ${missed.length ? "missed" : "met"}`} title={pose.words}>
-                {missed.length
-                    ? `${missed.length} out of reach`
-                    : pose.residuals.length
-                      ? "All handles met"
-                      : "No handles yet"}
-            </span>
-            {worst > 0.0005 && (
-                <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>
-            )}
-            {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} />}
-            {pose.microseconds > 0 && (
-                <span class="quiet" title="What the solver took">
-                    {(pose.microseconds / 1000).toFixed(1)} ms
-                </span>
-            )}
-        </div>
-    );
+  const pose = state.pose.value;
+  if (!pose || state.playing.value) return null;
+  if (!pose.residuals.length && state.handles.value.length) return null;
+  const missed = pose.residuals.filter((residual) => !residual.met);
+  const worst = Math.max(
+    0,
+    ...pose.residuals.filter((residual) => residual.unit === "m").map((residual) => residual.value),
+  );
+  return (
+    <div class="readout float" role="status" aria-live="polite">
+      <span class={`lamp ${missed.length ? "missed" : "met"}`} title={pose.words}>
+        {missed.length ? `${missed.length} out of reach` : pose.residuals.length ? "All handles met" : "No handles yet"}
+      </span>
+      {worst > 0.0005 && (
+        <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>
+      )}
+      {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} />}
+      {pose.microseconds > 0 && (
+        <span class="quiet" title="What the solver took">
+          {(pose.microseconds / 1000).toFixed(1)} ms
+        </span>
+      )}
+    </div>
+  );
 }
 
 function Likelihood({ share, log }: { share: number; log: number | null }): JSX.Element {
-    const percent = Math.round(share <= 1 ? share * 100 : share);
-    const title = `Likelier than ${percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
-    return (
-        <span class="likelihood" title={title}>
-            likelihood
-            <span
-                class="meter"
-                role="meter"
-                aria-label="Likelihood of the pose"
-                aria-valuenow={percent}
-                aria-valuemin={0}
-                aria-valuemax={100}
-            >
-                <span style={{ width: `${percent}%` }} />
-            </span>
-            {percent} %
-        </span>
-    );
+  const percent = Math.round(share <= 1 ? share * 100 : share);
+  const title = `Likelier than ${percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
+  return (
+    <span class="likelihood" title={title}>
+      likelihood
+      <span
+        class="meter"
+        role="meter"
+        aria-label="Likelihood of the pose"
+        aria-valuenow={percent}
+        aria-valuemin={0}
+        aria-valuemax={100}
+      >
+        <span style={{ width: `${percent}%` }} />
+      </span>
+      {percent} %
+    </span>
+  );
 }

@@ -1,101 +1,101 @@
 /** A mannequin on the graphics card: vertices are sent once, joint transforms move them. */
 import {
-    Bone,
-    BufferAttribute,
-    BufferGeometry,
-    Color,
-    EqualDepth,
-    Matrix4,
-    MeshBasicMaterial,
-    MeshStandardMaterial,
-    Quaternion,
-    Skeleton,
-    SkinnedMesh,
-    Vector3,
+  Bone,
+  BufferAttribute,
+  BufferGeometry,
+  Color,
+  EqualDepth,
+  Matrix4,
+  MeshBasicMaterial,
+  MeshStandardMaterial,
+  Quaternion,
+  Skeleton,
+  SkinnedMesh,
+  Vector3,
 } from "three";
 import { STRIDE, bytesAs } from "../arrays";
 import type { Body } from "../messages";
 
 export class Shape {
-    readonly geometry = new BufferGeometry();
-    readonly joints: number;
-    private readonly tones: Uint8Array;
+  readonly geometry = new BufferGeometry();
+  readonly joints: number;
+  private readonly tones: Uint8Array;
 
-    constructor(body: Body) {
-        this.joints = body.joints.length;
-        this.tones = bytesAs(Uint8Array, body.vertexTones);
-        const rigid = bytesAs(Uint16Array, body.vertexJoints);
-        const indices = new Uint16Array(rigid.length * 4);
-        const weights = new Float32Array(rigid.length * 4);
-        rigid.forEach((joint, vertex) => {
-            indices[vertex * 4] = joint;
-            weights[vertex * 4] = 1;
-        });
-        this.geometry.setAttribute("position", new BufferAttribute(bytesAs(Float32Array, body.vertices), 3));
-        this.geometry.setAttribute("normal", new BufferAttribute(bytesAs(Float32Array, body.normals), 3));
-        this.geometry.setAttribute("skinIndex", new BufferAttribute(indices, 4));
-        this.geometry.setAttribute("skinWeight", new BufferAttribute(weights, 4));
-        this.geometry.setIndex(new BufferAttribute(bytesAs(Uint32Array, body.triangles), 1));
-    }
+  constructor(body: Body) {
+    this.joints = body.joints.length;
+    this.tones = bytesAs(Uint8Array, body.vertexTones);
+    const rigid = bytesAs(Uint16Array, body.vertexJoints);
+    const indices = new Uint16Array(rigid.length * 4);
+    const weights = new Float32Array(rigid.length * 4);
+    rigid.forEach((joint, vertex) => {
+      indices[vertex * 4] = joint;
+      weights[vertex * 4] = 1;
+    });
+    this.geometry.setAttribute("position", new BufferAttribute(bytesAs(Float32Array, body.vertices), 3));
+    this.geometry.setAttribute("normal", new BufferAttribute(bytesAs(Float32Array, body.normals), 3));
+    this.geometry.setAttribute("skinIndex", new BufferAttribute(indices, 4));
+    this.geometry.setAttribute("skinWeight", new BufferAttribute(weights, 4));
+    this.geometry.setIndex(new BufferAttribute(bytesAs(Uint32Array, body.triangles), 1));
+  }
 
-    paint(palette: readonly string[]): void {
-        const table = palette.map((name) => new Color(name));
-        const colours = new Float32Array(this.tones.length * 3);
-        this.tones.forEach((tone, vertex) => table[tone % table.length]?.toArray(colours, vertex * 3));
-        this.geometry.setAttribute("color", new BufferAttribute(colours, 3));
-    }
+  paint(palette: readonly string[]): void {
+    const table = palette.map((name) => new Color(name));
+    const colours = new Float32Array(this.tones.length * 3);
+    this.tones.forEach((tone, vertex) => table[tone % table.length]?.toArray(colours, vertex * 3));
+    this.geometry.setAttribute("color", new BufferAttribute(colours, 3));
+  }
 }
 
 export class Figure {
-    readonly mesh: SkinnedMesh<BufferGeometry, MeshStandardMaterial>;
-    private readonly bones: Bone[];
+  readonly mesh: SkinnedMesh<BufferGeometry, MeshStandardMaterial>;
+  private readonly bones: Bone[];
 
-    constructor(shape: Shape, material: MeshStandardMaterial) {
-        this.mesh = new SkinnedMesh(shape.geometry, material);
-        this.bones = Array.from({ length: shape.joints }, () => new Bone());
-        const unbound = this.bones.map(() => new Matrix4());
-        this.mesh.bind(new Skeleton(this.bones, unbound), new Matrix4());
-        this.mesh.frustumCulled = false;
-        this.mesh.visible = false;
-    }
+  constructor(shape: Shape, material: MeshStandardMaterial) {
+    this.mesh = new SkinnedMesh(shape.geometry, material);
+    this.bones = Array.from({ length: shape.joints }, () => new Bone());
+    const unbound = this.bones.map(() => new Matrix4());
+    this.mesh.bind(new Skeleton(this.bones, unbound), new Matrix4());
+    this.mesh.frustumCulled = false;
+    this.mesh.visible = false;
+  }
 
-    pose(world: Float32Array): void {
-        this.bones.forEach((bone, joint) => place(bone.matrixWorld, world, joint));
-        this.mesh.visible = true;
-    }
+  pose(world: Float32Array): void {
+    this.bones.forEach((bone, joint) => place(bone.matrixWorld, world, joint));
+    this.mesh.visible = true;
+  }
 
-    hide(): void {
-        this.mesh.visible = false;
-    }
+  hide(): void {
+    this.mesh.visible = false;
+  }
 
-    dispose(): void {
-        this.mesh.removeFromParent();
-        this.mesh.skeleton.dispose();
-        this.mesh.material.dispose();
-    }
+  dispose(): void {
+    this.mesh.removeFromParent();
+    this.mesh.skeleton.dispose();
+    this.mesh.material.dispose();
+  }
 }
 
 /** A see-through figure: its depth is drawn first, so that only its outside shows. */
 export class GhostFigure extends Figure {
-    constructor(shape: Shape, colour: string, opacity: number) {
-        super(
-            shape,
-            new MeshStandardMaterial({
-                color: colour,
-                roughness: 1,
-                transparent: true,
-                opacity,
-                depthWrite: false,
-                depthFunc: EqualDepth,
-            }),
-        );
-        const depth = new SkinnedMesh(shape.geometry, new MeshBasicMaterial({ colorWrite: false }));
-        depth.bind(this.mesh.skeleton, new Matrix4());
-        depth.frustumCulled = false;
-        depth.renderOrder = 1;
-        this.mesh.renderOrder = 2;
-        this.mesh.add(depth);
-    }
+  constructor(shape: Shape, colour: string, opacity: number) {
+    super(
+      shape,
+      new MeshStandardMaterial({
+        color: colour,
+        roughness: 1,
+        transparent: true,
+        opacity,
+        depthWrite: false,
+        depthFunc: EqualDepth,
+      }),
+    );
+    const depth = new SkinnedMesh(shape.geometry, new MeshBasicMaterial({ colorWrite: false }));
+    depth.bind(this.mesh.skeleton, new Matrix4());
+    depth.frustumCulled = false;
+    depth.renderOrder = 1;
+    this.mesh.renderOrder = 2;
+    this.mesh.add(depth);
+  }
 }
 
 const position = new Vector3();
@@ -103,12 +103,12 @@ const rotation = new Quaternion();
 const unit = new Vector3(1, 1, 1);
 
 function place(matrix: Matrix4, world: Float32Array, joint: number): void {
-    const at = joint * STRIDE;
-    position.fromArray(world, at);
-    rotation.set(world[at + 4]!, world[at + 5]!, world[at + 6]!, world[at + 3]!);
-    matrix.compose(position, rotation, unit);
+  const at = joint * STRIDE;
+  position.fromArray(world, at);
+  rotation.set(world[at + 4]!, world[at + 5]!, world[at + 6]!, world[at + 3]!);
+  matrix.compose(position, rotation, unit);
 }
 
 export function solidMaterial(): MeshStandardMaterial {
-    return new MeshStandardMaterial({ vertexColors: true, roughness: 0.62, metalness: 0 });
+  return new MeshStandardMaterial({ vertexColors: true, roughness: 0.62, metalness: 0 });
 }

@@ -15,176 +15,172 @@ const AXES = { x: "#d4503f", y: "#5a9a3c", z: "#3f74d6", active: "#f0a030" };
 const CLICK = 4; // pixels that a click may wander
 
 interface Grip {
-    readonly picked: Picked;
-    readonly start: Vec2;
-    readonly offset: Vec2;
-    id: string;
-    moved: boolean;
+  readonly picked: Picked;
+  readonly start: Vec2;
+  readonly offset: Vec2;
+  id: string;
+  moved: boolean;
 }
 
 export class HandleTool {
-    private readonly marks: HandleMarks;
-    private readonly gizmo: TransformControls;
-    private readonly proxy = new Object3D();
-    private grip: Grip | null = null;
-    private pressedEmpty: Vec2 | null = null;
+  private readonly marks: HandleMarks;
+  private readonly gizmo: TransformControls;
+  private readonly proxy = new Object3D();
+  private grip: Grip | null = null;
+  private pressedEmpty: Vec2 | null = null;
 
-    constructor(private readonly stage: Stage) {
-        this.marks = new HandleMarks(stage);
-        this.gizmo = this.makeGizmo();
-        const { canvas } = stage;
-        canvas.addEventListener("pointerdown", (event) => this.press(event), { capture: true });
-        canvas.addEventListener("pointermove", (event) => this.move(event));
-        canvas.addEventListener("pointerup", (event) => this.release(event));
-        canvas.addEventListener("pointercancel", (event) => this.release(event));
-        canvas.addEventListener("pointerleave", () => this.hover(null));
+  constructor(private readonly stage: Stage) {
+    this.marks = new HandleMarks(stage);
+    this.gizmo = this.makeGizmo();
+    const { canvas } = stage;
+    canvas.addEventListener("pointerdown", (event) => this.press(event), { capture: true });
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    canvas.addEventListener("pointerup", (event) => this.release(event));
+    canvas.addEventListener("pointercancel", (event) => this.release(event));
+    canvas.addEventListener("pointerleave", () => this.hover(null));
+  }
+
+  /** Puts the gizmo where the selected handle is. */
+  refresh(): void {
+    const place = handlePlaces().find(({ id }) => id === state.selected.value);
+    const wanted = place && state.tool.value !== "drag" && !state.playing.value;
+    if (!wanted) this.gizmo.detach();
+    else if (!this.gizmo.dragging) {
+      this.proxy.position.set(...place.wanted);
+      this.proxy.quaternion.copy(this.rotationOf(place.id));
+      this.gizmo.setMode(state.tool.value === "rotate" ? "rotate" : "translate");
+      this.gizmo.attach(this.proxy);
     }
+    this.stage.invalidate();
+  }
 
-    /** Puts the gizmo where the selected handle is. */
-    refresh(): void {
-        const place = handlePlaces().find(({ id }) => id === state.selected.value);
-        const wanted = place && state.tool.value !== "drag" && !state.playing.value;
-        if (!wanted) this.gizmo.detach();
-        else if (!this.gizmo.dragging) {
-            this.proxy.position.set(...place.wanted);
-            this.proxy.quaternion.copy(this.rotationOf(place.id));
-            this.gizmo.setMode(state.tool.value === "rotate" ? "rotate" : "translate");
-            this.gizmo.attach(this.proxy);
-        }
-        this.stage.invalidate();
+  nudge(right: number, up: number, depth: number): void {
+    const place = handlePlaces().find(({ id }) => id === state.selected.value);
+    if (!place) return;
+    const axes = this.stage.screenAxes();
+    const forward = new Vector3().crossVectors(axes.up, axes.right);
+    const moved = new Vector3(...place.wanted);
+    moved.addScaledVector(axes.right, right).addScaledVector(axes.up, up).addScaledVector(forward, depth);
+    drag(place.id, { position: moved.toArray() }, true);
+  }
+
+  // --- the pointer --------------------------------------------------------------------------------------------------
+
+  private press(event: PointerEvent): void {
+    if (event.button !== 0 || state.playing.value || this.gizmo.axis) return;
+    const pixel = this.stage.pixelOf(event);
+    const picked = pick(this.stage, pixel);
+    if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
+    if (!picked || picked.what === "marker") {
+      this.pressedEmpty = pixel;
+      return;
     }
+    const at = this.stage.project(picked.position) ?? pixel;
+    this.grip = {
+      picked,
+      start: pixel,
+      offset: [at[0] - pixel[0], at[1] - pixel[1]],
+      id: idOf(picked),
+      moved: false,
+    };
+    this.stage.controls.enabled = false;
+    this.stage.canvas.setPointerCapture(event.pointerId);
+    if (picked.what === "handle") state.selected.value = picked.id;
+    if (picked.what === "key") state.selected.value = picked.key.handle;
+  }
 
-    nudge(right: number, up: number, depth: number): void {
-        const place = handlePlaces().find(({ id }) => id === state.selected.value);
-        if (!place) return;
-        const axes = this.stage.screenAxes();
-        const forward = new Vector3().crossVectors(axes.up, axes.right);
-        const moved = new Vector3(...place.wanted);
-        moved.addScaledVector(axes.right, right).addScaledVector(axes.up, up).addScaledVector(forward, depth);
-        drag(place.id, { position: moved.toArray() }, true);
+  private move(event: PointerEvent): void {
+    const pixel = this.stage.pixelOf(event);
+    const { grip } = this;
+    if (!grip) {
+      if (event.buttons === 0) this.hover(this.gizmo.axis ? null : pick(this.stage, pixel));
+      return;
     }
+    if (!grip.moved && Math.hypot(pixel[0] - grip.start[0], pixel[1] - grip.start[1]) < CLICK) return;
+    if (!grip.moved) this.begin(grip);
+    grip.moved = true;
+    this.pull(grip, pixel, false);
+  }
 
-    // --- the pointer --------------------------------------------------------------------------------------------------
+  private release(event: PointerEvent): void {
+    const pixel = this.stage.pixelOf(event);
+    const { grip } = this;
+    this.grip = null;
+    this.stage.controls.enabled = true;
+    if (grip?.moved) {
+      this.pull(grip, pixel, true);
+      state.dragged.value = null;
+    } else if (grip?.picked.what === "joint") state.selected.value = handleOn(grip.picked.joint).id;
+    else if (this.pressedEmpty && Math.hypot(pixel[0] - this.pressedEmpty[0], pixel[1] - this.pressedEmpty[1]) < CLICK)
+      state.selected.value = null;
+    this.pressedEmpty = null;
+    this.refresh();
+  }
 
-    private press(event: PointerEvent): void {
-        if (event.button !== 0 || state.playing.value || this.gizmo.axis) return;
-        const pixel = this.stage.pixelOf(event);
-        const picked = pick(this.stage, pixel);
-        if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
-        if (!picked || picked.what === "marker") {
-            this.pressedEmpty = pixel;
-            return;
-        }
-        const at = this.stage.project(picked.position) ?? pixel;
-        this.grip = {
-            picked,
-            start: pixel,
-            offset: [at[0] - pixel[0], at[1] - pixel[1]],
-            id: idOf(picked),
-            moved: false,
-        };
-        this.stage.controls.enabled = false;
-        this.stage.canvas.setPointerCapture(event.pointerId);
-        if (picked.what === "handle") state.selected.value = picked.id;
-        if (picked.what === "key") state.selected.value = picked.key.handle;
-    }
+  private begin(grip: Grip): void {
+    if (grip.picked.what !== "joint") return;
+    grip.id = handleOn(grip.picked.joint).id;
+    state.selected.value = grip.id;
+  }
 
-    private move(event: PointerEvent): void {
-        const pixel = this.stage.pixelOf(event);
-        const { grip } = this;
-        if (!grip) {
-            if (event.buttons === 0) this.hover(this.gizmo.axis ? null : pick(this.stage, pixel));
-            return;
-        }
-        if (!grip.moved && Math.hypot(pixel[0] - grip.start[0], pixel[1] - grip.start[1]) < CLICK) return;
-        if (!grip.moved) this.begin(grip);
-        grip.moved = true;
-        this.pull(grip, pixel, false);
-    }
+  private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean): void {
+    const position = this.stage.unproject([pixel[0] + offset[0], pixel[1] + offset[1]], picked.position);
+    if (picked.what === "key") dragKey({ ...picked.key, position }, last);
+    else this.pullHandle(id, position, last);
+    this.refresh();
+  }
 
-    private release(event: PointerEvent): void {
-        const pixel = this.stage.pixelOf(event);
-        const { grip } = this;
-        this.grip = null;
-        this.stage.controls.enabled = true;
-        if (grip?.moved) {
-            this.pull(grip, pixel, true);
-            state.dragged.value = null;
-        } else if (grip?.picked.what === "joint") state.selected.value = handleOn(grip.picked.joint).id;
-        else if (
-            this.pressedEmpty &&
-            Math.hypot(pixel[0] - this.pressedEmpty[0], pixel[1] - this.pressedEmpty[1]) < CLICK
-        )
-            state.selected.value = null;
-        this.pressedEmpty = null;
-        this.refresh();
-    }
+  private pullHandle(id: string, position: Vec3, last: boolean): void {
+    state.dragged.value = { id, position };
+    drag(id, { position }, last);
+    if (last && id !== LOOK_AT) keyDragged(id, position);
+  }
 
-    private begin(grip: Grip): void {
-        if (grip.picked.what !== "joint") return;
-        grip.id = handleOn(grip.picked.joint).id;
-        state.selected.value = grip.id;
-    }
+  private hover(picked: Picked | null): void {
+    this.marks.hovered = picked;
+    this.stage.canvas.style.cursor = picked ? "grab" : "";
+    this.stage.invalidate();
+  }
 
-    private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean): void {
-        const position = this.stage.unproject([pixel[0] + offset[0], pixel[1] + offset[1]], picked.position);
-        if (picked.what === "key") dragKey({ ...picked.key, position }, last);
-        else this.pullHandle(id, position, last);
-        this.refresh();
-    }
+  // --- the gizmo ----------------------------------------------------------------------------------------------------
 
-    private pullHandle(id: string, position: Vec3, last: boolean): void {
-        state.dragged.value = { id, position };
-        drag(id, { position }, last);
-        if (last && id !== LOOK_AT) keyDragged(id, position);
-    }
+  private makeGizmo(): TransformControls {
+    const gizmo = new TransformControls(this.stage.camera, this.stage.canvas);
+    gizmo.setSize(0.75);
+    gizmo.setColors(AXES.x, AXES.y, AXES.z, AXES.active);
+    gizmo.addEventListener("change", this.stage.invalidate);
+    gizmo.addEventListener("objectChange", () => this.turn(false));
+    gizmo.addEventListener("dragging-changed", ({ value }) => {
+      this.stage.controls.enabled = !value;
+      if (!value) this.turn(true);
+    });
+    this.stage.scene.add(this.proxy, gizmo.getHelper());
+    return gizmo;
+  }
 
-    private hover(picked: Picked | null): void {
-        this.marks.hovered = picked;
-        this.stage.canvas.style.cursor = picked ? "grab" : "";
-        this.stage.invalidate();
-    }
+  private turn(last: boolean): void {
+    const id = state.selected.value;
+    if (!id) return;
+    const position = this.proxy.position.toArray();
+    if (this.gizmo.mode === "rotate") {
+      const { x, y, z, w } = this.proxy.quaternion;
+      drag(id, { rotation: [w, x, y, z] }, last);
+    } else this.pullHandle(id, position, last);
+    if (last) state.dragged.value = null;
+  }
 
-    // --- the gizmo ----------------------------------------------------------------------------------------------------
-
-    private makeGizmo(): TransformControls {
-        const gizmo = new TransformControls(this.stage.camera, this.stage.canvas);
-        gizmo.setSize(0.75);
-        gizmo.setColors(AXES.x, AXES.y, AXES.z, AXES.active);
-        gizmo.addEventListener("change", this.stage.invalidate);
-        gizmo.addEventListener("objectChange", () => this.turn(false));
-        gizmo.addEventListener("dragging-changed", ({ value }) => {
-            this.stage.controls.enabled = !value;
-            if (!value) this.turn(true);
-        });
-        this.stage.scene.add(this.proxy, gizmo.getHelper());
-        return gizmo;
-    }
-
-    private turn(last: boolean): void {
-        const id = state.selected.value;
-        if (!id) return;
-        const position = this.proxy.position.toArray();
-        if (this.gizmo.mode === "rotate") {
-            const { x, y, z, w } = this.proxy.quaternion;
-            drag(id, { rotation: [w, x, y, z] }, last);
-        } else this.pullHandle(id, position, last);
-        if (last) state.dragged.value = null;
-    }
-
-    private rotationOf(id: string): Quaternion {
-        const handle = state.handles.value.find((candidate) => candidate.id === id);
-        const joints = shownJoints.value;
-        const joint = handle ? state.jointNumber(handle.joint) : -1;
-        const [w, x, y, z]: Quat =
-            handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]);
-        return new Quaternion(x, y, z, w);
-    }
+  private rotationOf(id: string): Quaternion {
+    const handle = state.handles.value.find((candidate) => candidate.id === id);
+    const joints = shownJoints.value;
+    const joint = handle ? state.jointNumber(handle.joint) : -1;
+    const [w, x, y, z]: Quat = handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]);
+    return new Quaternion(x, y, z, w);
+  }
 }
 
 function idOf(picked: Picked): string {
-    if (picked.what === "lookAt") return LOOK_AT;
-    if (picked.what === "key") return picked.key.handle;
-    if (picked.what === "marker") return picked.marker;
-    return picked.what === "joint" ? picked.joint : picked.id;
+  if (picked.what === "lookAt") return LOOK_AT;
+  if (picked.what === "key") return picked.key.handle;
+  if (picked.what === "marker") return picked.marker;
+  return picked.what === "joint" ? picked.joint : picked.id;
 }

@@ -8,20 +8,20 @@ const REST = 220;
 const SAVED = 0.5;
 
 export class Pace {
-    private last = 0;
-    private late = 0;
-    private resting = 0;
+  private last = 0;
+  private late = 0;
+  private resting = 0;
 
-    constructor(private readonly settle: () => void) {}
+  constructor(private readonly settle: () => void) {}
 
-    /** The share of pixels to draw now. */
-    tick(now: number): number {
-        const gap = now - this.last;
-        this.last = now;
-        if (gap < AWAKE) this.late = clamp(this.late + (gap > LATE ? 1 : -1), 0, 2 * PATIENCE);
-        clearTimeout(this.resting);
-        if (this.late < PATIENCE) return 1;
-        this.resting = window.setTimeout(this.settle, REST);
-        return SAVED;
-    }
+  /** The share of pixels to draw now. */
+  tick(now: number): number {
+    const gap = now - this.last;
+    this.last = now;
+    if (gap < AWAKE) this.late = clamp(this.late + (gap > LATE ? 1 : -1), 0, 2 * PATIENCE);
+    clearTimeout(this.resting);
+    if (this.late < PATIENCE) return 1;
+    this.resting = window.setTimeout(this.settle, REST);
+    return SAVED;
+  }
 }

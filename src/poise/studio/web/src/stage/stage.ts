@@ -1,15 +1,15 @@
 /** The stage: body, ground, light and camera. It draws when something changed, and only then. */
 import {
-    Color,
-    DirectionalLight,
-    HemisphereLight,
-    NeutralToneMapping,
-    PCFShadowMap,
-    PerspectiveCamera,
-    Scene,
-    SRGBColorSpace,
-    Vector3,
-    WebGLRenderer,
+  Color,
+  DirectionalLight,
+  HemisphereLight,
+  NeutralToneMapping,
+  PCFShadowMap,
+  PerspectiveCamera,
+  Scene,
+  SRGBColorSpace,
+  Vector3,
+  WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
@@ -30,256 +30,256 @@ const HOME_DISTANCE = 4.3;
 const GHOST_OPACITY: Record<GhostName, number> = { before: 0.3, hover: 0.42 };
 
 export class Stage {
-    readonly scene = new Scene();
-    readonly camera = new PerspectiveCamera(32, 1, 0.05, 100);
-    readonly controls: OrbitControls;
-    readonly canvas: HTMLCanvasElement;
-    private readonly renderer: WebGLRenderer;
-    private readonly paper: HTMLCanvasElement;
-    private readonly pen: CanvasRenderingContext2D;
-    private readonly painters: Painter[] = [];
-    private readonly ground = new Ground();
-    private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
-    private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 1.55);
-    private shape: Shape | null = null;
-    private figure: Figure | null = null;
-    private readonly ghosts = new Map<GhostName, Figure>();
-    private skins: Figure[] = [];
-    private palette: Palette | null = null;
-    private waiting = false;
-    private readonly pace = new Pace(() => this.draw(1));
-    private followed = false;
+  readonly scene = new Scene();
+  readonly camera = new PerspectiveCamera(32, 1, 0.05, 100);
+  readonly controls: OrbitControls;
+  readonly canvas: HTMLCanvasElement;
+  private readonly renderer: WebGLRenderer;
+  private readonly paper: HTMLCanvasElement;
+  private readonly pen: CanvasRenderingContext2D;
+  private readonly painters: Painter[] = [];
+  private readonly ground = new Ground();
+  private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
+  private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 1.55);
+  private shape: Shape | null = null;
+  private figure: Figure | null = null;
+  private readonly ghosts = new Map<GhostName, Figure>();
+  private skins: Figure[] = [];
+  private palette: Palette | null = null;
+  private waiting = false;
+  private readonly pace = new Pace(() => this.draw(1));
+  private followed = false;
 
-    constructor(private readonly host: HTMLElement) {
-        this.renderer = new WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
-        this.renderer.outputColorSpace = SRGBColorSpace;
-        this.renderer.toneMapping = NeutralToneMapping;
-        this.renderer.shadowMap.enabled = true;
-        this.renderer.shadowMap.type = PCFShadowMap;
-        this.canvas = this.renderer.domElement;
-        this.canvas.className = "stage-canvas";
-        this.canvas.tabIndex = 0;
-        this.canvas.setAttribute("role", "application");
-        this.canvas.setAttribute(
-            "aria-label",
-            "Stage: the body. Arrow keys move the selected handle; the panel lists all handles.",
-        );
-        this.paper = document.createElement("canvas");
-        this.paper.className = "stage-paper";
-        this.pen = this.paper.getContext("2d")!;
-        host.append(this.canvas, this.paper);
-        this.light();
-        this.scene.add(this.ground.group);
-        this.controls = this.orbit();
-        this.look("perspective");
-        new ResizeObserver(() => this.resize()).observe(host);
-        this.resize();
-    }
+  constructor(private readonly host: HTMLElement) {
+    this.renderer = new WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
+    this.renderer.outputColorSpace = SRGBColorSpace;
+    this.renderer.toneMapping = NeutralToneMapping;
+    this.renderer.shadowMap.enabled = true;
+    this.renderer.shadowMap.type = PCFShadowMap;
+    this.canvas = this.renderer.domElement;
+    this.canvas.className = "stage-canvas";
+    this.canvas.tabIndex = 0;
+    this.canvas.setAttribute("role", "application");
+    this.canvas.setAttribute(
+      "aria-label",
+      "Stage: the body. Arrow keys move the selected handle; the panel lists all handles.",
+    );
+    this.paper = document.createElement("canvas");
+    this.paper.className = "stage-paper";
+    this.pen = this.paper.getContext("2d")!;
+    host.append(this.canvas, this.paper);
+    this.light();
+    this.scene.add(this.ground.group);
+    this.controls = this.orbit();
+    this.look("perspective");
+    new ResizeObserver(() => this.resize()).observe(host);
+    this.resize();
+  }
 
-    // --- what is on it ------------------------------------------------------------------------------------------------
+  // --- what is on it ------------------------------------------------------------------------------------------------
 
-    setBody(body: Body): void {
-        this.figure?.dispose();
-        this.ghosts.forEach((ghost) => ghost.dispose());
-        this.ghosts.clear();
-        this.setSkins([]);
-        this.shape = new Shape(body);
-        this.figure = new Figure(this.shape, solidMaterial());
-        this.figure.mesh.castShadow = true;
-        this.figure.mesh.receiveShadow = true;
-        this.scene.add(this.figure.mesh);
-        if (this.palette) this.paint(this.palette);
-        this.followed = false;
-    }
+  setBody(body: Body): void {
+    this.figure?.dispose();
+    this.ghosts.forEach((ghost) => ghost.dispose());
+    this.ghosts.clear();
+    this.setSkins([]);
+    this.shape = new Shape(body);
+    this.figure = new Figure(this.shape, solidMaterial());
+    this.figure.mesh.castShadow = true;
+    this.figure.mesh.receiveShadow = true;
+    this.scene.add(this.figure.mesh);
+    if (this.palette) this.paint(this.palette);
+    this.followed = false;
+  }
 
-    setPose(world: Float32Array): void {
-        this.figure?.pose(world);
-        const root = jointPosition(world, 0);
-        this.sun.target.position.set(root[0], 0.8, root[2]);
-        this.sun.position.set(root[0] + 1.7, 4.6, root[2] + 2.4);
-        this.ground.follow(root[0], root[2]);
-        if (!this.followed) this.centre(root);
-        else this.keepInView(root);
-        this.invalidate();
-    }
+  setPose(world: Float32Array): void {
+    this.figure?.pose(world);
+    const root = jointPosition(world, 0);
+    this.sun.target.position.set(root[0], 0.8, root[2]);
+    this.sun.position.set(root[0] + 1.7, 4.6, root[2] + 2.4);
+    this.ground.follow(root[0], root[2]);
+    if (!this.followed) this.centre(root);
+    else this.keepInView(root);
+    this.invalidate();
+  }
 
-    hideBody(): void {
-        this.figure?.hide();
-        this.invalidate();
-    }
+  hideBody(): void {
+    this.figure?.hide();
+    this.invalidate();
+  }
 
-    setGhost(name: GhostName, world: Float32Array | null): void {
-        const ghost = this.ghosts.get(name) ?? this.makeGhost(name);
-        if (world && world.length) ghost?.pose(world);
-        else ghost?.hide();
-        this.invalidate();
-    }
+  setGhost(name: GhostName, world: Float32Array | null): void {
+    const ghost = this.ghosts.get(name) ?? this.makeGhost(name);
+    if (world && world.length) ghost?.pose(world);
+    else ghost?.hide();
+    this.invalidate();
+  }
 
-    /** Onion skin: the same body at other frames, fainter the further away. */
-    setSkins(worlds: readonly { world: Float32Array; strength: number }[]): void {
-        while (this.skins.length > worlds.length) this.skins.pop()?.dispose();
-        worlds.forEach(({ world, strength }, number) => {
-            const skin = this.skins[number] ?? this.makeSkin(number);
-            if (!skin) return;
-            skin.mesh.material.opacity = 0.3 * strength;
-            skin.pose(world);
-        });
-        this.invalidate();
-    }
+  /** Onion skin: the same body at other frames, fainter the further away. */
+  setSkins(worlds: readonly { world: Float32Array; strength: number }[]): void {
+    while (this.skins.length > worlds.length) this.skins.pop()?.dispose();
+    worlds.forEach(({ world, strength }, number) => {
+      const skin = this.skins[number] ?? this.makeSkin(number);
+      if (!skin) return;
+      skin.mesh.material.opacity = 0.3 * strength;
+      skin.pose(world);
+    });
+    this.invalidate();
+  }
 
-    private makeSkin(number: number): Figure | null {
-        if (!this.shape || !this.palette) return null;
-        const skin = new GhostFigure(this.shape, this.palette.ghost, 0.2);
-        this.scene.add(skin.mesh);
-        this.skins[number] = skin;
-        return skin;
-    }
+  private makeSkin(number: number): Figure | null {
+    if (!this.shape || !this.palette) return null;
+    const skin = new GhostFigure(this.shape, this.palette.ghost, 0.2);
+    this.scene.add(skin.mesh);
+    this.skins[number] = skin;
+    return skin;
+  }
 
-    private makeGhost(name: GhostName): Figure | null {
-        if (!this.shape || !this.palette) return null;
-        const colour = name === "hover" ? this.palette.accent : this.palette.ghost;
-        const ghost = new GhostFigure(this.shape, colour, GHOST_OPACITY[name]);
-        this.scene.add(ghost.mesh);
-        this.ghosts.set(name, ghost);
-        return ghost;
-    }
+  private makeGhost(name: GhostName): Figure | null {
+    if (!this.shape || !this.palette) return null;
+    const colour = name === "hover" ? this.palette.accent : this.palette.ghost;
+    const ghost = new GhostFigure(this.shape, colour, GHOST_OPACITY[name]);
+    this.scene.add(ghost.mesh);
+    this.ghosts.set(name, ghost);
+    return ghost;
+  }
 
-    paint(palette: Palette): void {
-        this.palette = palette;
-        this.scene.background = new Color(palette.background);
-        this.ground.paint(palette);
-        this.shape?.paint(palette.tones);
-        this.ghosts.forEach((ghost, name) =>
-            ghost.mesh.material.color.set(name === "hover" ? palette.accent : palette.ghost),
-        );
-        this.skins.forEach((skin) => skin.mesh.material.color.set(palette.ghost));
-        this.invalidate();
-    }
+  paint(palette: Palette): void {
+    this.palette = palette;
+    this.scene.background = new Color(palette.background);
+    this.ground.paint(palette);
+    this.shape?.paint(palette.tones);
+    this.ghosts.forEach((ghost, name) =>
+      ghost.mesh.material.color.set(name === "hover" ? palette.accent : palette.ghost),
+    );
+    this.skins.forEach((skin) => skin.mesh.material.color.set(palette.ghost));
+    this.invalidate();
+  }
 
-    // --- looking ------------------------------------------------------------------------------------------------------
+  // --- looking ------------------------------------------------------------------------------------------------------
 
-    look(view: ViewName): void {
-        const distance = HOME_DISTANCE * Math.max(1, 0.85 / this.camera.aspect);
-        this.camera.position.copy(standpoint(view, this.controls.target, distance));
-        this.controls.update();
-        this.invalidate();
-    }
+  look(view: ViewName): void {
+    const distance = HOME_DISTANCE * Math.max(1, 0.85 / this.camera.aspect);
+    this.camera.position.copy(standpoint(view, this.controls.target, distance));
+    this.controls.update();
+    this.invalidate();
+  }
 
-    home(root: Vec3, view: ViewName = "perspective"): void {
-        this.centre(root);
-        this.look(view);
-    }
+  home(root: Vec3, view: ViewName = "perspective"): void {
+    this.centre(root);
+    this.look(view);
+  }
 
-    /** The camera goes along once the body has walked a step away from its middle. */
-    keepInView([x, , z]: Vec3): void {
-        const away = new Vector3(x - this.controls.target.x, 0, z - this.controls.target.z);
-        const excess = away.length() - LEASH;
-        if (excess > 0) this.shift(away.setLength(excess));
-    }
+  /** The camera goes along once the body has walked a step away from its middle. */
+  keepInView([x, , z]: Vec3): void {
+    const away = new Vector3(x - this.controls.target.x, 0, z - this.controls.target.z);
+    const excess = away.length() - LEASH;
+    if (excess > 0) this.shift(away.setLength(excess));
+  }
 
-    private shift(by: Vector3): void {
-        this.controls.target.add(by);
-        this.camera.position.add(by);
-        this.controls.update();
-    }
+  private shift(by: Vector3): void {
+    this.controls.target.add(by);
+    this.camera.position.add(by);
+    this.controls.update();
+  }
 
-    private centre(root: Vec3): void {
-        this.shift(new Vector3(root[0], HOME.y, root[2]).sub(this.controls.target));
-        this.followed = true;
-    }
+  private centre(root: Vec3): void {
+    this.shift(new Vector3(root[0], HOME.y, root[2]).sub(this.controls.target));
+    this.followed = true;
+  }
 
-    // --- between the world and the screen -----------------------------------------------------------------------------
+  // --- between the world and the screen -----------------------------------------------------------------------------
 
-    /** Where a point of the world is on the stage, in CSS pixels; null behind the camera. */
-    project(point: Vec3): Vec2 | null {
-        const seen = new Vector3(...point).project(this.camera);
-        if (seen.z > 1) return null;
-        return [((seen.x + 1) / 2) * this.host.clientWidth, ((1 - seen.y) / 2) * this.host.clientHeight];
-    }
+  /** Where a point of the world is on the stage, in CSS pixels; null behind the camera. */
+  project(point: Vec3): Vec2 | null {
+    const seen = new Vector3(...point).project(this.camera);
+    if (seen.z > 1) return null;
+    return [((seen.x + 1) / 2) * this.host.clientWidth, ((1 - seen.y) / 2) * this.host.clientHeight];
+  }
 
-    /** The point under a pixel in the plane through `through` that faces the camera. */
-    unproject(pixel: Vec2, through: Vec3): Vec3 {
-        const x = (pixel[0] / this.host.clientWidth) * 2 - 1;
-        const y = 1 - (pixel[1] / this.host.clientHeight) * 2;
-        const ray = new Vector3(x, y, 0.5).unproject(this.camera).sub(this.camera.position).normalize();
-        const forward = this.camera.getWorldDirection(new Vector3());
-        const depth = new Vector3(...through).sub(this.camera.position).dot(forward) / ray.dot(forward);
-        return this.camera.position.clone().addScaledVector(ray, depth).toArray();
-    }
+  /** The point under a pixel in the plane through `through` that faces the camera. */
+  unproject(pixel: Vec2, through: Vec3): Vec3 {
+    const x = (pixel[0] / this.host.clientWidth) * 2 - 1;
+    const y = 1 - (pixel[1] / this.host.clientHeight) * 2;
+    const ray = new Vector3(x, y, 0.5).unproject(this.camera).sub(this.camera.position).normalize();
+    const forward = this.camera.getWorldDirection(new Vector3());
+    const depth = new Vector3(...through).sub(this.camera.position).dot(forward) / ray.dot(forward);
+    return this.camera.position.clone().addScaledVector(ray, depth).toArray();
+  }
 
-    /** The world's length of one pixel at a point. */
-    pixelAt(point: Vec3): number {
-        const depth = new Vector3(...point).distanceTo(this.camera.position);
-        return (2 * depth * Math.tan((this.camera.fov * Math.PI) / 360)) / this.host.clientHeight;
-    }
+  /** The world's length of one pixel at a point. */
+  pixelAt(point: Vec3): number {
+    const depth = new Vector3(...point).distanceTo(this.camera.position);
+    return (2 * depth * Math.tan((this.camera.fov * Math.PI) / 360)) / this.host.clientHeight;
+  }
 
-    /** Right and up of the screen, in the world. */
-    screenAxes(): { right: Vector3; up: Vector3 } {
-        const right = new Vector3().setFromMatrixColumn(this.camera.matrixWorld, 0);
-        return { right, up: new Vector3().setFromMatrixColumn(this.camera.matrixWorld, 1) };
-    }
+  /** Right and up of the screen, in the world. */
+  screenAxes(): { right: Vector3; up: Vector3 } {
+    const right = new Vector3().setFromMatrixColumn(this.camera.matrixWorld, 0);
+    return { right, up: new Vector3().setFromMatrixColumn(this.camera.matrixWorld, 1) };
+  }
 
-    pixelOf(event: PointerEvent | MouseEvent): Vec2 {
-        const box = this.canvas.getBoundingClientRect();
-        return [event.clientX - box.left, event.clientY - box.top];
-    }
+  pixelOf(event: PointerEvent | MouseEvent): Vec2 {
+    const box = this.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
 
-    // --- drawing ------------------------------------------------------------------------------------------------------
+  // --- drawing ------------------------------------------------------------------------------------------------------
 
-    addPainter(painter: Painter): void {
-        this.painters.push(painter);
-    }
+  addPainter(painter: Painter): void {
+    this.painters.push(painter);
+  }
 
-    invalidate = (): void => {
-        if (this.waiting) return;
-        this.waiting = true;
-        requestAnimationFrame(() => this.draw());
-    };
+  invalidate = (): void => {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => this.draw());
+  };
 
-    draw(share = this.pace.tick(performance.now())): void {
-        this.waiting = false;
-        const pixels = share * Math.min(devicePixelRatio, 2);
-        if (this.renderer.getPixelRatio() !== pixels) this.renderer.setPixelRatio(pixels);
-        this.renderer.render(this.scene, this.camera);
-        const ratio = this.paper.width / Math.max(this.host.clientWidth, 1);
-        this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-        this.pen.clearRect(0, 0, this.host.clientWidth, this.host.clientHeight);
-        for (const painter of this.painters) painter(this.pen, [this.host.clientWidth, this.host.clientHeight]);
-    }
+  draw(share = this.pace.tick(performance.now())): void {
+    this.waiting = false;
+    const pixels = share * Math.min(devicePixelRatio, 2);
+    if (this.renderer.getPixelRatio() !== pixels) this.renderer.setPixelRatio(pixels);
+    this.renderer.render(this.scene, this.camera);
+    const ratio = this.paper.width / Math.max(this.host.clientWidth, 1);
+    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.pen.clearRect(0, 0, this.host.clientWidth, this.host.clientHeight);
+    for (const painter of this.painters) painter(this.pen, [this.host.clientWidth, this.host.clientHeight]);
+  }
 
-    private resize(): void {
-        const { clientWidth: width, clientHeight: height } = this.host;
-        if (!width || !height) return;
-        const ratio = Math.min(devicePixelRatio, 2);
-        this.renderer.setSize(width, height);
-        this.paper.width = width * ratio;
-        this.paper.height = height * ratio;
-        this.camera.aspect = width / height;
-        this.camera.updateProjectionMatrix();
-        this.draw();
-    }
+  private resize(): void {
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (!width || !height) return;
+    const ratio = Math.min(devicePixelRatio, 2);
+    this.renderer.setSize(width, height);
+    this.paper.width = width * ratio;
+    this.paper.height = height * ratio;
+    this.camera.aspect = width / height;
+    this.camera.updateProjectionMatrix();
+    this.draw();
+  }
 
-    private orbit(): OrbitControls {
-        const controls = new OrbitControls(this.camera, this.canvas);
-        controls.target.copy(HOME);
-        controls.minDistance = 0.6;
-        controls.maxDistance = 18;
-        controls.maxPolarAngle = Math.PI / 2;
-        controls.zoomSpeed = 0.8;
-        controls.addEventListener("change", this.invalidate);
-        return controls;
-    }
+  private orbit(): OrbitControls {
+    const controls = new OrbitControls(this.camera, this.canvas);
+    controls.target.copy(HOME);
+    controls.minDistance = 0.6;
+    controls.maxDistance = 18;
+    controls.maxPolarAngle = Math.PI / 2;
+    controls.zoomSpeed = 0.8;
+    controls.addEventListener("change", this.invalidate);
+    return controls;
+  }
 
-    private light(): void {
-        const { sun } = this;
-        sun.castShadow = true;
-        sun.shadow.mapSize.set(SHADOW_MAP, SHADOW_MAP);
-        sun.shadow.radius = 5;
-        sun.shadow.bias = -0.0004;
-        sun.shadow.normalBias = 0.015;
-        Object.assign(sun.shadow.camera, { left: -1.7, right: 1.7, top: 1.9, bottom: -1.7, near: 1, far: 9 });
-        const rim = new DirectionalLight(0xdfeaff, 0.8);
-        rim.position.set(-3, 2.4, -3);
-        this.scene.add(this.sky, sun, sun.target, rim);
-    }
+  private light(): void {
+    const { sun } = this;
+    sun.castShadow = true;
+    sun.shadow.mapSize.set(SHADOW_MAP, SHADOW_MAP);
+    sun.shadow.radius = 5;
+    sun.shadow.bias = -0.0004;
+    sun.shadow.normalBias = 0.015;
+    Object.assign(sun.shadow.camera, { left: -1.7, right: 1.7, top: 1.9, bottom: -1.7, near: 1, far: 9 });
+    const rim = new DirectionalLight(0xdfeaff, 0.8);
+    rim.position.set(-3, 2.4, -3);
+    this.scene.add(this.sky, sun, sun.target, rim);
+  }
 }

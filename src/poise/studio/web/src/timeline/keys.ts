@@ -7,41 +7,41 @@ import * as state from "../state";
 import { putKey, say } from "../studio";
 
 export function keySelected(): void {
-    const handle = state.selectedHandle.value;
-    if (!handle) {
-        state.notify("Select a handle first: click a joint on the body.", "info");
-        return;
-    }
-    keyHandle(handle);
+  const handle = state.selectedHandle.value;
+  if (!handle) {
+    state.notify("Select a handle first: click a joint on the body.", "info");
+    return;
+  }
+  keyHandle(handle);
 }
 
 /** A key where the stage shows the handle. */
 function keyHandle(handle: Handle): void {
-    const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
-    putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
+  const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
+  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
 }
 
 /** What was dragged on the timeline is keyed at once, if that is wished. */
 export function keyDragged(handle: string, position: Vec3): void {
-    if (state.workspace.value !== "animate" || !state.autoKey.value) return;
-    const rotation = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
-    putKey({ handle, frame: frame.value, position, rotation });
+  if (state.workspace.value !== "animate" || !state.autoKey.value) return;
+  const rotation = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
+  putKey({ handle, frame: frame.value, position, rotation });
 }
 
 export function pinSelected(length: number): void {
-    const handle = state.selectedHandle.value;
-    const last = (state.scene.value?.timeline.frames ?? 1) - 1;
-    if (handle)
-        say({
-            type: "putPin",
-            pin: { handle: handle.id, first: frame.value, last: Math.min(frame.value + length, last) },
-        });
+  const handle = state.selectedHandle.value;
+  const last = (state.scene.value?.timeline.frames ?? 1) - 1;
+  if (handle)
+    say({
+      type: "putPin",
+      pin: { handle: handle.id, first: frame.value, last: Math.min(frame.value + length, last) },
+    });
 }
 
 /** From this frame on, the styles as they are now. */
 export function styleHere(): void {
-    const scene = state.scene.value;
-    if (!scene) return;
-    const weights = scene.weights.length ? scene.weights : [{ model: scene.model, weight: 1 }];
-    say({ type: "putStyleKey", key: { frame: frame.value, weights } });
+  const scene = state.scene.value;
+  if (!scene) return;
+  const weights = scene.weights.length ? scene.weights : [{ model: scene.model, weight: 1 }];
+  say({ type: "putStyleKey", key: { frame: frame.value, weights } });
 }

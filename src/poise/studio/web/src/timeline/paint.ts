@@ -9,99 +9,99 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000, 12000];
 const LABEL_ROOM = 64; // pixels
 
 export function paintTimeline(
-    pen: CanvasRenderingContext2D,
-    lanes: readonly Lane[],
-    scale: Scale,
-    height: number,
+  pen: CanvasRenderingContext2D,
+  lanes: readonly Lane[],
+  scale: Scale,
+  height: number,
 ): void {
-    paintRuler(pen, scale, height);
-    lanes.forEach((lane, number) => paintLane(pen, lane, RULER + number * LANE, scale));
-    paintUnmet(pen, scale);
-    paintHead(pen, scale, height);
+  paintRuler(pen, scale, height);
+  lanes.forEach((lane, number) => paintLane(pen, lane, RULER + number * LANE, scale));
+  paintUnmet(pen, scale);
+  paintHead(pen, scale, height);
 }
 
 function paintRuler(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
-    const colours = palette.value;
-    const perFrame = scale.x(1) - scale.x(0);
-    const step = STEPS.find((frames) => frames * perFrame >= LABEL_ROOM) ?? 12000;
-    pen.font = "11px 'Inter Variable', sans-serif";
-    pen.textBaseline = "middle";
-    for (let at = 0; at < scale.frames; at += step) {
-        const x = Math.round(scale.x(at)) + 0.5;
-        pen.strokeStyle = colours.line;
-        pen.lineWidth = 1;
-        pen.beginPath();
-        pen.moveTo(x, RULER - 7);
-        pen.lineTo(x, height);
-        pen.stroke();
-        pen.fillStyle = colours.quiet;
-        pen.fillText(`${at}`, x + 4, RULER / 2);
-        const seconds = `${(at / clock.value.fps).toFixed(1)} s`;
-        pen.globalAlpha = 0.6;
-        pen.fillText(seconds, x + 8 + pen.measureText(`${at}`).width, RULER / 2);
-        pen.globalAlpha = 1;
-    }
-}
-
-function paintLane(pen: CanvasRenderingContext2D, lane: Lane, top: number, scale: Scale): void {
-    const colours = palette.value;
+  const colours = palette.value;
+  const perFrame = scale.x(1) - scale.x(0);
+  const step = STEPS.find((frames) => frames * perFrame >= LABEL_ROOM) ?? 12000;
+  pen.font = "11px 'Inter Variable', sans-serif";
+  pen.textBaseline = "middle";
+  for (let at = 0; at < scale.frames; at += step) {
+    const x = Math.round(scale.x(at)) + 0.5;
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;
     pen.beginPath();
-    pen.moveTo(0, top + 0.5);
-    pen.lineTo(scale.width, top + 0.5);
+    pen.moveTo(x, RULER - 7);
+    pen.lineTo(x, height);
     pen.stroke();
-    for (const bar of lane.bars) paintBar(pen, bar, top, scale);
-    const chosenKey = state.selectedKey.value;
-    for (const key of lane.keys) {
-        const chosen = lane.chosen || (chosenKey?.handle === lane.name && chosenKey.frame === key);
-        diamond(pen, [scale.x(key), top + LANE / 2], chosen, key === frame.value);
-    }
+    pen.fillStyle = colours.quiet;
+    pen.fillText(`${at}`, x + 4, RULER / 2);
+    const seconds = `${(at / clock.value.fps).toFixed(1)} s`;
+    pen.globalAlpha = 0.6;
+    pen.fillText(seconds, x + 8 + pen.measureText(`${at}`).width, RULER / 2);
+    pen.globalAlpha = 1;
+  }
+}
+
+function paintLane(pen: CanvasRenderingContext2D, lane: Lane, top: number, scale: Scale): void {
+  const colours = palette.value;
+  pen.strokeStyle = colours.line;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  pen.moveTo(0, top + 0.5);
+  pen.lineTo(scale.width, top + 0.5);
+  pen.stroke();
+  for (const bar of lane.bars) paintBar(pen, bar, top, scale);
+  const chosenKey = state.selectedKey.value;
+  for (const key of lane.keys) {
+    const chosen = lane.chosen || (chosenKey?.handle === lane.name && chosenKey.frame === key);
+    diamond(pen, [scale.x(key), top + LANE / 2], chosen, key === frame.value);
+  }
 }
 
 function paintBar(pen: CanvasRenderingContext2D, bar: Bar, top: number, scale: Scale): void {
-    const colours = palette.value;
-    const tint = { pin: colours.accent, style: colours.good, gap: colours.danger, filled: colours.warm }[bar.kind];
-    const x = scale.x(bar.first - (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0));
-    const width = Math.max(scale.x(bar.last + (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0)) - x, 2);
-    pen.fillStyle = tint;
-    pen.globalAlpha = bar.kind === "style" ? 0.22 : 0.5;
-    pen.beginPath();
-    pen.roundRect(x, top + 5, width, LANE - 9, 4);
-    pen.fill();
-    pen.globalAlpha = 1;
-    if (!bar.words) return;
-    pen.save();
-    pen.beginPath();
-    pen.rect(x, top, width, LANE);
-    pen.clip();
-    pen.fillStyle = colours.ink;
-    pen.fillText(bar.words, x + 8, top + LANE / 2 + 1);
-    pen.restore();
+  const colours = palette.value;
+  const tint = { pin: colours.accent, style: colours.good, gap: colours.danger, filled: colours.warm }[bar.kind];
+  const x = scale.x(bar.first - (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0));
+  const width = Math.max(scale.x(bar.last + (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0)) - x, 2);
+  pen.fillStyle = tint;
+  pen.globalAlpha = bar.kind === "style" ? 0.22 : 0.5;
+  pen.beginPath();
+  pen.roundRect(x, top + 5, width, LANE - 9, 4);
+  pen.fill();
+  pen.globalAlpha = 1;
+  if (!bar.words) return;
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, top, width, LANE);
+  pen.clip();
+  pen.fillStyle = colours.ink;
+  pen.fillText(bar.words, x + 8, top + LANE / 2 + 1);
+  pen.restore();
 }
 
 /** Frames whose hard targets are missed: a red line under the ruler. */
 function paintUnmet(pen: CanvasRenderingContext2D, scale: Scale): void {
-    pen.fillStyle = palette.value.danger;
-    for (const missed of state.motion.value?.unmet ?? [])
-        pen.fillRect(scale.x(missed - 0.5), RULER - 3, Math.max(scale.x(1) - scale.x(0), 1.5), 3);
+  pen.fillStyle = palette.value.danger;
+  for (const missed of state.motion.value?.unmet ?? [])
+    pen.fillRect(scale.x(missed - 0.5), RULER - 3, Math.max(scale.x(1) - scale.x(0), 1.5), 3);
 }
 
 function paintHead(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
-    const { accent, surface } = palette.value;
-    const x = scale.x(Math.min(frame.value, scale.frames - 1));
-    pen.fillStyle = accent;
-    pen.fillRect(x - 0.75, RULER - 4, 1.5, height);
-    const words = String(frame.value);
-    pen.font = "600 11px 'Inter Variable', sans-serif";
-    const width = pen.measureText(words).width + 12;
-    const left = Math.min(Math.max(x - width / 2, 0), scale.width - width);
-    pen.fillStyle = surface;
-    pen.fillRect(left - 4, 0, width + 44, RULER - 8);
-    pen.fillStyle = accent;
-    pen.beginPath();
-    pen.roundRect(left, 3, width, 17, 5);
-    pen.fill();
-    pen.fillStyle = surface;
-    pen.fillText(words, left + 6, 12);
+  const { accent, surface } = palette.value;
+  const x = scale.x(Math.min(frame.value, scale.frames - 1));
+  pen.fillStyle = accent;
+  pen.fillRect(x - 0.75, RULER - 4, 1.5, height);
+  const words = String(frame.value);
+  pen.font = "600 11px 'Inter Variable', sans-serif";
+  const width = pen.measureText(words).width + 12;
+  const left = Math.min(Math.max(x - width / 2, 0), scale.width - width);
+  pen.fillStyle = surface;
+  pen.fillRect(left - 4, 0, width + 44, RULER - 8);
+  pen.fillStyle = accent;
+  pen.beginPath();
+  pen.roundRect(left, 3, width, 17, 5);
+  pen.fill();
+  pen.fillStyle = surface;
+  pen.fillText(words, left + 6, 12);
 }
