@@ -1,5 +1,6 @@
 /** How well it went: in words, with the likelihood of the pose and what is left of the handles. */
 import type { JSX } from "preact";
+import type { Residual } from "../messages";
 import { centimetres } from "../stage/handle_marks";
 import * as state from "../state";
 
@@ -15,7 +16,7 @@ export function Readout(): JSX.Element | null {
   return (
     <div class="readout float" role="status" aria-live="polite">
       <span class={`lamp ${missed.length ? "missed" : "met"}`} title={pose.words}>
-        {missed.length ? `${missed.length} out of reach` : pose.residuals.length ? "All handles met" : "No handles yet"}
+        {verdict(pose.residuals)}
       </span>
       {worst > 0.0005 && (
         <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>
@@ -28,6 +29,12 @@ export function Readout(): JSX.Element | null {
       )}
     </div>
   );
+}
+
+function verdict(residuals: readonly Residual[]): string {
+  const missed = residuals.filter((residual) => !residual.met).length;
+  if (missed) return `${missed} out of reach`;
+  return residuals.some((residual) => residual.handle) ? "All handles met" : "No handles yet";
 }
 
 function Likelihood({ share, log }: { share: number; log: number | null }): JSX.Element {
