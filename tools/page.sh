@@ -14,7 +14,7 @@ command -v npm >/dev/null || without "npm is not installed beside Node, so the s
 
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
   say "Installing what the studio's page is built with"
-  npm ci --silent --no-audit --no-fund
+  npm ci --silent --no-audit --no-fund || without "npm could not install what the studio's page is built with (is the network there?)"
 fi
 say "Building the studio's page"
 npm run --silent build -- --logLevel warn
