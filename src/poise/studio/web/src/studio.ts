@@ -77,7 +77,7 @@ export const blend = (weights: Weight[]): void => say({ type: "blend", weights }
 
 export function dragLatent(point: Vec2, last: boolean): void {
   const hold = state.holdHandles.value;
-  if (!hold) state.latentPlace.value = point;
+  state.latentPlace.value = point; // until the pose that answers knows better
   state.ghostOf.value = null;
   stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last }));
 }
@@ -148,6 +148,7 @@ function takeIn(message: ServerMessage): void {
       state.motion.value = null;
       break;
     case "scene":
+      if (message.scene.model !== state.scene.value?.model) state.latentPlace.value = null;
       state.scene.value = message.scene;
       break;
     case "pose":
