@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]
 ROUNDS = 12
 CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
 LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m) and x in one step
-SETTLED = 2e-3
+SETTLED = 0.02  # nats a frame: a step that gains less is the last
 LEAST_CURVATURE = 1e-3
 FIRST_DAMPING, TRIES = (
     1e-4,
@@ -78,9 +78,9 @@ def solve_motion(
     q, x = start.q.copy(), start.x.copy()
     damping = FIRST_DAMPING
     for number in range(rounds):
-        went, damping = whole.step(q, x, damping)
+        gained, damping = whole.step(q, x, damping)
         progress(number + 1, rounds + 1)
-        if went < SETTLED:
+        if gained < SETTLED * len(q):
             break
     statuses = whole.finish(q, x)
     progress(rounds + 1, rounds + 1)
@@ -99,16 +99,17 @@ class _Whole:
     def step(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"], damping: float
     ) -> tuple[float, float]:
-        """One damped Gauss-Newton step; q and x move. Returns how far the largest freedom went, and a next damping."""
+        """One damped Gauss-Newton step; q and x move. Returns how much was gained, and the next damping."""
         system, right = self._system(q, x)
         before, diagonals = self.value(q, x), np.einsum("tii->ti", system.bands[0]).copy()
         for _ in range(TRIES):
             np.einsum("tii->ti", system.bands[0])[:] = (1.0 + damping) * diagonals
             steps = _shortened(system.factored().solve(right), self.freedoms)
-            trial = self._moved(q, steps)
-            if self.value(trial, x + steps[:, self.freedoms :]) < before:
-                q[:], x[:] = trial, x + steps[:, self.freedoms :]
-                return float(np.abs(steps).max()), max(0.2 * damping, 1e-8)
+            trial, ahead = self._moved(q, steps), x + steps[:, self.freedoms :]
+            gained = before - self.value(trial, ahead)
+            if gained > 0.0:
+                q[:], x[:] = trial, ahead
+                return gained, max(0.2 * damping, 1e-8)
             damping = 10.0 * max(damping, 1e-6)
         return 0.0, damping
 
