@@ -1,7 +1,7 @@
 """A whole body from nine markers: learn from a few walks, hide a hand for a second, and follow another walk.
 
-    python examples/08_perform.py                                # the performer's walks
-    python examples/08_perform.py unseen.bvh known_1.bvh ...     # your own clips of one skeleton
+    python examples/12_perform.py                                # the performer's walks
+    python examples/12_perform.py unseen.bvh known_1.bvh ...     # your own clips of one skeleton
 
 Writes out/perform.png, the recorded walk above and the reconstructed one below, and prints how far apart they are.
 """
