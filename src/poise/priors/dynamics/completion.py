@@ -1,0 +1,48 @@
+"""Test points and missing dimensions: where poses never seen lie in the latent space, told by what is known of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.style.objective import PoseLoss
+from poise.priors.style.placing import place_new
+
+Array = np.ndarray
+
+
+def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:
+    """Where poses lie, each told by those of its features that are not missing (NaN)."""
+    model = prior.model
+    outputs, mean = (
+        np.hstack([model.outputs, prior.root.outputs]),
+        np.concatenate([model.mean, prior.root.mean]),
+    )
+    if y.shape[1] != len(mean):
+        raise InvalidValueError(
+            f"poses here have {len(mean)} features, missing ones as NaN; got {y.shape[1]}"
+        )
+    known = ~np.isnan(y)
+    if not known.any(axis=1).all():
+        raise InvalidValueError(
+            "a pose of which every feature is missing lies anywhere; at least one is needed"
+        )
+    latents = np.empty((len(y), model.dimensions))
+    for pattern in np.unique(known, axis=0):
+        alike = np.all(known == pattern, axis=1)
+        loss = PoseLoss(
+            model.kernel,
+            model.active_latents,
+            np.ascontiguousarray(outputs[:, pattern]),
+            prior.all_scales[pattern],
+        )
+        latents[alike] = place_new(loss, (y[alike] - mean)[:, pattern])[0]
+    return latents
+
+
+def complete(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses features"]:
+    """Poses with their missing features as the model expects them where the known ones put the pose."""
+    expected = prior.predict_all(place_features(prior, y))
+    return np.where(np.isnan(y), expected, y)
