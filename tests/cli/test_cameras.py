@@ -121,3 +121,30 @@ def test_unknown_markers_and_a_missing_board_are_named(
     run = poise("cameras", "calibrate", take / "camera1.avi", *BOARD_OPTIONS, "-o", tmp_path / "c.toml")
     assert run.code == 2
     assert "was not found in any picture" in run.err
+
+
+def test_videos_drive_a_body(poise: Program, walk: Path, take: Path, tmp_path: Path) -> None:
+    model, videos = (
+        tmp_path / "walk.poise",
+        ("--video", take / "camera1.avi", "--video", take / "camera2.avi"),
+    )
+    assert poise("learn", model, "--kind", "local", walk).code == 0
+    run = poise(
+        "perform",
+        model,
+        *videos,
+        "--cameras",
+        take / "cams.toml",
+        "--empty",
+        "0.2",
+        "-o",
+        tmp_path / "out.bvh",
+    )
+    assert run.code == 0, run.err
+    assert "latency:" in run.err
+    run = poise("perform", model, *videos, "-o", tmp_path / "out.bvh")
+    assert run.code == 2
+    assert "--cameras cams.toml" in run.err
+    run = poise("perform", model)
+    assert run.code == 2
+    assert "--video for each camera" in run.err

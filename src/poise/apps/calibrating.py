@@ -175,15 +175,19 @@ def check_with_markers(
     return checks
 
 
-def _agreement(pair: Rig, seen: Sequence[tuple[Blobs, ...]], names: str) -> Check:
-    """In how much of what both cameras see their rays meet, before them and on each other's epipolar lines."""
-    matcher = Matcher(pair)
+def agreement(rig: Rig, seen: Sequence[Sequence[Blobs]]) -> float:
+    """In how much of what all cameras see their rays meet, before them and on each other's epipolar lines."""
+    matcher = Matcher(rig)
     met = sum(
         candidate.meeting.pixels_off <= MEETS
         for blobs in seen
         for candidate in exclusive(matcher.candidates(blobs))
     )
-    share = met / sum(min(map(len, blobs)) for blobs in seen)
+    return met / sum(min(map(len, blobs)) for blobs in seen)
+
+
+def _agreement(pair: Rig, seen: Sequence[Sequence[Blobs]], names: str) -> Check:
+    share = agreement(pair, seen)
     wrong = (
         "" if share >= AGREED else f"under {100 * AGREED:.0f} %: other cameras, another order, or moved since"
     )

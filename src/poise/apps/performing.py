@@ -67,9 +67,13 @@ def set_up(
     calibration: Path | None = None,
     noise: float = 0.0,
     fps: float = 60.0,
+    markers: Sequence[str] = WITH_HEAD,
 ) -> Performance:
-    """A performance for a take, or for what will come live, by whoever stood for the calibration."""
-    places = _layout(prior, take, mapping)
+    """A performance for a take, or for what will come live, by whoever stood for the calibration.
+
+    What comes live has no labels of its own: without a mapping, it is these markers.
+    """
+    places = _layout(prior, take, mapping, markers)
     skeleton: Skeleton | None = None
     if calibration is not None:
         stood = read_take(str(calibration), fps=fps)
@@ -111,12 +115,14 @@ def udp_address(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
-def _layout(prior: LocalPrior, take: Markers | None, mapping: Path | None) -> Mapping[str, Handle]:
+def _layout(
+    prior: LocalPrior, take: Markers | None, mapping: Path | None, markers: Sequence[str]
+) -> Mapping[str, Handle]:
     samples = _samples(prior)
     if mapping is not None:
         return read_mapping(mapping, prior.space.skeleton, samples=samples)
     if take is None:
-        return marker_layout(prior.space.skeleton, WITH_HEAD, samples=samples)
+        return marker_layout(prior.space.skeleton, markers, samples=samples)
     return guessed_mapping(take.labels, prior.space.skeleton, samples=samples)
 
 

@@ -22,8 +22,9 @@ from poise.vision.tracker import MarkerTracker, Moment
 
 Array = np.ndarray
 
+NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
 CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
-LAYOUTS = 60  # poses of the library that a first frame is compared with, where no calibration pose is given
+LAYOUTS = 40  # poses of the library that a first frame is compared with, where no calibration pose is given
 LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is looked for anew
 FEWEST = 3  # markers below which a frame says too little
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.perform_video import Watching, perform_videos, say_latency
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ Examples:
   poise perform boxing.poise take.c3d -o take.bvh
   poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
   tracker | poise perform moves/ - --markers map.toml > poses.jsonl
+  poise perform moves/ --video left.avi --video right.avi --cameras cams.toml -o take.bvh
+  poise perform moves/ --video 0 --video 1 --cameras cams.toml --live --record session
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
 """,
@@ -43,7 +46,9 @@ Examples:
 @app.default
 def perform(
     library: Annotated[Path, Parameter(help="A motion library, or a model of kind local.")],
-    take: Annotated[str, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")],
+    take: Annotated[
+        str | None, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")
+    ] = None,
     *,
     output: Annotated[
         Path | None, Parameter(name=("--output", "-o"), help="The motion file to write.")
@@ -54,12 +59,23 @@ def perform(
     ] = None,
     noise: Annotated[float, Parameter(help="Metres by which markers may be off; 0: met exactly.")] = 0.0,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
+    video: Annotated[
+        tuple[str, ...],
+        Parameter(help="Instead of a take: a video, image folder or camera number per camera."),
+    ] = (),
+    cameras: Annotated[Path | None, Parameter(help="The camera file of these (poise cameras).")] = None,
+    watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion."""
     from poise.apps import performing
 
     with terminal.working(f"opening {library.name}"):
         prior = performing.open_prior(library)
+    if video:
+        perform_videos(prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate)
+        return
+    if take is None:
+        raise InvalidValueError("give a take, - for standard input, udp:PORT, or --video for each camera")
     source = performing.read_take(take, fps=fps)
     with terminal.working("making local models for these markers"):
         performance = performing.set_up(
@@ -70,7 +86,7 @@ def perform(
         return
     with terminal.counting(take) as report:
         frames = performance.run(source, progress=report)
-    _say_latency(1000.0 * performing.seconds_of(frames))
+    say_latency(1000.0 * performing.seconds_of(frames))
     if output is None:
         raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
     performing.save(frames, source.fps, output)
@@ -128,14 +144,7 @@ def _finish(stream: Stream, performance: Performance, output: Path | None) -> No
         terminal.warn(f"{stream.skipped} lines could not be read")
     if not stream.frames:
         return
-    _say_latency(stream.milliseconds)
+    say_latency(stream.milliseconds)
     if output is not None:
         performing.save(stream.frames, performance.fps, output)
         terminal.note(f"{output}: {len(stream.frames)} frames")
-
-
-def _say_latency(milliseconds: object) -> None:
-    import numpy as np
-
-    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
-    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")

@@ -14,7 +14,7 @@ import numpy as np
 
 from poise.apps.filming import NINE, before_cameras, simulator_of
 from poise.apps.perform import Performance
-from poise.apps.watching import CameraPerformance, Watched
+from poise.apps.watching import NOISE, CameraPerformance, Watched
 from poise.errors import InvalidValueError
 from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Recovered, Scores
@@ -33,7 +33,6 @@ PAPER_DEGREES = 2.54
 """Chai and Hodgins 2005, section 8: boxing from two cameras and nine markers, degrees per joint."""
 FPS = 60.0
 SECONDS = 8.0  # of each clip, at most
-NOISE = 0.004  # metres: how far off placed markers are taken to be
 FOUND = 3.0  # pixels within which a blob is its marker
 FALSE = 6.0  # pixels from every marker at which a blob is none
 SWAPPED = 0.10  # metres from its own place, and nearer to another marker's: a wrong label

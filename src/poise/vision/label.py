@@ -31,7 +31,8 @@ WIDEST = 0.80  # metres that a gate grows to
 OFF_LINE = 0.1  # of its gate that a pixel off the epipolar line counts as much as
 PIXEL_GATE = 4.0  # pixels on top of a gate's own size in the picture
 _FORBIDDEN = 1e6
-_HEADINGS = 24  # tried for a performer who may face anywhere
+_HEADINGS = 12  # tried for a performer who may face anywhere
+_PROMISING = 16  # layouts and headings that are looked into further
 _ROUNDS = 6
 
 
@@ -100,27 +101,62 @@ def label_layout(points: Float[Array, "points 3"], layout: Float[Array, "markers
 
     Returns the number of the point of each marker (-1: none) and the mean distance that is left.
     """
-    best, least = np.full(len(layout), -1), np.inf
-    for heading in np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS:
-        c, s = np.cos(heading), np.sin(heading)
-        turned = layout @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
-        placed = turned + _on_floor(points.mean(axis=0) - turned.mean(axis=0))
-        for _ in range(_ROUNDS):
-            markers, numbers = _matched(np.linalg.norm(placed[:, None] - points[None], axis=-1), np.inf)
-            turn, shift, _ = rigid_fit(layout[markers], points[numbers], upright=True)
-            placed = layout @ turn.T + shift
-        cost = float(np.linalg.norm(placed[markers] - points[numbers], axis=1).mean())
-        if cost < least:
-            least, best = cost, np.full(len(layout), -1)
-            best[markers] = numbers
-    return best, least
+    return label_any_layout(points, layout[None])
 
 
 def label_any_layout(
     points: Float[Array, "points 3"], layouts: Float[Array, "layouts markers 3"]
 ) -> tuple[Array, float]:
-    """Of several layouts, the one that fits best: the point of each of its markers, and the mean distance left."""
-    return min((label_layout(points, layout) for layout in layouts), key=lambda fit: fit[1])
+    """Of several layouts, the one that fits best: the point of each of its markers, and the mean distance left.
+
+    Every layout is tried from every heading; the most promising of all are brought nearer, round by round.
+    """
+    starts = [
+        _closer(points, layout, _facing(points, layout, heading))
+        for layout in layouts
+        for heading in np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
+    ]
+    best = min((_settled(points, fit) for fit in sorted(starts, key=_cost)[:_PROMISING]), key=_cost)
+    numbers = np.full(layouts.shape[1], -1)
+    numbers[best.markers] = best.numbers
+    return numbers, best.cost
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A layout brought to points: which marker is which point, where its markers are then, and how far off (mean)."""
+
+    layout: Array
+    placed: Array
+    markers: Array
+    numbers: Array
+    cost: float
+
+
+def _cost(fit: _Fit) -> float:
+    return fit.cost
+
+
+def _facing(points: Array, layout: Array, heading: float) -> Array:
+    """The layout over the middle of the points, turned by a heading."""
+    c, s = np.cos(heading), np.sin(heading)
+    turned = layout @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
+    return np.asarray(turned + _on_floor(points.mean(axis=0) - turned.mean(axis=0)))
+
+
+def _closer(points: Array, layout: Array, placed: Array) -> _Fit:
+    """One round: the nearest assignment, and the layout moved to it."""
+    markers, numbers = _matched(np.linalg.norm(placed[:, None] - points[None], axis=-1), np.inf)
+    turn, shift, _ = rigid_fit(layout[markers], points[numbers], upright=True)
+    placed = layout @ turn.T + shift
+    cost = float(np.linalg.norm(placed[markers] - points[numbers], axis=1).mean())
+    return _Fit(layout, placed, markers, numbers, cost)
+
+
+def _settled(points: Array, fit: _Fit) -> _Fit:
+    for _ in range(_ROUNDS):
+        fit = _closer(points, fit.layout, fit.placed)
+    return fit
 
 
 def _assign_candidates(

@@ -65,6 +65,16 @@ class LensCamera:
         """The same camera elsewhere: p_cam = rotation p_world + translation."""
         return replace(self, pinhole=Camera(self.pinhole.intrinsics, rotation, translation))
 
+    def resized(self, size: tuple[int, int]) -> LensCamera | None:
+        """The same camera with pictures of another size, if they have the same shape."""
+        factor = size[0] / self.size[0]
+        if abs(size[1] / self.size[1] / factor - 1.0) > 0.01:
+            return None
+        intrinsics = self.pinhole.intrinsics.copy()
+        intrinsics[:2] *= factor
+        pinhole = Camera(intrinsics, self.pinhole.rotation, self.pinhole.translation)
+        return replace(self, pinhole=pinhole, size=size)
+
     def pixels_from_plane(self, plane: Float[Array, "*n 2"]) -> Float[Array, "*n 2"]:
         """Pixels of points on the plane at distance one, through the lens."""
         bent = _bend(plane, self.distortion)

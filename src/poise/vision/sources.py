@@ -56,6 +56,10 @@ class Source(Protocol):
         """The next picture and its time; None at the end."""
         ...
 
+    def reopened(self) -> Source:
+        """The same pictures from the start."""
+        ...
+
     def close(self) -> None:
         """Give back the file or the camera."""
         ...
@@ -66,6 +70,7 @@ class VideoSource:
 
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
         live = isinstance(place, int) or "://" in str(place)
+        self._place = place
         self._capture = cv2().VideoCapture(place if live else str(existing_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
@@ -88,6 +93,10 @@ class VideoSource:
         stamp = time.monotonic() - self._begun if self._live else (self._count - 1) / self.fps
         return stamp, picture
 
+    def reopened(self) -> VideoSource:
+        """The same video from the start."""
+        return VideoSource(self._place, name=self.name)
+
     def close(self) -> None:
         """Give back the file or the camera."""
         self._capture.release()
@@ -97,6 +106,7 @@ class ImageFolder:
     """The images of a folder in the order of their names, at a given rate."""
 
     def __init__(self, folder: str | Path, *, fps: float = 30.0) -> None:
+        self._folder = folder
         self._paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in IMAGES)
         self.name, self.fps, self._next = Path(folder).name, fps, 0
         if not self._paths:
@@ -112,6 +122,10 @@ class ImageFolder:
         picture = read_picture(self._paths[self._next])
         self._next += 1
         return (self._next - 1) / self.fps, picture
+
+    def reopened(self) -> ImageFolder:
+        """The same images from the start."""
+        return ImageFolder(self._folder, fps=self.fps)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -235,15 +249,60 @@ class InStep:
                 return False
             if after is not None and abs(after[0] - now) <= abs(current[0] - now):
                 latest[number], following[number] = after, self._next(number)
-            elif after is None and now - current[0] > 1.0 / self.fps:
+            elif after is None and now - current[0] > 0.5 / self.fps:
                 latest[number] = None
                 return True
             else:
                 return False
 
     def _next(self, number: int) -> tuple[float, Picture] | None:
-        found = self.sources[number].read()
+        found = read_or_note(self.sources[number], self.notes)
         return None if found is None else (found[0] + self._offsets[number], found[1])
+
+
+class LiveStep:
+    """Cameras as they come: the next picture of each at every moment; one that fails gives None, and a note says so."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources, self.notes = tuple(sources), list[str]()
+        self.fps = min(source.fps for source in sources)
+
+    def __enter__(self) -> LiveStep:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for source in self.sources:
+            source.close()
+
+    def __iter__(self) -> Iterator[Step]:
+        going = [True] * len(self.sources)
+        while any(going):
+            entries = [
+                read_or_note(source, self.notes) if on else None
+                for source, on in zip(self.sources, going, strict=True)
+            ]
+            for number, entry in enumerate(entries):
+                if going[number] and entry is None:
+                    going[number] = False
+                    self.notes.append(f"{self.sources[number].name} gives no more pictures")
+            times = [entry[0] for entry in entries if entry is not None]
+            if times:
+                yield Step(max(times), tuple(None if entry is None else entry[1] for entry in entries))
+
+
+def read_or_note(source: Source, notes: list[str]) -> tuple[float, Picture] | None:
+    """The next picture; a source that breaks off, or whose pictures change size, has ended, and a note says why."""
+    try:
+        found = source.read()
+    except (PoiseError, OSError, cv2().error) as error:
+        notes.append(f"{source.name} broke off ({error}); the others go on")
+        return None
+    if found is not None and (found[1].shape[1], found[1].shape[0]) != source.size:
+        notes.append(f"{source.name} changes the size of its pictures at {found[0]:.2f} s; the others go on")
+        return None
+    return found
 
 
 def flash_time(source: Source) -> float:

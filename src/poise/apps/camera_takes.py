@@ -1,0 +1,236 @@
+"""Performances from videos or live cameras: sources in step, the empty room, the run, and what was to be said about it.
+
+What fails in one camera (another size, an early end, a cable pulled) is noted, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from poise.apps.calibrating import AGREED, agreement
+from poise.apps.filming import CAMERAS_FILE
+from poise.apps.outputs import make_folder
+from poise.apps.perform import Frame, Performance
+from poise.apps.watching import CameraPerformance, Watched
+from poise.errors import InvalidValueError
+from poise.vision.background import Background
+from poise.vision.blobs import Look
+from poise.vision.rig import Rig, save_rig
+from poise.vision.sources import (
+    FLASH,
+    InStep,
+    LiveStep,
+    Source,
+    Step,
+    VideoRecorder,
+    flash_time,
+    offsets_by_flash,
+    open_source,
+)
+from poise.vision.tracker import MarkerTracker
+
+Array = np.ndarray
+Steps = InStep | LiveStep
+
+SYNCS = ("time", "flash")
+_JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
+
+
+@dataclass(frozen=True, eq=False)
+class CameraTake:
+    """A performance before cameras: all its moments, at how many a second, and what there is to say about them."""
+
+    watched: Sequence[Watched]
+    fps: float
+    notes: Sequence[str]
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The poses, from when the performer was first found."""
+        return [watched.frame for watched in self.watched if watched.frame is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class Cameras:
+    """A rig with a source for each of its cameras, and what was noted on the way to that."""
+
+    rig: Rig
+    sources: tuple[Source, ...]
+    notes: list[str] = field(default_factory=list)
+
+
+def open_cameras(rig: Rig, videos: Sequence[str | Path]) -> Cameras:
+    """A source per camera of the rig; other sizes are scaled, other shapes of picture left out."""
+    if not videos or len(videos) > len(rig):
+        raise InvalidValueError(
+            f"give a video for each of the {len(rig)} cameras, in their order; got {len(videos)}"
+        )
+    notes: list[str] = []
+    if len(videos) < len(rig):
+        rig = Rig(rig.cameras[: len(videos)])
+        notes.append(
+            f"only {len(videos)} of the cameras have a video: {', '.join(c.name for c in rig.cameras)}"
+        )
+    kept = []
+    for camera, source in zip(rig.cameras, map(open_source, videos), strict=True):
+        if source.size == camera.size:
+            kept.append((camera, source))
+        elif (fitting := camera.resized(source.size)) is not None:
+            notes.append(
+                f"{source.name} is {_words(source.size)}, not {_words(camera.size)}: {camera.name} is scaled"
+            )
+            kept.append((fitting, source))
+        else:
+            notes.append(
+                f"{source.name} is {_words(source.size)}, but {camera.name} was calibrated at {_words(camera.size)}, "
+                "which is another shape: it is left out"
+            )
+            source.close()
+    if not kept:
+        raise InvalidValueError("; ".join(notes) + "; no camera is left")
+    return Cameras(Rig(tuple(camera for camera, _ in kept)), tuple(source for _, source in kept), notes)
+
+
+def perform_take(
+    cameras: Cameras,
+    performance: Performance,
+    *,
+    empty: float = 1.0,
+    background: Sequence[str | Path] = (),
+    sync: str = "time",
+    live: bool = False,
+    looks: Sequence[Look] = (Look(),),
+    record: Path | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    answer: Callable[[Watched], None] = lambda _watched: None,
+) -> CameraTake:
+    """Run a performance; the room is empty for so many seconds at first, or in videos of its own.
+
+    `answer` is called with every moment as soon as it is known. Live, Ctrl-C ends the take.
+    """
+    with _in_step(cameras, sync, live=live) as steps:
+        recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
+        moments = iter(steps if recorder is None else recorder.recording(steps))
+        backgrounds, first = _rooms(cameras, moments, empty, background, steps.fps)
+        tracker = MarkerTracker(cameras.rig, backgrounds, performance.names, fps=steps.fps, looks=looks)
+        performance.fps = steps.fps
+        watcher, watched = CameraPerformance(tracker, performance), list[Watched]()
+        total = max(source.frames for source in cameras.sources)
+        try:
+            for number, step in enumerate(chain(first, moments)):
+                watched.append(watcher.step(step.pictures, step.time))
+                answer(watched[-1])
+                progress(number + 1, total)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            if recorder is not None:
+                recorder.close()
+    notes = [*cameras.notes, *steps.notes, *what_went_wrong(cameras.rig, watched)]
+    return CameraTake(watched, steps.fps, notes)
+
+
+def what_went_wrong(rig: Rig, watched: Sequence[Watched]) -> list[str]:
+    """What a user should know about a run: nobody found, cameras that do not fit together, markers never seen."""
+    notes = []
+    if not any(moment.frame is not None for moment in watched):
+        notes.append(
+            "the performer was never found: too few markers were seen, or in a pose the library has not"
+        )
+    if len(rig) > 1:
+        moments = [entry.moment.blobs for entry in watched if all(map(len, entry.moment.blobs))]
+        some = moments[:: max(1, len(moments) // _JUDGED_BY)]
+        if some and (share := agreement(rig, some)) < AGREED:
+            notes.append(
+                f"only {100 * share:.0f} % of the markers are at one place for all cameras: "
+                "is the camera file of these cameras, in this order, and have they not been moved?"
+            )
+    return notes
+
+
+class Recorder:
+    """Keeps a session as it comes, ready to be performed again: a video per camera, and the cameras."""
+
+    def __init__(self, folder: Path, rig: Rig, fps: float) -> None:
+        make_folder(folder)
+        save_rig(rig, folder / CAMERAS_FILE)
+        self._rig = rig
+        self._videos = [
+            VideoRecorder(folder / f"{camera.name}.avi", fps=fps, size=camera.size) for camera in rig.cameras
+        ]
+
+    def recording(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """The same steps, written down; a camera that gives nothing is black."""
+        for step in steps:
+            for video, camera, picture in zip(self._videos, self._rig.cameras, step.pictures, strict=True):
+                width, height = camera.size
+                video.add(np.zeros((height, width, 3), dtype=np.uint8) if picture is None else picture)
+            yield step
+
+    def close(self) -> None:
+        """Finish the videos."""
+        for video in self._videos:
+            video.close()
+
+
+def _in_step(cameras: Cameras, sync: str, *, live: bool) -> Steps:
+    if sync not in SYNCS:
+        raise InvalidValueError(f"videos are put in step by {' or '.join(SYNCS)}; got {sync!r}")
+    if live:
+        return LiveStep(cameras.sources)
+    if sync == "time":
+        return InStep(cameras.sources)
+    times = []
+    for source in cameras.sources:
+        again = source.reopened()
+        times.append(flash_time(again))
+        again.close()
+    return InStep(cameras.sources, offsets=offsets_by_flash(times).tolist())
+
+
+def _rooms(
+    cameras: Cameras, moments: Iterator[Step], empty: float, background: Sequence[str | Path], fps: float
+) -> tuple[list[Background], list[Step]]:
+    """Each camera's empty room, from videos of it or from the first seconds; and the step that was read too far."""
+    if background:
+        if len(background) != len(cameras.sources):
+            raise InvalidValueError(
+                f"a background for each of {len(cameras.sources)} cameras; got {len(background)}"
+            )
+        return [Background.of_frames(_pictures(open_source(place)), fps=fps) for place in background], []
+    rooms: list[list[Array]] = [[] for _ in cameras.sources]
+    for step in moments:
+        if step.time >= empty:
+            return [_room(room, source, fps) for room, source in zip(rooms, cameras.sources, strict=True)], [
+                step
+            ]
+        for room, picture in zip(rooms, step.pictures, strict=True):
+            if picture is not None:
+                room.append(picture)
+    raise InvalidValueError(f"the videos end within the {empty:g} s that the room is to be empty (--empty)")
+
+
+def _room(frames: Sequence[Array], source: Source, fps: float) -> Background:
+    """The room as it mostly is: a flash to synchronise by is no part of it."""
+    if not frames:
+        raise InvalidValueError(
+            f"{source.name} shows no empty room: film it before the performance (--empty), or apart (--background)"
+        )
+    lights = np.array([frame.mean() for frame in frames])
+    usual = np.flatnonzero(np.abs(lights - np.median(lights)) < FLASH)
+    return Background.of_frames((frames[int(k)] for k in usual), fps=fps)
+
+
+def _pictures(source: Source) -> Iterator[Array]:
+    while (entry := source.read()) is not None:
+        yield entry[1]
+    source.close()
+
+
+def _words(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"

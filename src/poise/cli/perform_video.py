@@ -1,0 +1,81 @@
+"""`poise perform LIBRARY --video ... --cameras cams.toml`: the performer is watched by cameras."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from poise.priors.local.prior import LocalPrior
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Options of performing before cameras."""
+
+    live: Annotated[bool, Parameter(help="Cameras as they come; Ctrl-C ends the take.")] = False
+    empty: Annotated[float, Parameter(help="Seconds at the start in which the room is empty.")] = 1.0
+    background: Annotated[
+        tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
+    ] = ()
+    sync: Annotated[str, Parameter(help="How videos are put in step: time or flash.")] = "time"
+    hue: Annotated[float | None, Parameter(help="Markers of a colour, by its hue from 0 to 1.")] = None
+    record: Annotated[
+        Path | None, Parameter(help="Keep the session in this folder, to perform it again.")
+    ] = None
+
+
+def perform_videos(
+    prior: LocalPrior,
+    videos: tuple[str, ...],
+    cameras: Path | None,
+    options: Watching,
+    *,
+    output: Path | None,
+    mapping: Path | None,
+    calibrate: Path | None,
+) -> None:
+    """Open the cameras, run the performance, say what there is to say, and write the motion."""
+    from poise.apps import performing
+    from poise.apps.camera_takes import open_cameras, perform_take
+    from poise.apps.filming import MORE, NINE
+    from poise.apps.watching import NOISE
+    from poise.vision.blobs import Look
+    from poise.vision.rig import load_rig
+
+    if cameras is None:
+        raise InvalidValueError(
+            "videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
+        )
+    found = open_cameras(load_rig(cameras), videos)
+    names = NINE if len(found.rig) > 1 else MORE
+    with terminal.working("making local models for these markers"):
+        performance = performing.set_up(
+            prior, None, mapping=mapping, calibration=calibrate, noise=NOISE, markers=names
+        )
+    with terminal.counting("performing") as count:
+        take = perform_take(
+            found, performance, empty=options.empty, background=options.background, sync=options.sync,
+            live=options.live, looks=(Look(hue=options.hue),), record=options.record, progress=count,
+        )  # fmt: skip
+    for note in take.notes:
+        terminal.warn(note)
+    if take.watched:
+        say_latency([1000.0 * watched.seconds for watched in take.watched])
+    if output is not None and take.frames:
+        performing.save(take.frames, take.fps, output)
+        print(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
+
+
+def say_latency(milliseconds: object) -> None:
+    """The median and the 95th percentile of what frames took."""
+    import numpy as np
+
+    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
+    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")

@@ -1,0 +1,222 @@
+"""What goes wrong before cameras: each is told, and the run goes on where it can."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.apps.camera_takes import CameraTake, open_cameras, perform_take
+from poise.apps.filming import before_cameras, film, simulator_of
+from poise.apps.perform import Performance
+from poise.apps.watching import NOISE, CameraPerformance
+from poise.errors import InvalidValueError, PoiseError
+from poise.priors.local.prior import LocalPrior
+from poise.vision.background import Background
+from poise.vision.rig import Rig, load_rig
+from poise.vision.simulator import Conditions, Simulator, front_rig
+from poise.vision.sources import InStep, LiveStep, Step, offsets_by_flash, open_source, write_video
+from poise.vision.tracker import MarkerTracker
+
+pytest.importorskip("cv2")
+FPS, SIZE = 30.0, (320, 240)
+LARGE = 0.022  # metres of a marker's radius: to be seen in small pictures
+
+
+@pytest.fixture(scope="module")
+def sim() -> Simulator:
+    """Half a second of boxing, filmed by two small cameras."""
+    take = before_cameras(performer.act("box", fps=60, seed=5), fps=FPS, seconds=0.8)
+    return simulator_of(take, front_rig(size=SIZE), conditions=Conditions(marker_radius=LARGE))
+
+
+@pytest.fixture(scope="module")
+def performance(sim: Simulator) -> Performance:
+    prior = LocalPrior.learn([performer.act("box", seconds=2.0, fps=60, seed=1)])
+    return Performance(prior, sim.layout, skeleton=sim.motion.skeleton, fps=FPS, noise=NOISE)
+
+
+@pytest.fixture(scope="module")
+def folder(sim: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("filmed")
+    film(sim, path, empty=0.3)
+    return path
+
+
+def watcher(sim: Simulator, performance: Performance) -> CameraPerformance:
+    rooms = [Background.of_frames(sim.empty_room(camera, 10), fps=FPS) for camera in range(len(sim.rig))]
+    performance.reset()
+    return CameraPerformance(MarkerTracker(sim.rig, rooms, performance.names, fps=FPS), performance)
+
+
+def run(
+    folder: Path, performance: Performance, *videos: Path, rig: Rig | None = None, **options
+) -> CameraTake:
+    performance.reset()
+    chosen = videos or (folder / "camera1.avi", folder / "camera2.avi")
+    return perform_take(
+        open_cameras(rig or load_rig(folder / "cams.toml"), chosen), performance, empty=0.3, **options
+    )
+
+
+def moments(seconds: float, start: float) -> list[float]:
+    """Times of the pictures of so long."""
+    return [start + number / FPS for number in range(round(seconds * FPS))]
+
+
+def test_a_camera_lost_for_five_seconds(sim, performance):
+    watching = watcher(sim, performance)
+    for number in range(8):
+        watching.step([sim.picture(number, camera) for camera in range(2)], number / FPS)
+    one = sim.picture(8, 0)
+    for at in moments(5.0, 8 / FPS):
+        alone = watching.step([one, None], at)
+        assert alone.frame is not None
+    assert np.nanmedian(np.linalg.norm(alone.frame.markers - sim.truth.points[8], axis=1)) < 0.15
+    for number in range(4):
+        back = watching.step([sim.picture(9 + number, camera) for camera in range(2)], 5.3 + number / FPS)
+    errors = np.linalg.norm(back.moment.sighting.points - sim.truth.points[12], axis=1)
+    assert np.sum(np.isfinite(errors)) >= 6
+    assert np.nanmax(errors) < 0.03
+
+
+def test_a_covered_marker_comes_back_with_its_own_label(sim, performance):
+    watching, hand = watcher(sim, performance), sim.truth.labels.index("RFIN")
+    for number in range(4):
+        seen = watching.step([sim.picture(number, camera) for camera in range(2)], number / FPS)
+    assert seen.moment.sighting.is_placed[hand]
+    pictures = [sim.picture(4, camera) for camera in range(2)]
+    covered = [_covered(sim, picture, camera, hand) for camera, picture in enumerate(pictures)]
+    for at in moments(3.0, 4 / FPS):
+        hidden = watching.step(covered, at)
+    assert not hidden.moment.sighting.is_placed[hand]
+    back = watching.step(pictures, 4 / FPS + 3.0)
+    gap = np.linalg.norm(back.moment.sighting.points[hand] - sim.truth.points[4, hand])
+    assert gap < 0.02
+
+
+def _covered(sim: Simulator, picture: np.ndarray, camera: int, marker: int) -> np.ndarray:
+    x, y = np.rint(sim.rig.cameras[camera].project(sim.truth.points[4, marker])).astype(int)
+    dark = picture.copy()
+    dark[y - 6 : y + 7, x - 6 : x + 7] = (80, 60, 55)
+    return dark
+
+
+def test_a_lamp_in_view_is_no_marker(sim, performance):
+    conditions = replace(sim.conditions, lamp=True)
+    lit = Simulator(sim.rig, sim.motion, sim.layout, conditions=conditions)
+    watching = watcher(lit, performance)
+    for number in range(4):
+        seen = watching.step([lit.picture(number, camera) for camera in range(2)], number / FPS)
+    errors = np.linalg.norm(seen.moment.sighting.points - lit.truth.points[3], axis=1)
+    assert np.sum(np.isfinite(errors)) >= 6
+    assert np.nanmax(errors) < 0.03
+    lamp = np.array([0.85 * SIZE[0], 0.15 * SIZE[1]])
+    for blobs in seen.moment.blobs:
+        assert np.linalg.norm(blobs.centres - lamp, axis=1).min() > 12
+
+
+class _Unplugged:
+    """A camera whose cable is pulled after some pictures."""
+
+    def __init__(self, source, after: int) -> None:
+        self._source, self._left = source, after
+        self.name, self.fps, self.size, self.frames = "camera 1", source.fps, source.size, source.frames
+
+    def read(self):
+        self._left -= 1
+        if self._left < 0:
+            raise PoiseError("the camera is gone")
+        return self._source.read()
+
+    def reopened(self):
+        return self
+
+    def close(self) -> None:
+        self._source.close()
+
+
+@pytest.mark.parametrize("steps", [InStep, LiveStep])
+def test_an_unplugged_camera_leaves_the_others(folder, steps):
+    sources = [open_source(folder / "camera1.avi"), _Unplugged(open_source(folder / "camera2.avi"), 12)]
+    with steps(sources) as both:
+        found: list[Step] = list(both)
+    assert len(found) == sources[0].frames
+    assert found[5].pictures[1] is not None
+    assert found[-1].pictures[0] is not None
+    assert found[-1].pictures[1] is None
+    assert any("camera 1 broke off (the camera is gone)" in note for note in both.notes)
+
+
+def test_a_take_is_performed_and_recorded_to_be_performed_again(folder, performance, sim, tmp_path):
+    take = run(folder, performance, record=tmp_path / "session")
+    assert not take.notes
+    assert len(take.frames) >= len(sim.motion) - 2
+    again = run(tmp_path / "session", performance)
+    assert len(again.frames) == len(take.frames)
+    apart = np.linalg.norm(again.frames[-1].markers - take.frames[-1].markers, axis=1)
+    assert np.median(apart) < 0.01
+
+
+def test_videos_of_other_lengths_and_rates_are_told_and_performed(folder, performance, tmp_path):
+    pictures = [step.pictures[0] for step in InStep([open_source(folder / "camera2.avi")])]
+    write_video(tmp_path / "short.avi", pictures[:20], fps=FPS, size=SIZE)
+    take = run(folder, performance, folder / "camera1.avi", tmp_path / "short.avi")
+    assert any("short.avi ends at" in note for note in take.notes)
+    assert take.watched[-1].frame is not None
+    write_video(tmp_path / "slow.avi", pictures[::2], fps=FPS / 2, size=SIZE)
+    with InStep([open_source(folder / "camera1.avi"), open_source(tmp_path / "slow.avi")]) as steps:
+        assert any("different rates" in note for note in steps.notes)
+        assert len(list(steps)) == pytest.approx(len(pictures) / 2, abs=1)
+
+
+def test_pictures_of_another_size_are_scaled_or_left_out(folder):
+    twice = load_rig(folder / "cams.toml")
+    larger = Rig(tuple(camera.resized((640, 480)) for camera in twice.cameras))
+    videos = folder / "camera1.avi", folder / "camera2.avi"
+    opened = open_cameras(larger, videos)
+    assert any("is scaled" in note for note in opened.notes)
+    assert opened.rig.cameras[0].pinhole.focal_length == pytest.approx(twice.cameras[0].pinhole.focal_length)
+    wide = Rig((replace(twice.cameras[0], size=(640, 360)), twice.cameras[1]))
+    opened = open_cameras(wide, videos)
+    assert [camera.name for camera in opened.rig.cameras] == ["camera2"]
+    assert any("another shape" in note for note in opened.notes)
+    with pytest.raises(InvalidValueError, match="no camera is left"):
+        open_cameras(Rig((wide.cameras[0],)), videos[:1])
+
+
+def test_a_calibration_of_other_cameras_is_told(folder, performance):
+    swapped = folder / "camera2.avi", folder / "camera1.avi"
+    take = run(folder, performance, *swapped)
+    assert any("is the camera file of these cameras" in note for note in take.notes)
+
+
+def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):
+    for name, late in (("camera1", 0), ("camera2", 4)):
+        pictures = [step.pictures[0] for step in InStep([open_source(folder / f"{name}.avi")])]
+        lit = [np.clip(pictures[0].astype(int) + 90, 0, 255).astype(np.uint8)]
+        frames = [pictures[0]] * (2 + late) + lit + pictures
+        write_video(tmp_path / f"{name}.avi", frames, fps=FPS, size=SIZE)
+    videos = tmp_path / "camera1.avi", tmp_path / "camera2.avi"
+    late = run(folder, performance, *videos)
+    told = run(folder, performance, *videos, sync="flash")
+    assert offsets_by_flash([0.1, 0.3])[1] == pytest.approx(-0.2)
+    assert _met(told) > _met(late)
+    with pytest.raises(InvalidValueError, match="shows no flash"):
+        run(folder, performance, sync="flash")
+
+
+def _met(take: CameraTake) -> int:
+    return sum(int(moment.moment.sighting.is_placed.sum()) for moment in take.watched)
+
+
+def test_mistakes_in_a_take_are_told(folder, performance):
+    with pytest.raises(InvalidValueError, match="a video for each of the 2 cameras"):
+        open_cameras(load_rig(folder / "cams.toml"), [folder / "camera1.avi"] * 3)
+    with pytest.raises(InvalidValueError, match="put in step by time or flash"):
+        run(folder, performance, sync="clap")
+    videos = folder / "camera1.avi", folder / "camera2.avi"
+    cameras = open_cameras(load_rig(folder / "cams.toml"), videos)
+    with pytest.raises(InvalidValueError, match="the videos end within"):
+        perform_take(cameras, performance, empty=30.0)
