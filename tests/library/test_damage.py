@@ -15,6 +15,7 @@ from dying import always_die, die_once, refuse_three
 from poise.engine import Engine
 from poise.errors import ParseError, PoiseError
 from poise.library import Library, build
+from poise.library.lock import BusyError, only_one
 from poise.library.store import POSES_FILE
 
 BUILD = """
@@ -84,6 +85,56 @@ def test_a_damaged_shard_is_found_and_read_again(library, clips):
     assert built.added == ["reach"]
     assert any("damaged" in reason for reason in built.refused.values()) is False
     assert list(Library.open(library.folder).check()) == []
+
+
+def test_a_damaged_clip_whose_file_is_elsewhere_stays_in_the_catalogue_until_it_is_read_again(
+    library, clips, tmp_path
+):
+    shard = library.folder / library.catalogue.clip("reach").shard
+    flip_a_byte(shard)
+    built = build(library.folder, [clips / "walk_slow.bvh"])
+    assert built.damaged == {"reach": str(clips / "reach.bvh")}
+    assert [clip.name for clip in library.clips] == ["reach", "walk_fast", "walk_slow"]
+    assert Library.open(library.folder).poses.names == ("walk_fast", "walk_slow")
+    moved = tmp_path / "elsewhere.bvh"
+    shutil.copy(clips / "reach.bvh", moved)
+    built = build(library.folder, [moved])
+    assert (built.added, built.damaged) == (["reach"], {})
+    assert Library.open(library.folder).poses.names == ("reach", "walk_fast", "walk_slow")
+
+
+def test_repairing_takes_damaged_clips_out(library):
+    flip_a_byte(library.folder / library.catalogue.clip("reach").shard)
+    library.repair()
+    assert [clip.name for clip in library.clips] == list(library.poses.names) == ["walk_fast", "walk_slow"]
+    assert list(library.check()) == []
+
+
+def test_two_builds_of_one_folder_at_once(library, clips, many):
+    with only_one(library.folder):
+        for change in (
+            lambda: build(library.folder, [many]),
+            lambda: library.remove(["reach"]),
+            library.repair,
+        ):
+            with pytest.raises(BusyError, match="is being changed by another process"):
+                change()
+        assert len(Library.open(library.folder).poses.names) == 3
+    assert build(library.folder, [clips]).kept == 3
+
+
+def test_a_build_in_another_process_holds_the_lock_and_kill_9_lets_it_go(many, tmp_path):
+    folder = tmp_path / "library"
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(folder), str(many)], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        while not (folder / "shards").is_dir() or not any((folder / "shards").iterdir()):
+            time.sleep(0.02)
+        with pytest.raises(BusyError, match="wait until that has ended"):
+            build(folder, [many])
+        process.send_signal(signal.SIGKILL)
+    assert len(build(folder, [many]).added) > 0
 
 
 def test_the_rest_can_be_used_while_a_shard_is_damaged(library):

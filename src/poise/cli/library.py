@@ -75,6 +75,8 @@ def build(
         )
     for source, reason in built.refused.items():
         terminal.warn(f"left out: {Path(source).name}: {reason}")
+    for name, source in built.damaged.items():
+        terminal.warn(f"damaged: {name}; build again with {source} to read it anew, or take it out with check --repair")
     for source, same in built.duplicates.items():
         terminal.note(f"left out: {Path(source).name} is the same as {same}")
     clips = Library.open(folder).clips
@@ -99,12 +101,13 @@ def info(
         "skeletons": len({clip.skeleton for clip in clips}),
         "canonical_joints": len(library.skeleton) if clips else 0,
         "tags": _most_used(clips),
+        "damaged": sorted(library.catalogue.damaged),
         "refused": library.catalogue.refused(),
     }
     if json:
         terminal.print_json(facts)
         return
-    shown = {name: _shown(value) for name, value in facts.items() if name != "refused"}
+    shown = {name: _shown(value) for name, value in facts.items() if name != "refused" and value != []}
     terminal.print_facts(str(folder), shown.items())
     for source, reason in library.catalogue.refused().items():
         terminal.warn(f"not in it: {Path(source).name}: {reason}")
@@ -184,8 +187,7 @@ def check(
         terminal.warn(finding.what)
     damaged = [finding.clip for finding in findings if finding.clip]
     if repair:
-        library.forget_damaged()
-        library.refresh()
+        library.repair()
         print(f"{folder}: {len(damaged)} damaged clips taken out; build again to read them anew")
     elif damaged:
         raise PoiseError(

@@ -17,6 +17,7 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.formats import FORMATS, read
 from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
+from poise.library.lock import only_one
 from poise.library.shards import FOLDER, frames_hash, write_shard
 from poise.library.store import Library
 from poise.library.tags import performer_of, tags_of
@@ -67,6 +68,8 @@ class Built:
     """Files that hold what another clip holds, and which."""
     refused: dict[str, str] = field(default_factory=dict)
     """Files that could not be taken in, and why."""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Clips whose shards are damaged and whose files this build did not read again, and their files."""
 
 
 def build(
@@ -81,23 +84,23 @@ def build(
     """Take files, and all motion files below folders, into the library in `folder`, which is made if it is not there.
 
     The canonical skeleton is that of `skeleton`, else of the first clip that shows a person; once chosen it stays.
-    Files that were taken in before, whatever their names then, are not read again.
+    Files that were taken in before, whatever their names then, are not read again, unless their shards are damaged.
+    Only one build at a time may work on a folder.
     """
     recipe, engine, files = recipe or Recipe(), engine or Engine(), motion_files(sources)
-    library = Library.create(folder)
-    built = Built()
-    for clip in library.forget_damaged():
-        built.refused[clip.source] = (
-            f"the shard of {clip.name} was damaged, and this build does not read it again"
-        )
-    tasks = _tasks(library, files, recipe, built)
-    if tasks:
-        _choose_canonical(library.catalogue, skeleton, tasks, recipe, built)
-        _take_in(library, tasks, engine, built, progress)
-    try:
-        library.refresh()
-    except OSError as error:
-        built.refused[str(folder)] = f"the poses of all clips could not be put together: {error}"
+    library, built = Library.create(folder), Built()
+    with only_one(library.folder):
+        library.note_damage()
+        library.clear_away()
+        tasks = _tasks(library, files, recipe, built)
+        if tasks:
+            _choose_canonical(library.catalogue, skeleton, tasks, recipe, built)
+            _take_in(library, tasks, engine, built, progress)
+        try:
+            library.refresh()
+        except OSError as error:
+            built.refused[str(folder)] = f"the poses of all clips could not be put together: {error}"
+    built.damaged = {name: library.catalogue.clip(name).source for name in sorted(library.catalogue.damaged)}
     return built
 
 
@@ -142,7 +145,8 @@ class _Outcome:
 
 def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built) -> list[_Task]:
     """What is not there yet; a file with the bytes of another is a duplicate of it."""
-    present = {(clip.source_sha256, clip.variant): clip for clip in library.clips}
+    known = {(clip.source_sha256, clip.variant): clip for clip in library.clips}
+    present = {(clip.source_sha256, clip.variant) for clip in library.sound}
     names = {clip.name for clip in library.clips}
     tasks: dict[str, _Task] = {}
     for file in files:
@@ -151,8 +155,9 @@ def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built
         except (PoiseError, OSError) as error:
             _refuse(library.catalogue, built, str(file), str(error))
             continue
-        original = present.get((digest, ""))
-        if digest in tasks or (original is not None and Path(original.source) != file.absolute()):
+        original = known.get((digest, ""))
+        moved = original is not None and Path(original.source) != file.absolute()
+        if digest in tasks or (moved and (digest, "") in present):
             built.duplicates[str(file)] = original.name if original else tasks[digest].name
             continue
         wanted = tuple(variant for variant in recipe.variants if (digest, variant) not in present)
@@ -199,7 +204,7 @@ def _take_in(
 ) -> None:
     catalogue = library.catalogue
     ready = [replace(task, canonical=catalogue.canonical) for task in tasks]
-    frames = {clip.frames_sha256: clip.name for clip in catalogue.clips()}
+    frames = {clip.frames_sha256: clip.name for clip in library.sound}
     for count, done in enumerate(engine.each(_converted, ready), start=1):
         task, outcome = ready[done.number], done.value or _Outcome(refused=done.lost)
         if outcome.refused or outcome.skeleton is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS clips (
     UNIQUE (source_sha256, variant)
 );
 CREATE TABLE IF NOT EXISTS refused (source TEXT PRIMARY KEY, reason TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS damaged (clip TEXT PRIMARY KEY);
 """
 
 
@@ -109,11 +110,24 @@ class Catalogue:
             )
             change.execute(f"INSERT OR REPLACE INTO clips ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
             change.execute("DELETE FROM refused WHERE source = ?", (clip.source,))
+            change.execute("DELETE FROM damaged WHERE clip = ?", (clip.name,))
 
     def remove(self, names: Sequence[str]) -> None:
         """Forget clips."""
         with self._reporting(), self._connection as change:
-            change.executemany("DELETE FROM clips WHERE name = ?", [(name,) for name in names])
+            for table, column in (("clips", "name"), ("damaged", "clip")):
+                change.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(name,) for name in names])
+
+    @property
+    def damaged(self) -> frozenset[str]:
+        """The clips whose shards were found damaged, and which no build has read again since."""
+        return frozenset(row[0] for row in self._rows("SELECT clip FROM damaged"))
+
+    @damaged.setter
+    def damaged(self, names: Iterable[str]) -> None:
+        with self._reporting(), self._connection as change:
+            change.execute("DELETE FROM damaged")
+            change.executemany("INSERT INTO damaged VALUES (?)", [(name,) for name in names])
 
     def refuse(self, source: str, reason: str) -> None:
         """Remember why a file is not in the library."""

@@ -12,6 +12,7 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import FileAccessError
 from poise.library.catalogue import FILE, Catalogue, Clip
 from poise.library.graph import NeighbourGraph, build_graph
+from poise.library.lock import only_one
 from poise.library.poses import Poses, map_poses, write_poses
 from poise.library.shards import FOLDER, read_canonical, read_own
 from poise.library.tensor_file import sha256_of
@@ -72,6 +73,12 @@ class Library:
         return self.catalogue.clips()
 
     @property
+    def sound(self) -> list[Clip]:
+        """The clips that are not known to be damaged."""
+        damaged = self.catalogue.damaged
+        return [clip for clip in self.clips if clip.name not in damaged]
+
+    @property
     def skeleton(self) -> Skeleton:
         """The canonical skeleton, on which all clips can be compared."""
         canonical = self.catalogue.canonical
@@ -101,11 +108,12 @@ class Library:
 
     def remove(self, names: Sequence[str]) -> None:
         """Take clips out: first their rows, then their shards."""
-        shards = [self.folder / self.catalogue.clip(name).shard for name in names]
-        self.catalogue.remove(names)
-        for shard in shards:
-            shard.unlink(missing_ok=True)
-        self.refresh()
+        with only_one(self.folder):
+            shards = [self.folder / self.catalogue.clip(name).shard for name in names]
+            self.catalogue.remove(names)
+            for shard in shards:
+                shard.unlink(missing_ok=True)
+            self.refresh()
 
     # --- all poses -------------------------------------------------------------------------------------------------
 
@@ -120,14 +128,15 @@ class Library:
     def refresh(self) -> None:
         """Put all poses together anew if they are not those of the catalogue's clips."""
         self.__dict__.pop("poses", None)
-        clips = self.clips
-        if clips and not self._is_current(clips):
-            sound = [clip for clip in clips if not self._damage(clip)]
-            if not sound:
-                raise ParseError("all of its clips are damaged; build it again", path=self.folder)
-            header = {"clips": _fingerprint(clips)}
-            digest = write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
-            self.catalogue.poses_sha256 = digest
+        if not self.clips or self._is_current():
+            return
+        self.note_damage()
+        sound = self.sound
+        if not sound:
+            raise ParseError("all of its clips are damaged; build it again", path=self.folder)
+        header = {"clips": _fingerprint(sound)}
+        digest = write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
+        self.catalogue.poses_sha256 = digest
 
     def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
         """The neighbour graph of all poses: the one kept since the last time, else built, which takes a while."""
@@ -147,7 +156,7 @@ class Library:
     @property
     def fingerprint(self) -> str:
         """Tells libraries with different clips apart."""
-        return _fingerprint(self.clips)
+        return _fingerprint(self.sound)
 
     # --- damage ----------------------------------------------------------------------------------------------------
 
@@ -160,7 +169,7 @@ class Library:
         for file in sorted((self.folder / FOLDER).iterdir()):
             if str(file.relative_to(self.folder)) not in known:
                 yield Finding(f"{file.relative_to(self.folder)}: left by a build that was interrupted")
-        if self.clips and not self._is_current(self.clips):
+        if self.clips and not self._is_current():
             yield Finding(
                 f"{POSES_FILE}: not of these clips; it is put together anew when the library is used"
             )
@@ -169,17 +178,28 @@ class Library:
                 f"{POSES_FILE}: its checksum is not the recorded one; it is put together anew by the next build"
             )
 
-    def forget_damaged(self) -> list[Clip]:
-        """Take out clips whose shards are missing or damaged, and files left by interrupted builds."""
-        damaged = [clip for clip in self.clips if self._damage(clip)]
-        self.catalogue.remove([clip.name for clip in damaged])
+    def repair(self) -> None:
+        """Take out clips that are damaged, and files that nothing needs."""
+        with only_one(self.folder):
+            self.note_damage()
+            self.catalogue.remove(sorted(self.catalogue.damaged))
+            self.clear_away()
+            self.refresh()
+
+    def note_damage(self) -> None:
+        """Hold every shard to its checksum, and write down which clips are damaged: they take no part in the poses."""
+        damaged = {clip.name for clip in self.clips if self._damage(clip)}
+        if damaged != self.catalogue.damaged:
+            self.catalogue.damaged = damaged
+
+    def clear_away(self) -> None:
+        """Remove files left by interrupted builds, and poses that are not as they were written."""
         known = {clip.shard for clip in self.clips}
         for file in (self.folder / FOLDER).iterdir():
             if str(file.relative_to(self.folder)) not in known:
                 file.unlink()
         if self._poses_file.is_file() and self._poses_damaged():
             self._poses_file.unlink()
-        return damaged
 
     def _damage(self, clip: Clip) -> str:
         """What is wrong with a clip's shard; nothing if it is as it was written."""
@@ -203,12 +223,12 @@ class Library:
     def _canonical(self, clip: Clip) -> Motion:
         return replace(read_canonical(self.folder / clip.shard, self.skeleton), name=clip.name)
 
-    def _is_current(self, clips: Sequence[Clip]) -> bool:
+    def _is_current(self) -> bool:
         try:
             _, header = map_poses(self._poses_file, self.skeleton)
         except (ParseError, FileAccessError, KeyError):
             return False
-        return bool(header.get("clips") == _fingerprint(clips))
+        return bool(header.get("clips") == self.fingerprint)
 
 
 def _kept_graph(place: Path, fingerprint: str) -> NeighbourGraph | None:
