@@ -1,11 +1,14 @@
-"""Searches: exact ones agree with a plain sort, the graph follows a performance, and finds its way back."""
+"""Searches: exact ones agree with a plain sort, the others follow a performance, and find their way back."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.library import (
+    CoherentSearch,
     ExactSearch,
     ExhaustiveSearch,
     FaissSearch,
@@ -14,6 +17,7 @@ from poise.library import (
     Poses,
     QueryMetric,
     build_graph,
+    coherent,
 )
 
 MARKERS = ["left_hand", "right_hand", "left_foot", "right_foot", "head"]
@@ -70,11 +74,12 @@ def test_rows_kept_in_a_file_are_the_same_and_mapped(poses, metric, rows, tmp_pa
     assert isinstance(kept.base, np.memmap)
 
 
-@pytest.mark.parametrize("kind", ["exhaustive", "exact", "faiss"])
+@pytest.mark.parametrize("kind", ["exhaustive", "exact", "coherent", "faiss"])
 def test_exact_searches_agree_with_a_sort(kind, rows, graph):
     search = {
         "exhaustive": lambda: ExhaustiveSearch(rows),
         "exact": lambda: ExactSearch(graph.runs, rows),
+        "coherent": lambda: CoherentSearch(graph.runs, rows),
         "faiss": lambda: FaissSearch(rows),
     }[kind]()
     for query in queries(rows):
@@ -94,6 +99,7 @@ def test_excluded_frames_are_left_out(rows, graph):
     for search in (
         ExhaustiveSearch(rows),
         ExactSearch(graph.runs, rows),
+        CoherentSearch(graph.runs, rows),
         FaissSearch(rows),
         GraphSearch(graph, rows),
     ):
@@ -105,6 +111,57 @@ def test_excluded_frames_are_left_out(rows, graph):
 def test_exact_search_looks_at_fewer_frames(rows, graph):
     found = ExactSearch(graph.runs, rows).nearest(rows[40], 5)
     assert found.visited < len(rows) / 2
+
+
+def performance(rows, rng, *, frames, step):
+    """From somewhere near the library through it and out of it; now and then a jump, or columns that are unknown."""
+    query = rows[rng.integers(len(rows))] + 0.3 * rng.normal(size=rows.shape[1])
+    unseen = slice(0, 0)
+    for _ in range(frames):
+        query = query + step * rng.normal(size=rows.shape[1]) / np.sqrt(rows.shape[1])
+        if rng.random() < 0.05:
+            query = rows[rng.integers(len(rows))].astype(float)
+        if rng.random() < 0.1:
+            unseen = slice(0, 3 * int(rng.integers(0, 3)))
+        seen = query.copy()
+        seen[unseen] = np.nan
+        yield seen.astype(np.float32)
+
+
+@given(seed=st.integers(0, 10_000), step=st.sampled_from([0.003, 0.05, 0.5]))
+@settings(max_examples=15, deadline=None)
+def test_the_coherent_search_misses_nothing(rows, graph, seed, step):
+    rng = np.random.default_rng(seed)
+    search, everything = CoherentSearch(graph.runs, rows), ExhaustiveSearch(rows)
+    for number, query in enumerate(performance(rows, rng, frames=40, step=step)):
+        without = slice(30, 90) if number % 3 == 0 else None
+        found = search.nearest(query, 7, exclude=without)
+        best = everything.nearest(query, 7, exclude=without)
+        np.testing.assert_allclose(found.distances, best.distances, rtol=1e-6)
+
+
+def test_the_coherent_search_goes_on_when_its_memory_is_full(rows, graph, monkeypatch):
+    monkeypatch.setattr(coherent, "MEMORY", 5)
+    search, everything = CoherentSearch(graph.runs, rows), ExhaustiveSearch(rows)
+    for query in rows[100:150] + np.float32(0.05):
+        found = search.nearest(query, 10)
+        np.testing.assert_allclose(found.distances, everything.nearest(query, 10).distances, rtol=1e-6)
+
+
+def test_the_coherent_search_looks_at_few_frames_of_a_performance_far_from_the_library(rows, graph):
+    search = CoherentSearch(graph.runs, rows)
+    visited = [search.nearest(row, 5).visited for row in rows[100:160] + np.float32(0.05)]
+    assert np.mean(visited[1:]) < 0.25 * len(rows)
+    assert visited[0] > 1.5 * np.mean(visited[1:])
+
+
+def test_the_coherent_search_begins_everywhere_and_when_other_markers_are_seen(rows, graph):
+    search = CoherentSearch(graph.runs, rows)
+    hidden = rows[6].copy()
+    hidden[:3] = np.nan
+    assert [search.nearest(row, 5).everywhere for row in (rows[4], rows[5], hidden)] == [True, False, True]
+    search.forget()
+    assert search.nearest(hidden, 5).everywhere
 
 
 def test_the_graph_follows_a_performance(poses, rows, graph, metric):

@@ -88,14 +88,26 @@ def solve_a_sequence() -> None:
 
 
 def search_something() -> None:
-    """The nearest frames of a short walk, over the graph and everywhere."""
-    from poise.library import ExhaustiveSearch, GraphSearch, Poses, QueryMetric, build_graph
+    """The nearest frames of a short walk, from frame to frame, over the graph and everywhere."""
+    from poise.library import (
+        CoherentSearch,
+        ExhaustiveSearch,
+        GraphSearch,
+        Poses,
+        QueryMetric,
+        build_graph,
+        find_runs,
+    )
     from poise.performer import act
 
     poses = Poses.of_motions([act("walk", seconds=1.0, fps=30)])
     handles = poses.space.handles(["head"])
     rows = QueryMetric.balanced(poses, handles).rows(poses, handles)
-    for search in (GraphSearch(build_graph(poses), rows), ExhaustiveSearch(rows)):
+    for search in (
+        CoherentSearch(find_runs(poses), rows),
+        GraphSearch(build_graph(poses), rows),
+        ExhaustiveSearch(rows),
+    ):
         for row in rows[:2]:
             search.nearest(row, 2)
 

@@ -76,7 +76,9 @@ def build(
     for source, reason in built.refused.items():
         terminal.warn(f"left out: {Path(source).name}: {reason}")
     for name, source in built.damaged.items():
-        terminal.warn(f"damaged: {name}; build again with {source} to read it anew, or take it out with check --repair")
+        terminal.warn(
+            f"damaged: {name}; build again with {source} to read it anew, or take it out with check --repair"
+        )
     for source, same in built.duplicates.items():
         terminal.note(f"left out: {Path(source).name} is the same as {same}")
     clips = Library.open(folder).clips

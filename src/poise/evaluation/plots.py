@@ -26,6 +26,7 @@ PAPER_MS: Mapping[str, float] = {
 
 INK, GRID = "#1f2933", "#d9dfe6"
 LEARNED, FROM_DATA, CLASSIC, PEER = "#c2185b", "#e08e2b", "#4c78a8", "#9aa5b1"
+_SEARCHES = {"coherent": LEARNED, "graph": PEER, "faiss": FROM_DATA, "exhaustive": CLASSIC}
 IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
@@ -91,13 +92,13 @@ def errors_figure(report: Report) -> Figure:
 
 
 def search_figure(report: Report) -> Figure:
-    """Time per frame and frames looked at, against the size of the library: the graph's stay where they are."""
+    """Time per frame and frames looked at, against the size of the library: the default's stay where they are."""
     figure, (left, right) = _figure(f"Searching libraries of different sizes, {report.split}", columns=2)
     for axes, metric, label in (
         (left, "ms_per_frame", "milliseconds per frame, one thread"),
         (right, "visited", "frames looked at"),
     ):
-        for method, colour in (("graph", LEARNED), ("faiss", FROM_DATA), ("exhaustive", CLASSIC)):
+        for method, colour in _SEARCHES.items():
             rows = sorted(
                 (row for row in report.rows if row["method"] == method), key=lambda row: row["size"]
             )

@@ -158,10 +158,9 @@ def _reduction(request: Request, progress: Progress) -> list[Row]:
 
 
 def _search(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.search import METHODS, evaluate_search
+    from poise.evaluation.search import evaluate_search
 
-    methods = request.methods or METHODS
-    return evaluate_search(request.folds(), methods=methods, stride=request.stride, progress=progress)
+    return evaluate_search(request.folds(), methods=request.methods, stride=request.stride, progress=progress)
 
 
 def _topology(request: Request, progress: Progress) -> list[Row]:

@@ -1,8 +1,9 @@
 """Nearest frames of a library, found anew for every frame of a performance (Chai and Hodgins 2005, section 5.1).
 
-`GraphSearch` goes from the last frame's neighbours over the graph and looks at a small, constant number of frames,
-however large the library. `ExactSearch` prunes whole runs and misses nothing; `FaissSearch` is faiss' exact search and
-`ExhaustiveSearch` looks at every frame: they are what the graph is measured against.
+`GraphSearch` goes from the last frame's neighbours over the graph and looks at a small number of frames, but misses
+neighbours that lie elsewhere (see `coherent` for the search that does not). `ExactSearch` prunes whole runs and misses
+nothing; `FaissSearch` is faiss' exact search and `ExhaustiveSearch` looks at every frame: they are what the others are
+measured against.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class ExhaustiveSearch:
     """Looks at every frame."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
-        self._rows = _checked_rows(rows)
+        self._rows = checked_rows(rows)
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames, each one compared."""
-        asked = _Asked.of(self._rows, query, count, exclude)
+        asked = Asked.of(self._rows, query, count, exclude)
         visited = search_kernels.scan(
             self._rows, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -73,11 +74,11 @@ class ExactSearch:
     """Compares every run, and the frames of those runs that may hold one of the nearest; misses nothing."""
 
     def __init__(self, runs: Runs, rows: Float[Array, "frames columns"]) -> None:
-        self._rows, self._runs = _checked_rows(rows), _with_radii(runs, rows)
+        self._rows, self._runs = checked_rows(rows), with_radii(runs, rows)
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames, the same as by comparing all."""
-        asked = _Asked.of(self._rows, query, count, exclude)
+        asked = Asked.of(self._rows, query, count, exclude)
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -97,7 +98,7 @@ class GraphSearch:
     def __init__(
         self, graph: NeighbourGraph, rows: Float[Array, "frames columns"], *, probes: int = PROBES
     ) -> None:
-        self._rows, self._runs = _checked_rows(rows), _with_radii(graph.runs, rows)
+        self._rows, self._runs = checked_rows(rows), with_radii(graph.runs, rows)
         self._links = (graph.offsets, graph.neighbours)
         self._run_of = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(graph.runs.starts))
         self._seen, self._expanded = (np.zeros(len(graph), dtype=np.int64) for _ in range(2))
@@ -111,14 +112,14 @@ class GraphSearch:
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames that the graph leads to."""
-        asked = _Asked.of(self._rows, query, count, exclude)
+        asked = Asked.of(self._rows, query, count, exclude)
         found = self._walked(asked) if len(self._last) else None
         if found is None or not len(found.frames) or np.sqrt(found.distances[-1]) > _JUMP * self._usual:
-            found = self._everywhere(_Asked.of(self._rows, query, count, exclude), found)
+            found = self._everywhere(Asked.of(self._rows, query, count, exclude), found)
         self._remember(found)
         return found
 
-    def _walked(self, asked: _Asked) -> Found:
+    def _walked(self, asked: Asked) -> Found:
         self._stamp += 1
         probes = (self._probed, self._probed + self._probes)
         self._probed = probes[1] % len(self._seen)
@@ -129,7 +130,7 @@ class GraphSearch:
         )  # fmt: skip
         return asked.found(visited)
 
-    def _everywhere(self, asked: _Asked, walked: Found | None) -> Found:
+    def _everywhere(self, asked: Asked, walked: Found | None) -> Found:
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -148,7 +149,7 @@ class FaissSearch:
     """faiss' exact search; where a query has unknown columns, which faiss cannot leave out, every frame is compared."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
-        self._rows = _checked_rows(rows)
+        self._rows = checked_rows(rows)
         self._exhaustive = ExhaustiveSearch(rows)
         self._faiss = _faiss()
         self._index = self._faiss.IndexFlatL2(rows.shape[1])
@@ -174,7 +175,7 @@ class FaissSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class Asked:
     """A query as the kernels take it, and room for what is found."""
 
     query: Array
@@ -184,7 +185,7 @@ class _Asked:
     distances: Array
 
     @classmethod
-    def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> _Asked:
+    def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> Asked:
         if count < 1:
             raise InvalidValueError(f"a search is for at least one frame; got {count}")
         if query.shape != rows.shape[1:]:
@@ -207,7 +208,7 @@ class _Asked:
         return Found(self.frames[present], self.distances[present], visited, everywhere)
 
 
-def _checked_rows(rows: Float[Array, "frames columns"]) -> Float[Array, "frames columns"]:
+def checked_rows(rows: Float[Array, "frames columns"]) -> Float[Array, "frames columns"]:
     if len(rows) == 0:
         raise InvalidValueError("there is nothing to search: the library has no frames")
     plain = np.ascontiguousarray(rows, dtype=np.float32)
@@ -217,10 +218,10 @@ def _checked_rows(rows: Float[Array, "frames columns"]) -> Float[Array, "frames 
     return plain
 
 
-def _with_radii(runs: Runs, rows: Float[Array, "frames columns"]) -> tuple[Array, Array, Array]:
+def with_radii(runs: Runs, rows: Float[Array, "frames columns"]) -> tuple[Array, Array, Array]:
     """Runs with their radii among these rows."""
     radii = np.empty(len(runs))
-    search_kernels.run_radii(_checked_rows(rows), runs.starts, runs.middles, radii)
+    search_kernels.run_radii(checked_rows(rows), runs.starts, runs.middles, radii)
     return runs.starts, runs.middles, radii
 
 

@@ -35,7 +35,7 @@ def squared_distance(rows: Array, frame: int, query: Array, weights: Array) -> f
 
 
 @compiled
-def _offer(frames: Array, distances: Array, frame: int, distance: float) -> None:
+def offer(frames: Array, distances: Array, frame: int, distance: float) -> None:
     """Put a frame into the heap of the best, whose first is the worst, if it is better than that."""
     if distance >= distances[0]:
         return
@@ -54,7 +54,7 @@ def _offer(frames: Array, distances: Array, frame: int, distance: float) -> None
 
 
 @compiled
-def _in_order(frames: Array, distances: Array) -> None:
+def in_order(frames: Array, distances: Array) -> None:
     order = np.argsort(distances, kind="mergesort")
     frames[:], distances[:] = frames[order], distances[order]
 
@@ -64,8 +64,8 @@ def scan(rows: Array, query: Array, weights: Array, excluded: Array, frames: Arr
     """Every frame; how many were looked at."""
     for frame in range(len(rows)):
         if not excluded[0] <= frame < excluded[1]:
-            _offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
-    _in_order(frames, distances)
+            offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
+    in_order(frames, distances)
     return len(rows)
 
 
@@ -95,7 +95,7 @@ def _look_into(
         squared = squared_distance(rows, middles[run], query, weights)
         bounds[place] = max(0.0, math.sqrt(squared) - radii[run])
         if not excluded[0] <= middles[run] < excluded[1]:
-            _offer(frames, distances, middles[run], squared)
+            offer(frames, distances, middles[run], squared)
     looked_at = count
     promising = np.flatnonzero(bounds[:count] * bounds[:count] < distances[0])
     for place in promising[np.argsort(bounds[promising])]:
@@ -105,7 +105,7 @@ def _look_into(
         for frame in range(starts[run], starts[run + 1]):
             if frame != middles[run] and not excluded[0] <= frame < excluded[1]:
                 looked_at += 1
-                _offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
+                offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
     return looked_at
 
 
@@ -118,7 +118,7 @@ def search_all_runs(
     count = len(runs[1])
     numbers, bounds = np.arange(count), np.empty(count)
     looked_at = _look_into(numbers, count, rows, runs, query, weights, excluded, frames, distances, bounds)
-    _in_order(frames, distances)
+    in_order(frames, distances)
     return looked_at
 
 
@@ -155,7 +155,7 @@ def walk(
             waiting, count, rows, runs, query, weights, excluded, frames, distances, bounds
         )
         count = _await_neighbours(_runs_of(frames, run_of), links, marks, waiting, 0)
-    _in_order(frames, distances)
+    in_order(frames, distances)
     return looked_at
 
 
