@@ -203,15 +203,6 @@ def test_a_full_disk(many, tmp_path):
 # --- workers that die ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as running:
-        yield running
-
-
 def items(folder: Path) -> list[tuple[str, int]]:
     return [(str(folder), number) for number in range(6)]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
 from poise.priors.style.features import frame_rate
@@ -34,6 +35,7 @@ Model = Prior | PoseSpace | Skeleton
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
 HISTORY = 2  # frames before a frame that its motion can depend on
+STRETCH = 100  # poses of a batch that a process takes at once
 CLASSIC_STEPS = 200  # iterations a classic method may take
 
 
@@ -84,16 +86,34 @@ def solve_batch(
     *,
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
     threads: int | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> list[Solution]:
-    """Independent poses on all cores: the compiled core runs without the interpreter's lock."""
+    """Independent poses on all cores: the compiled core runs without the interpreter's lock.
+
+    With an engine, stretches of the batch go to its processes, or to the machines of its cluster.
+    """
     given = starts if starts is not None else [None] * len(frames)
+    one = partial(_one_of, model, options)
+    if engine is None:
+        with ThreadPoolExecutor(threads or cpu_count()) as pool:
+            return list(pool.map(one, frames, given))
+    stretches = [slice(first, first + STRETCH) for first in range(0, len(frames), STRETCH)]
+    found = engine.map(partial(_stretch_of, one), [(frames[part], given[part]) for part in stretches])
+    return [solution for solutions in found for solution in solutions]
 
-    def one(number: int) -> Solution:
-        return solve(model, frames[number], start=given[number], **options)
 
-    with ThreadPoolExecutor(threads or cpu_count()) as pool:
-        return list(pool.map(one, range(len(frames))))
+def _one_of(
+    model: Model,
+    options: dict[str, Any],
+    constraints: Sequence[Constraint],
+    start: Pose | Float[Array, "size"] | None,
+) -> Solution:
+    return solve(model, constraints, start=start, **options)
+
+
+def _stretch_of(one: Callable[..., Solution], stretch: tuple[Sequence[Any], Sequence[Any]]) -> list[Solution]:
+    return [one(constraints, start) for constraints, start in zip(*stretch, strict=True)]
 
 
 class Solver:
