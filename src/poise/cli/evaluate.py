@@ -46,7 +46,7 @@ Examples:
   poise evaluate performance --split boxing --stride 4
   poise evaluate cameras --split boxing --plots cameras
   poise evaluate reduction --split walk --plots reduction
-  poise evaluate search --split everything --stride 8 --plots search
+  poise evaluate search --split everything --plots search
   poise evaluate topology --split gaits --plots topology
   poise evaluate animate --split strides --json animate.json
   poise evaluate speed --plots speed
