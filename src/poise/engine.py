@@ -17,7 +17,7 @@ from poise.errors import InvalidValueError, MissingExtraError, PoiseError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CONNECT_S = 10.0  # how long a scheduler may take to answer
+CONNECT_S = 30.0  # how long a scheduler may take to answer
 
 
 @dataclass(frozen=True)

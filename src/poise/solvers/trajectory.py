@@ -30,13 +30,14 @@ from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint, Orientation, Pinned
 from poise.solvers.local_gaussian import LocalGaussian, common_space
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.solve import Solver
+from poise.solvers.solve import HISTORY, Solver
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
 STIFF = 5e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
+AWAY = 0.1  # radians (metres, for the root) that a frame goes from what it was by itself, typically
 SETTLED = 2e-3  # radians: a largest step this short ends the rounds
 QUICKEST_TURN = 2.5  # radians per second that a root usually turns
 ACCELERATIONS = (1.0, -2.0, 1.0)
@@ -109,9 +110,15 @@ def solve_trajectory(
     whole = _Sequence(common.space, common.limits, frames, settings or Settings())
     local = [LocalGaussian(priors, common.space, handles) for handles in whole.handle_sets]
     q = frame_by_frame(priors, frames, common.space, fps=fps, progress=lambda done: progress(done, total))
+    alone, smoothest, least = q.copy(), q.copy(), _roughness(common.space, q)
     for number in range(smooth.rounds):
-        went = whole.step(q, local, smooth, fps)
+        went = whole.step(q, local, smooth, fps, alone)
         progress((2 + number) * len(frames), total)
+        rough = _roughness(common.space, q)
+        if rough >= least:  # frames that follow learned velocities may be as smooth as they get
+            q = smoothest
+            break
+        smoothest, least = q.copy(), rough
         if went < SETTLED:
             break
     statuses = whole.finish(q, local)
@@ -130,22 +137,24 @@ def frame_by_frame(
 ) -> Float[Array, "frames size"]:
     """Each frame by itself, tracked from the one before: the first guess of the whole. The first comes after a pose.
 
-    The root turns no faster than people do: two feet side by side would not say which way their owner faces.
+    The root turns no faster than people do: two feet side by side would not say which way their owner faces. A style
+    that has learned velocities goes on from the frames before.
     """
     poses: list[Array] = []
-    kind, solver, before = None, None, after
+    kind, solver, recent = None, None, [] if after is None else [after]
     for done, frame in enumerate(frames, start=1):
+        before = recent[0] if recent else None
         constraints = [*frame.constraints, *_steady(before, fps)]
         known = (frame.weights, *((type(c), c.label, c.compliance) for c in constraints))
         if solver is None or known != kind:
-            kind, solver = known, Solver(_model(priors, frame.weights), constraints)
+            kind, solver = known, Solver(_model(priors, frame.weights), constraints, fps=fps)
             start = None if before is None else solver.space.q_from_pose(before)
             if start is not None:
                 solver.resume(start)
         solver.problem.retarget([c for c in constraints if _has_rows(c)])
-        last = solver.solve(start)
-        start, before = last.q, last.pose
-        poses.append(space.q_from_pose(before))
+        last = solver.solve(start, before=[solver.space.q_from_pose(pose) for pose in recent])
+        start, recent = last.q, [last.pose, *recent][:HISTORY]
+        poses.append(space.q_from_pose(recent[0]))
         progress(done)
     return np.stack(poses)
 
@@ -194,7 +203,12 @@ class _Sequence:
         return _held(pull, precision, self.problems[frame].free)
 
     def step(
-        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian], smooth: Smoothness, fps: float
+        self,
+        q: Float[Array, "frames size"],
+        local: Sequence[LocalGaussian],
+        smooth: Smoothness,
+        fps: float,
+        alone: Float[Array, "frames size"],
     ) -> float:
         """One Gauss-Newton step of all frames together; q moves. Returns how far the largest freedom went."""
         freedoms = self.space.freedoms
@@ -202,8 +216,8 @@ class _Sequence:
         for frame, problem in enumerate(self.problems):
             pull, precision = self.information(q, local, frame)
             towards, stiffness = row_information(problem, q[frame])
-            right[frame] = pull + towards
-            system.bands[0][frame] = precision + stiffness
+            right[frame] = pull + towards + _missing(q[frame], alone[frame]) / AWAY**2
+            system.bands[0][frame] = precision + stiffness + np.eye(freedoms) / AWAY**2
         rate = _rates(freedoms, smooth, fps)
         system.add_differences(ACCELERATIONS, rate)
         if len(q) > 2:
@@ -281,6 +295,20 @@ def _accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middle freed
     return np.concatenate(
         [np.diff(q[:, :3], n=2, axis=0), turning, np.diff(q[:, ROOT_SIZE:], n=2, axis=0)], axis=1
     )
+
+
+def _roughness(space: PoseSpace, q: Float[Array, "frames size"]) -> float:
+    """How far joints are from going straight on, on average."""
+    if len(q) < 3:
+        return 0.0
+    return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
+
+
+def _missing(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+    """The step in the tangent space from one pose to another."""
+    turn = rotations.multiply(rotations.conjugate(q[3:ROOT_SIZE]), goal[3:ROOT_SIZE])
+    turning = rotations.expmap_from_quaternion(rotations.canonical(turn))
+    return np.concatenate([goal[:3] - q[:3], turning, goal[ROOT_SIZE:] - q[ROOT_SIZE:]])
 
 
 def _spread_back(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:
