@@ -23,6 +23,7 @@ from poise.motion.motion import Motion
 from poise.priors.local import regression
 from poise.priors.local.control import Control, root_from_seen, touched_outputs
 from poise.priors.local.examples import LAG
+from poise.priors.local.kernels import Data
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
@@ -85,15 +86,13 @@ class Performance:
         self.control = Control.of(self.prior.examples, self.handles)
         self._inputs, outputs = self.control.of_examples(self.prior.examples)
         self._regression = regression.fit(
-            self._inputs,
-            outputs,
+            Data(self._inputs, outputs, self.prior.examples.blocks),
             signal=self.control.signal,
             limbs=self.control.limbs(self.space),
-            blocks=self.prior.examples.blocks,
             touched=touched_outputs(self.space, self.handles),
             progress=progress,
         )
-        self._filler = _Filler(self._inputs * self._regression.scales)
+        self._filler = _Filler(self._inputs * self._regression.cover.scales)
         self._problems: dict[bytes, Problem] = {}
         self.reset()
 
@@ -179,7 +178,7 @@ class Performance:
         turns, places = self.control.torso.frames(stand_in[None])
         x = self.control.seen(points[None], velocities[None], turns=turns, places=places)[0]
         if not np.all(np.isfinite(x)):
-            x = self._filler(x * self._regression.scales) / self._regression.scales
+            x = self._filler(x * self._regression.cover.scales) / self._regression.cover.scales
         return x, turns[0], places[0]
 
     def _velocities(self, points: Array) -> Array:

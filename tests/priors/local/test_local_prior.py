@@ -10,6 +10,7 @@ from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.priors.local import regression
 from poise.priors.local.examples import Examples
+from poise.priors.local.kernels import Data, Limb, Signal
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
@@ -88,20 +89,21 @@ def test_two_examples_are_the_least(walks: list[Motion]) -> None:
 
 
 def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regression, "WHOLE", 90)
     monkeypatch.setattr(regression, "MEMBERS", 60)
     monkeypatch.setattr(regression, "SPACING", 30)
     x = np.linspace(0.0, 6.0, 300)
     columns = np.stack([np.cos(x), np.sin(x)], axis=1)
     fitted = regression.fit(
-        columns,
-        np.stack([np.sin(3 * x), np.cos(2 * x)], axis=1),
-        signal=regression.Signal(np.array([0, 0]), np.array([0]), np.array([0])),
-        limbs=[regression.Limb(np.arange(2), np.array([True]))],
-        blocks=np.arange(300) // 30,
+        Data(columns, np.stack([np.sin(3 * x), np.cos(2 * x)], axis=1), np.arange(300) // 30),
+        signal=Signal(np.array([0, 0]), np.array([0]), np.array([0])),
+        limbs=[Limb(np.arange(2), np.array([True]))],
         touched=np.array([True, True]),
     )
-    assert len(fitted.neighbourhoods) == 10
+    assert len(fitted.cover) == 10
+    assert fitted.fitted == regression.SURVEYED
     fine = np.linspace(0.2, 5.8, 2000)
     found = np.stack([fitted(np.array([np.cos(t), np.sin(t)]))[0] for t in fine])
     np.testing.assert_allclose(found[:, 0], np.sin(3 * fine), atol=0.1)
     assert np.abs(np.diff(found, axis=0)).max() < 0.03
+    assert fitted.fitted == 10

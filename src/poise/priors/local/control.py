@@ -17,7 +17,7 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.priors.local.examples import LAG, Examples
-from poise.priors.local.regression import Limb, Signal
+from poise.priors.local.kernels import Limb, Signal
 from poise.priors.process import moved_joints, own_handles
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace

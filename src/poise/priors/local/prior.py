@@ -25,6 +25,7 @@ from poise.priors.clusters import influence
 from poise.priors.local import regression
 from poise.priors.local.control import limbs_of, touched_outputs
 from poise.priors.local.examples import Examples
+from poise.priors.local.kernels import Data, Limb, Signal
 from poise.priors.poses import common_frames, limits_of, motion_hash
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -169,17 +170,14 @@ class LocalPrediction:
             return
         places = examples.space.points_in_root_frame(examples.maps, handles)
         markers = np.arange(len(handles))
-        signal = regression.Signal(np.repeat(markers, 3), markers, np.zeros(len(handles), dtype=np.int64))
+        signal = Signal(np.repeat(markers, 3), markers, np.zeros(len(handles), dtype=np.int64))
         limbs = [
-            regression.Limb(limb.components - ROOT_FREEDOMS, limb.own)
-            for limb in limbs_of(examples.space, handles)
+            Limb(limb.components - ROOT_FREEDOMS, limb.own) for limb in limbs_of(examples.space, handles)
         ]
         self.regression = regression.fit(
-            places.reshape(len(places), -1),
-            examples.maps,
+            Data(places.reshape(len(places), -1), examples.maps, examples.blocks),
             signal=signal,
             limbs=limbs,
-            blocks=examples.blocks,
             touched=touched_outputs(examples.space, handles)[ROOT_FREEDOMS:],
         )
 

@@ -1,0 +1,155 @@
+"""Kernels of local regression, limb by limb, and how they are chosen: by what they predict of held-out recordings.
+
+How much a limb's own markers, the others', their velocities and heights count, and how noisy it is, are those that
+predict held-out pieces of the recordings best, on a few neighbourhoods of the examples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.spatial.distance import cdist
+
+from poise.priors.process import held_out_errors
+
+Array = np.ndarray
+
+OTHERS = 0.03  # how much the markers of other limbs count, to begin with
+STEPS = (8.0, 3.0)  # factors by which each weight is tried larger and smaller, round after round
+NOISE = 0.01  # of the signal's variance, to begin with
+REACH = 4.0  # typical distances between examples over which they are alike, to begin with
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """What the columns of control signals are: units (a marker's place, its velocity ...), by owner and kind."""
+
+    unit: Int[Array, "columns"]  # the unit of each column
+    owner: Int[Array, "units"]  # the marker that each unit is of; -1 for what belongs to no marker
+    kind: Int[Array, "units"]  # what it is of that marker
+
+    @property
+    def columns(self) -> int:
+        """How many numbers there are."""
+        return len(self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Limb:
+    """Components of poses that are predicted together, and the markers that are their own."""
+
+    components: Int[Array, "components"]
+    own: Bool[Array, "markers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Control signals and what they go with, example by example; those of one block are held out together."""
+
+    inputs: Float[Array, "examples columns"]
+    outputs: Float[Array, "examples outputs"]
+    blocks: Int[Array, "examples"]
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, members: Int[Array, "_"]) -> Data:
+        return Data(self.inputs[members], self.outputs[members], self.blocks[members])
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A limb's kernel: the weight of each unit's squared distance, and the noise on the diagonal."""
+
+    weights: Float[Array, "units"]
+    noise: float
+
+
+def choose_kernel(data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[Array, "_"]]) -> Kernel:
+    """Weights and noise by descent along one coordinate after the other, on held-out pieces of the recordings."""
+    groups = _groups(signal, limb)
+    parts = [
+        _Trial(data.inputs[own], data.outputs[np.ix_(own, limb.components)], data.blocks[own], groups, signal)
+        for own in trials
+    ]
+    logs = _first_logs(groups, parts)
+    best = sum(part.error(logs) for part in parts)
+    for factor in STEPS:
+        for move in _moves(len(groups), math.log(factor)):
+            for sign in (1.0, -1.0):
+                error = sum(part.error(logs + sign * move) for part in parts)
+                if error < best:
+                    best, logs = error, logs + sign * move
+                    break
+    weights = np.zeros(len(signal.owner))
+    for group, log in zip(groups, logs, strict=False):
+        weights[group.units] = math.exp(log)
+    return Kernel(weights, math.exp(logs[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Units that share a weight: one kind of signal, of a limb's own markers or of the others."""
+
+    units: Array
+    own: bool
+
+
+def _groups(signal: Signal, limb: Limb) -> list[_Group]:
+    mine = np.where(signal.owner >= 0, limb.own[np.maximum(signal.owner, 0)], True)
+    groups = []
+    for kind in np.unique(signal.kind):
+        for own in (True, False):
+            units = np.flatnonzero((signal.kind == kind) & (mine == own))
+            if len(units):
+                groups.append(_Group(units, own))
+    return groups
+
+
+class _Trial:
+    """A neighbourhood on which kernels are tried: squared distances by group, ready to be weighted."""
+
+    def __init__(
+        self, inputs: Array, outputs: Array, blocks: Array, groups: Sequence[_Group], signal: Signal
+    ) -> None:
+        self._outputs, self._blocks = outputs - outputs.mean(axis=0), several(blocks)
+        self.squares = np.stack(
+            [cdist(*2 * (inputs[:, np.isin(signal.unit, group.units)],), "sqeuclidean") for group in groups]
+        )
+
+    def error(self, logs: Array) -> float:
+        """The squared error on held-out blocks."""
+        distances = np.sqrt(np.tensordot(np.exp(logs[:-1]), self.squares, 1))
+        kernel = matern(distances) + math.exp(logs[-1]) * np.eye(len(distances))
+        return float(np.sum(held_out_errors(kernel, self._outputs, self._blocks) ** 2))
+
+
+def matern(distances: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The Matern 3/2 kernel at unit reach."""
+    scaled = math.sqrt(3.0) * distances
+    return np.asarray((1.0 + scaled) * np.exp(-scaled))
+
+
+def _first_logs(groups: Sequence[_Group], parts: Sequence[_Trial]) -> Array:
+    """To begin with: every kind of signal counts the same, others' less, over a few typical distances."""
+    shares = np.array([1.0 if group.own else OTHERS for group in groups])
+    typical = np.array(
+        [max(np.mean([part.squares[g].mean() for part in parts]), 1e-9) for g in range(len(groups))]
+    )
+    weights = shares / typical / shares.sum() / REACH**2
+    return np.log(np.append(weights, NOISE))
+
+
+def _moves(groups: int, step: float) -> list[Array]:
+    """All weights together, each weight, and the noise."""
+    together = np.append(np.full(groups, 0.7 * step), 0.0)
+    return [together, *(step * np.eye(groups + 1))]
+
+
+def several(blocks: Int[Array, "examples"]) -> Int[Array, "examples"]:
+    """Blocks to hold out, where all examples are of one: eight pieces of it."""
+    return blocks if np.any(blocks != blocks[0]) else np.arange(len(blocks)) * 8 // len(blocks)
