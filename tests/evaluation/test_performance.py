@@ -1,11 +1,15 @@
 """The performance and reduction protocols on the performer, in their quick form."""
 
+from pathlib import Path
+
 import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.performance import evaluate_performance
+from poise.evaluation.plots import draw_report
 from poise.evaluation.reduction import evaluate_reduction
+from poise.evaluation.report import Report, Request
 from poise.evaluation.splits import Fold
 
 
@@ -17,7 +21,7 @@ def fold() -> Fold:
     return Fold(train, (performer.act("walk", seconds=1.0, fps=60, seed=9, speed=1.3),))
 
 
-def test_local_models_beat_their_rivals(fold: Fold) -> None:
+def test_local_models_beat_their_rivals(fold: Fold, tmp_path: Path) -> None:
     rows = evaluate_performance(
         [fold], methods=("nearest", "lwr", "local-pca", "local", "gaussian-10"), stride=6
     )
@@ -26,14 +30,18 @@ def test_local_models_beat_their_rivals(fold: Fold) -> None:
     assert degrees["local"] < 0.95 * degrees["lwr"]
     assert all(row["frames"] == 10 and row["failed"] == 0 for row in rows)
     assert float(rows[3]["handle_max_mm"]) < 1.5
+    files = draw_report(Request("performance"), Report("performance", "performer", rows), tmp_path)
+    assert [path.name for path in files] == ["performance.png"]
 
 
-def test_local_subspaces_need_the_fewest_dimensions(fold: Fold) -> None:
+def test_local_subspaces_need_the_fewest_dimensions(fold: Fold, tmp_path: Path) -> None:
     rows = {
         str(row["method"]): row for row in evaluate_reduction([fold], methods=("pca", "mixture", "local"))
     }
     assert int(rows["local"]["dimensions_for_1_deg"]) <= int(rows["pca"]["dimensions_for_1_deg"])
     assert float(rows["local"]["deg_at_2"]) < float(rows["pca"]["deg_at_2"])
+    report = Report("reduction", "performer", list(rows.values()))
+    assert [path.name for path in draw_report(Request("reduction"), report, tmp_path)] == ["reduction.png"]
 
 
 def test_unknown_methods_and_strides_are_refused(fold: Fold) -> None:

@@ -78,3 +78,9 @@ def test_one_sample_and_samples_at_one_place_are_harmless() -> None:
         )
         assert np.all(np.isfinite(fitted.weights))
         assert process.spacing(inputs) > 0
+
+
+def test_the_inverse_of_a_kernel_is_that_of_any_matrix_also_where_it_is_not_positive() -> None:
+    spread = np.random.default_rng(0).normal(size=(6, 6))
+    for matrix in (spread @ spread.T + np.eye(6), spread + spread.T):
+        np.testing.assert_allclose(process.inverse_of(matrix) @ matrix, np.eye(6), atol=1e-9)

@@ -48,6 +48,10 @@ def draw_report(
         from poise.evaluation.camera_plots import draw_cameras
 
         return draw_cameras(request.folds()[0], folder, step)
+    if report.protocol == "performance":
+        return [_saved(accuracy_figure(report), folder / "performance.png")]
+    if report.protocol == "reduction":
+        return [_saved(reduction_figure(report), folder / "reduction.png")]
     if report.protocol in ("topology", "animate"):
         return _draw_motions(request, report, folder, step)
     from poise.evaluation.gallery import draw_gallery
@@ -107,6 +111,25 @@ def search_figure(report: Report) -> Figure:
         axes.set(xlabel="thousands of frames in the library", ylabel=label, yscale="log", xlim=(0, None))
         axes.grid(color=GRID)
     left.legend(frameon=False)
+    return figure
+
+
+def reduction_figure(report: Report) -> Figure:
+    """Fig. 5 of Chai and Hodgins 2005: the error of poses kept by so many dimensions, method by method."""
+    figure, (axes,) = _figure(f"Poses by few numbers, {report.split}", columns=1)
+    colours = {"local": LEARNED, "mixture": FROM_DATA, "pca": CLASSIC}
+    for row in report.rows:
+        method = str(row["method"])
+        curve = {
+            int(key.removeprefix("deg_at_")): float(row[key]) for key in row if key.startswith("deg_at_")
+        }
+        axes.plot(
+            *zip(*sorted(curve.items()), strict=True), "o-", color=colours.get(method, PEER), label=method
+        )
+    axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="dimensions", ylabel="degrees per joint", xlim=(0, None), ylim=(0, None))
+    axes.grid(color=GRID)
+    axes.legend(frameon=False)
     return figure
 
 
@@ -282,9 +305,9 @@ def _bars(
 
 
 def _colour(method: str) -> str:
-    if method.startswith("gaussian") or method == "style":
+    if method.startswith("gaussian") or method in ("style", "local"):
         return LEARNED
-    if method in ("nearest", "gp"):
+    if method in ("nearest", "gp", "lwr"):
         return FROM_DATA
     return PEER if method in ("pinocchio", "placo", "mink", "pink") else CLASSIC
 

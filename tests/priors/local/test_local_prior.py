@@ -89,17 +89,7 @@ def test_two_examples_are_the_least(walks: list[Motion]) -> None:
 
 
 def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regression, "WHOLE", 90)
-    monkeypatch.setattr(regression, "MEMBERS", 60)
-    monkeypatch.setattr(regression, "SPACING", 30)
-    x = np.linspace(0.0, 6.0, 300)
-    columns = np.stack([np.cos(x), np.sin(x)], axis=1)
-    fitted = regression.fit(
-        Data(columns, np.stack([np.sin(3 * x), np.cos(2 * x)], axis=1), np.arange(300) // 30),
-        signal=Signal(np.array([0, 0]), np.array([0]), np.array([0])),
-        limbs=[Limb(np.arange(2), np.array([True]))],
-        touched=np.array([True, True]),
-    )
+    fitted = _around_a_circle(monkeypatch)
     assert len(fitted.cover) == 10
     assert fitted.fitted == regression.SURVEYED
     fine = np.linspace(0.2, 5.8, 2000)
@@ -107,3 +97,34 @@ def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: py
     np.testing.assert_allclose(found[:, 0], np.sin(3 * fine), atol=0.1)
     assert np.abs(np.diff(found, axis=0)).max() < 0.03
     assert fitted.fitted == 10
+
+
+def test_only_so_many_neighbourhoods_are_kept_and_one_that_was_dropped_comes_back_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regression, "KEPT", 5)
+    fitted = _around_a_circle(monkeypatch)
+    first = fitted(np.array([1.0, 0.0]))
+    for t in np.linspace(0.0, 6.0, 50):
+        fitted(np.array([np.cos(t), np.sin(t)]))
+        assert fitted.fitted <= 5
+    again = fitted(np.array([1.0, 0.0]))
+    np.testing.assert_array_equal(again[0], first[0])
+    np.testing.assert_array_equal(again[1], first[1])
+
+
+def _around_a_circle(monkeypatch: pytest.MonkeyPatch) -> regression.LocalRegression:
+    """Ten neighbourhoods along a circle."""
+    for name, value in {"WHOLE": 90, "MEMBERS": 60, "SPACING": 30, "ANCHORS": 10}.items():
+        monkeypatch.setattr(regression, name, value)
+    x = np.linspace(0.0, 6.0, 300)
+    return regression.fit(
+        Data(
+            np.stack([np.cos(x), np.sin(x)], axis=1),
+            np.stack([np.sin(3 * x), np.cos(2 * x)], axis=1),
+            np.arange(300) // 30,
+        ),
+        signal=Signal(np.array([0, 0]), np.array([0]), np.array([0])),
+        limbs=[Limb(np.arange(2), np.array([True]))],
+        touched=np.array([True, True]),
+    )

@@ -77,11 +77,11 @@ def choose_kernel(data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[A
         for own in trials
     ]
     logs = _first_logs(groups, parts)
-    best = sum(part.error(logs) for part in parts)
+    best = _misfit(parts, logs)
     for factor in STEPS:
         for move in _moves(len(groups), math.log(factor)):
             for sign in (1.0, -1.0):
-                error = sum(part.error(logs + sign * move) for part in parts)
+                error = _misfit(parts, logs + sign * move)
                 if error < best:
                     best, logs = error, logs + sign * move
                     break
@@ -132,6 +132,11 @@ def matern(distances: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The Matern 3/2 kernel at unit reach."""
     scaled = math.sqrt(3.0) * distances
     return np.asarray((1.0 + scaled) * np.exp(-scaled))
+
+
+def _misfit(parts: Sequence[_Trial], logs: Array) -> float:
+    """Errors by their logarithms, so that no neighbourhood outweighs the others."""
+    return sum(math.log(max(part.error(logs), 1e-300)) for part in parts)
 
 
 def _first_logs(groups: Sequence[_Group], parts: Sequence[_Trial]) -> Array:

@@ -28,11 +28,15 @@ from poise.priors.process import held_out_from, inverse_of
 Array = np.ndarray
 
 WHOLE = 2100  # examples up to which one neighbourhood holds them all
-MEMBERS = 500  # examples of a neighbourhood of a larger library
-SPACING = 250  # examples to a neighbourhood's centre: each is in about two
+MEMBERS = 300  # examples of a neighbourhood of a larger library
+SPACING = 150  # examples to a neighbourhood's centre: each is in about two
+ANCHORS = (
+    150  # examples from all over the library that every neighbourhood has too, for queries far from its own
+)
 BLENDED = 2  # neighbourhoods that answer a query
-TRIALS = 2  # neighbourhoods on which a kernel is chosen
-TRIAL_MEMBERS = 280
+TRIALS = 6  # neighbourhoods on which a kernel is chosen
+TRIAL_MEMBERS = 840  # examples in all of them together
+MOST_MEMBERS = 280  # examples in one of them
 SURVEYED = 4  # neighbourhoods whose mistakes stand for those of the library
 KEPT = 200  # neighbourhoods that are kept once fitted
 DIAGONAL_SHARE = 0.3  # of a covariance that is only its diagonal: few pieces of recordings are held out
@@ -65,11 +69,13 @@ class Cover:
         return len(self.centres)
 
     def members(self, number: int) -> Int[Array, "_"]:
-        """The examples of a neighbourhood, in their order."""
-        if len(self) == 1 or len(self._scaled) <= MEMBERS:
-            return np.arange(len(self._scaled))
+        """The examples of a neighbourhood and the anchors, in their order."""
+        count = len(self._scaled)
+        if len(self) == 1 or count <= MEMBERS:
+            return np.arange(count)
         distances = self._squares - 2.0 * self._scaled @ self.centres[number]
-        return np.sort(np.argpartition(distances, MEMBERS)[:MEMBERS])
+        near = np.argpartition(distances, MEMBERS)[:MEMBERS]
+        return np.union1d(near, _spread(count, ANCHORS))
 
     def around(self, x: Float[Array, "columns"]) -> tuple[Int[Array, "_"], Float[Array, "_"]]:
         """The nearest neighbourhoods and their shares, which are zero where the next one takes over."""
@@ -182,7 +188,9 @@ def fit(
 ) -> LocalRegression:
     """Regression through examples. `touched` outputs move a marker."""
     cover = Cover(data.inputs, signal, seed)
-    trials = [_thinned(cover.members(int(k)), TRIAL_MEMBERS) for k in _spread(len(cover), TRIALS)]
+    chosen = _spread(len(cover), TRIALS)
+    most = min(MOST_MEMBERS, TRIAL_MEMBERS // len(chosen))
+    trials = [_thinned(cover.members(int(k)), most) for k in chosen]
     kernels = []
     for number, limb in enumerate(limbs):
         kernels.append(choose_kernel(data, signal, limb, trials))
