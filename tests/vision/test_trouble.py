@@ -8,7 +8,7 @@ import pytest
 
 from poise import performer
 from poise.apps.camera_takes import CameraTake, open_cameras, perform_take
-from poise.apps.filming import before_cameras, film, simulator_of
+from poise.apps.filming import MORE, NINE, before_cameras, film, simulator_of
 from poise.apps.perform import Performance
 from poise.apps.watching import NOISE, CameraPerformance
 from poise.errors import InvalidValueError, PoiseError
@@ -220,3 +220,19 @@ def test_mistakes_in_a_take_are_told(folder, performance):
     cameras = open_cameras(load_rig(folder / "cams.toml"), videos)
     with pytest.raises(InvalidValueError, match="the videos end within"):
         perform_take(cameras, performance, empty=30.0)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_other_numbers_of_cameras_follow_a_performer(sim, count):
+    names = MORE if count == 1 else NINE
+    rig = front_rig(size=(480, 360), count=count)
+    other = simulator_of(sim.motion, rig, markers=names, conditions=Conditions(marker_radius=0.016))
+    prior = LocalPrior.learn([performer.act("box", seconds=2.0, fps=60, seed=1)])
+    performance = Performance(prior, other.layout, skeleton=sim.motion.skeleton, fps=FPS, noise=NOISE)
+    watching = watcher(other, performance)
+    for number in range(16):
+        seen = watching.step([other.picture(number, camera) for camera in range(count)], number / FPS)
+    assert seen.frame is not None
+    apart = np.linalg.norm(seen.frame.markers - other.truth.points[15], axis=1)
+    assert np.median(apart) < (0.12 if count == 1 else 0.02)
+    assert np.sum(seen.moment.sighting.is_seen) >= 0.7 * len(names)

@@ -265,7 +265,7 @@ def _blobs_of(sources: Sequence[Source], empty: float, look: Look) -> list[tuple
             whole = [picture for picture in step.pictures if picture is not None]
             if len(whole) < len(sources):
                 break
-            if step.time < empty:
+            if step.time < empty - 0.5 / steps.fps:
                 for room, picture in zip(rooms, whole, strict=True):
                     room.append(picture)
                 continue

@@ -205,7 +205,7 @@ def _rooms(
         return [Background.of_frames(_pictures(open_source(place)), fps=fps) for place in background], []
     rooms: list[list[Array]] = [[] for _ in cameras.sources]
     for step in moments:
-        if step.time >= empty:
+        if step.time >= empty - 0.5 / fps:
             return [_room(room, source, fps) for room, source in zip(rooms, cameras.sources, strict=True)], [
                 step
             ]

@@ -113,16 +113,23 @@ class Performance:
         markers: Float[Array, "markers 3"],
         *,
         glimpses: Sequence[Glimpse] = (),
+        guesses: Float[Array, "markers 3"] | None = None,
         at: float | None = None,
     ) -> Frame:
-        """The pose for one frame of markers, NaN where one is not seen; `at` is its time where frames are uneven."""
+        """The pose for one frame of markers, NaN where one is not seen; `at` is its time where frames are uneven.
+
+        `guesses` are where markers not placed may be: they tell what examples are like this, and bind nothing.
+        """
         begun = time.perf_counter()
-        points = self.observe(markers, at=at)
+        points = self._checked(markers)
+        likely = self.observe(
+            points if guesses is None else np.where(np.isfinite(points), points, guesses), at=at
+        )
         seen = np.isfinite(points).all(axis=1)
         if not np.any(seen) and not glimpses:
             self._history.clear()
             return self._keep(self._last.q, seen, begun)
-        x, turn, place = self._signals(points, seen)
+        x, turn, place = self._signals(likely, np.isfinite(likely).all(axis=1))
         mean, covariance = self._regression(x)
         q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
         if self._root == "torso":

@@ -97,9 +97,12 @@ class CameraPerformance:
         elif self._last is None:
             return None
         glimpses = glimpses_of(self.tracker.rig, sighting)
+        alone = len(self.tracker.rig) == 1 and self._last is not None
+        guesses = guesses_of(self.tracker.rig, sighting, self._expected(at)) if alone else None
         self._before = None if self._last is None else self._last.markers
-        self._last, self._last_time = self.performance.step(sighting.points, glimpses=glimpses, at=at), at
-        return self._last
+        frame = self.performance.step(sighting.points, glimpses=glimpses, guesses=guesses, at=at)
+        self._last, self._last_time = frame, at
+        return frame
 
     def _expected(self, at: float) -> Float[Array, "markers 3"]:
         """Where the body carries its markers until now."""
@@ -124,4 +127,20 @@ def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
             if np.isfinite(pixels[0]):
                 x, y = camera.straightened(pixels)
                 found.append(Glimpse(int(marker), camera.pinhole, (float(x), float(y))))
+    return found
+
+
+def guesses_of(
+    rig: Rig, sighting: Sighting, expected: Float[Array, "markers 3"]
+) -> Float[Array, "markers 3"]:
+    """Where markers that one camera alone sees may be: on its ray, nearest to where the body has them; else NaN."""
+    found = np.full_like(expected, np.nan)
+    for marker in np.flatnonzero(sighting.is_seen & ~sighting.is_placed):
+        camera, pixels = next(
+            (camera, pixels)
+            for camera, pixels in zip(rig.cameras, sighting.pixels[:, marker], strict=True)
+            if np.isfinite(pixels[0])
+        )
+        ray, centre = camera.rays(pixels), camera.pinhole.centre
+        found[marker] = centre + ray * ((expected[marker] - centre) @ ray)
     return found

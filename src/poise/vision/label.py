@@ -146,7 +146,7 @@ def _facing(points: Array, layout: Array, heading: float) -> Array:
 
 def _closer(points: Array, layout: Array, placed: Array) -> _Fit:
     """One round: the nearest assignment, and the layout moved to it."""
-    markers, numbers = _matched(np.linalg.norm(placed[:, None] - points[None], axis=-1), np.inf)
+    markers, numbers = matched(np.linalg.norm(placed[:, None] - points[None], axis=-1), np.inf)
     turn, shift, _ = rigid_fit(layout[markers], points[numbers], upright=True)
     placed = layout @ turn.T + shift
     cost = float(np.linalg.norm(placed[markers] - points[numbers], axis=1).mean())
@@ -171,7 +171,7 @@ def _assign_candidates(
         apart = np.linalg.norm(predicted[markers, None] - places[None], axis=-1)
         apart = np.where(apart <= gate[markers, None], apart / gate[markers, None], np.inf)
         off = OFF_LINE * np.array([candidate.meeting.pixels_off for candidate in left])
-        rows, columns = _matched(apart**2 + off**2, np.inf)
+        rows, columns = matched(apart**2 + off**2, np.inf)
         order = np.argsort(apart[rows, columns])
         used = False
         for row, column in zip(rows[order], columns[order], strict=True):
@@ -203,11 +203,11 @@ def _assign_blobs(
     pictures, depth = camera.project(predicted[markers]), camera.depth(predicted[markers])
     allowed = PIXEL_GATE + 0.5 * gate[markers] * camera.pinhole.focal_length / np.maximum(depth, 0.1)
     apart = np.linalg.norm(pictures[:, None] - blobs.centres[free][None], axis=-1) / allowed[:, None]
-    for row, column in zip(*_matched(apart, 1.0), strict=True):
+    for row, column in zip(*matched(apart, 1.0), strict=True):
         sighting.pixels[number, markers[row]] = blobs.centres[free[column]]
 
 
-def _matched(costs: Array, most: float) -> tuple[Array, Array]:
+def matched(costs: Array, most: float) -> tuple[Array, Array]:
     """The assignment with the least cost in which none costs more than `most`, nor is infinite or missing."""
     allowed = np.isfinite(costs) & (costs <= most)
     rows, columns = linear_sum_assignment(np.where(allowed, costs, _FORBIDDEN))

@@ -224,7 +224,8 @@ class InStep:
     def __iter__(self) -> Iterator[Step]:
         latest = [self._next(number) for number in range(len(self.sources))]
         following = [self._next(number) for number in range(len(self.sources))]
-        now = max((entry[0] for entry in latest if entry is not None), default=0.0)
+        now = begun = max((entry[0] for entry in latest if entry is not None), default=0.0)
+        count = 0
         while any(entry is not None for entry in latest):
             ended = [number for number in range(len(latest)) if self._advance(number, latest, following, now)]
             if all(entry is None for entry in latest):
@@ -233,7 +234,8 @@ class InStep:
                 f"{self.sources[number].name} ends at {now:.2f} s; the others go on" for number in ended
             ]
             yield Step(now, tuple(None if entry is None else entry[1] for entry in latest))
-            now += 1.0 / self.fps
+            count += 1
+            now = begun + count / self.fps
 
     def _advance(
         self,

@@ -13,6 +13,7 @@ from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
 from poise.vision.label import Sighting, gates, label, label_any_layout
+from poise.vision.label_picture import find_in_picture
 from poise.vision.rig import Rig
 
 Array = np.ndarray
@@ -74,6 +75,8 @@ class MarkerTracker:
             for marker, number in enumerate(numbers if distance <= FIRST_FIT else ()):
                 if number >= 0:
                     sighting.note(marker, candidates[number].meeting, candidates[number].blobs, blobs)
+        else:
+            self._begin_in_one(blobs, layouts, sighting)
         self._unseen, self._predicted = np.where(sighting.is_placed, 0.0, self._frame_time), None
         return Moment(blobs, masks, sighting)
 
@@ -86,6 +89,20 @@ class MarkerTracker:
         self._predicted = predicted
         self._unseen = np.where(sighting.is_placed, 0.0, self._unseen + self._frame_time)
         return Moment(blobs, masks, sighting)
+
+    def _begin_in_one(
+        self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"], sighting: Sighting
+    ) -> None:
+        """Where one camera alone sees the performer: places are a layout's own, for want of better ones."""
+        seeing = [number for number, own in enumerate(blobs) if len(own)]
+        if len(seeing) != 1 or len(blobs[seeing[0]]) <= len(self.labels) // 2 + 1:
+            return
+        number = seeing[0]
+        found = find_in_picture(self.rig.cameras[number], blobs[number].centres, layouts)
+        if found.distance <= FIRST_FIT:
+            has = found.numbers >= 0
+            sighting.points[has] = found.points[has]
+            sighting.pixels[number, has] = blobs[number].centres[found.numbers[has]]
 
     def _marked(self, picture: Picture, mask: Array) -> Blobs:
         parts = [find_blobs(picture, mask, look) for look in self.looks]
