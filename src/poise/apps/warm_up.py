@@ -12,6 +12,7 @@ KERNELS = {
     "styles": "poise.apps.warm_up:solve_in_style",
     "sequences": "poise.apps.warm_up:solve_a_sequence",
     "libraries": "poise.apps.warm_up:search_something",
+    "cameras": "poise.apps.warm_up:watch_something",
     "markers": "poise.apps.warm_up:track_markers",
     "performances": "poise.apps.warm_up:perform_something",
 }
@@ -145,3 +146,22 @@ def perform_something() -> None:
     points = prior.space.points(prior.examples.q[:1], performance.handles)[0]
     performance.step(points)
     LocalPca(prior.examples, performance.handles).step(points)
+
+
+def watch_something() -> None:
+    """A walker in small pictures of two cameras; nothing where OpenCV is not installed."""
+    from poise.apps.filming import before_cameras, simulator_of
+    from poise.errors import MissingExtraError
+    from poise.performer import act
+    from poise.vision.background import Background
+    from poise.vision.simulator import front_rig
+    from poise.vision.tracker import MarkerTracker
+
+    try:
+        take = before_cameras(act("walk", seconds=1.0, fps=30), seconds=0.1)
+        simulator = simulator_of(take, front_rig(size=(320, 240)))
+    except MissingExtraError:
+        return
+    rooms = [Background.of_frames(simulator.empty_room(camera, 2)) for camera in range(2)]
+    tracker = MarkerTracker(simulator.rig, rooms, simulator.truth.labels, fps=60)
+    tracker.step([simulator.picture(0, camera) for camera in range(2)], simulator.truth.points[0])

@@ -87,7 +87,8 @@ class MarkerTracker:
         gate = gates(self._unseen, way)
         sighting = label(self.rig, blobs, self._matcher.candidates(blobs), predicted=predicted, gate=gate)
         self._predicted = predicted
-        self._unseen = np.where(sighting.is_placed, 0.0, self._unseen + self._frame_time)
+        known = sighting.is_seen if len(self.rig) == 1 else sighting.is_placed
+        self._unseen = np.where(known, 0.0, self._unseen + self._frame_time)
         return Moment(blobs, masks, sighting)
 
     def _begin_in_one(
