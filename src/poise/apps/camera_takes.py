@@ -35,7 +35,6 @@ from poise.vision.sources import (
 from poise.vision.tracker import MarkerTracker
 
 Array = np.ndarray
-Steps = InStep | LiveStep
 
 SYNCS = ("time", "flash")
 _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
@@ -178,7 +177,7 @@ class Recorder:
             video.close()
 
 
-def _in_step(cameras: Cameras, sync: str, *, live: bool) -> Steps:
+def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
     if sync not in SYNCS:
         raise InvalidValueError(f"videos are put in step by {' or '.join(SYNCS)}; got {sync!r}")
     if live:

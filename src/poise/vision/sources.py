@@ -262,21 +262,8 @@ class InStep:
         return None if found is None else (found[0] + self._offsets[number], found[1])
 
 
-class LiveStep:
+class LiveStep(InStep):
     """Cameras as they come: the next picture of each at every moment; one that fails gives None, and a note says so."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.sources, self.notes = tuple(sources), list[str]()
-        self.fps = min(source.fps for source in sources)
-
-    def __enter__(self) -> LiveStep:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for source in self.sources:
-            source.close()
 
     def __iter__(self) -> Iterator[Step]:
         going = [True] * len(self.sources)
