@@ -247,5 +247,4 @@ class PoseSpace:
 
 def all_finite(numbers: Float[Array, "*shape"]) -> bool:
     """Whether no number is infinite or missing; the sum of squares tells it at once unless it overflows."""
-    flat = numbers.ravel()
-    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    return isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())

@@ -156,9 +156,15 @@ class Problem:
 
     def soft_loss(self, errors: Float[Array, "rows"]) -> float:
         """Half the squared errors of soft rows over their variances: what they add to a negative log likelihood."""
+        if not self._has_soft_rows:
+            return 0.0
         variances = self.rows[:, dual_step.VARIANCE]
         soft = (variances > 0.0) & ((self.rows[:, dual_step.INEQUALITY] == 0.0) | (errors > 0.0))
         return float(0.5 * np.sum(np.square(errors[soft]) / variances[soft]))
+
+    @cached_property
+    def _has_soft_rows(self) -> bool:
+        return bool(np.any(self.rows[:, dual_step.VARIANCE] > 0.0))
 
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""

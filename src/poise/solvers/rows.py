@@ -38,7 +38,7 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
     count, freedoms = len(links), jacobian.shape[1]
     positions, matrices, axes = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3, 3))
     forward(q, links, rest, positions, matrices, axes)
-    point, moved, turned = np.empty(3), np.empty((3, freedoms)), np.empty((3, freedoms))
+    point = np.empty(3)
     jacobian[:] = 0.0
     for b in range(len(integers)):
         kind, joint, other, row = integers[b, 0], integers[b, 1], integers[b, 2], integers[b, 3]
@@ -53,6 +53,7 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
             turn_jacobian(joint, links, axes, jacobian[row : row + 3])
         elif kind == _CENTRE_OF_MASS:
             centre_of_mass(masses, positions, matrices, point)
+            moved = np.empty((3, freedoms))
             centre_of_mass_jacobian(masses, links, positions, matrices, axes, moved)
             errors[row] = f[6] - (f[3] * point[0] + f[4] * point[1] + f[5] * point[2])
             _combine_rows(f[3:6], moved, jacobian[row])
@@ -62,7 +63,7 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
                 jacobian[row + i, ROOT_SIZE - 1 + 3 * other + i] = 1.0
         else:
             point_on(joint, f, positions, matrices, point)
-            moved[:] = 0.0
+            moved = np.zeros((3, freedoms))
             point_jacobian(joint, point, links, positions, axes, moved)
             if kind == _LINE:
                 for i in range(2):
@@ -75,7 +76,7 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
             elif kind == _PROJECTION:
                 _projection(f, point, moved, errors[row : row + 2], jacobian[row : row + 2])
             elif kind == _LOOK_AT:
-                turned[:] = 0.0
+                turned = np.zeros((3, freedoms))
                 turn_jacobian(joint, links, axes, turned)
                 _look_at(
                     f, point, matrices[joint], moved, turned, errors[row : row + 2], jacobian[row : row + 2]
@@ -83,7 +84,7 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
             elif kind == _DISTANCE:
                 far = np.empty(3)
                 point_on(other, f[3:6], positions, matrices, far)
-                turned[:] = 0.0
+                turned = np.zeros((3, freedoms))
                 point_jacobian(other, far, links, positions, axes, turned)
                 _distance(f[6], point, far, moved, turned, errors, jacobian, row)
 

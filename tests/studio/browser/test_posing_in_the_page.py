@@ -23,7 +23,7 @@ def test_a_dragged_hand_is_where_the_pointer_is_and_the_far_foot_stays(studio: S
     assert math.dist(studio.joint("right_hand"), target) < CENTIMETRE
     assert math.dist(studio.joint("left_foot"), foot) < CENTIMETRE
     assert studio.ask("state.selected.value") == "RightHand"
-    assert studio.page.get_by_text("All handles met").is_visible()
+    studio.until(lambda: studio.page.get_by_text("All handles met").is_visible(), "the words")
 
 
 def test_a_click_holds_a_joint_and_keys_change_it(studio: StudioPage) -> None:
@@ -117,7 +117,7 @@ def test_two_people_do_not_see_each_other(open_page: Callable[[], StudioPage]) -
 
 def test_the_page_explains_itself(studio: StudioPage) -> None:
     studio.page.keyboard.press("?")
-    assert studio.page.get_by_role("dialog", name="Help").is_visible()
+    studio.until(lambda: studio.page.get_by_role("dialog", name="Help").is_visible(), "the help to open")
     studio.page.keyboard.press("Escape")
     studio.until(lambda: not studio.page.get_by_role("dialog", name="Help").is_visible(), "help to close")
     studio.page.keyboard.press("t")
