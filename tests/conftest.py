@@ -33,6 +33,6 @@ def cluster() -> Iterator[Any]:
     """A real scheduler with two workers in processes of their own."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as running:
         yield running
