@@ -13,6 +13,7 @@ from poise.apps.keyframing_keys import fewest_keys, script_text
 from poise.apps.keyframing_script import read_script
 from poise.errors import InvalidValueError, ParseError, PoiseError, SkeletonError
 from poise.formats import read
+from poise.geometry import rotations
 from poise.motion.edit import resample, trim
 from poise.motion.motion import Motion
 from poise.priors import model_file
@@ -69,6 +70,52 @@ def test_handles_are_on_their_paths_and_pins_hold(
     positions, _ = made.trajectory.space.forward(made.trajectory.q)
     left = positions[:, made.motion.skeleton.index("left_foot")]
     np.testing.assert_allclose(left, np.tile([0.1, 0.09, 0.0], (11, 1)), atol=2e-3)
+
+
+TURNED = """
+[handles.head]
+curve = "linear"
+keys = [ { time = 0.1, rotation = [0, 0, 0] }, { time = 0.4, rotation = [0.9659258, 0, 0.2588190, 0] } ]
+"""
+
+
+@pytest.mark.parametrize("kind", ["style", "gaussian"])
+def test_keyed_rotations_are_followed(
+    kind: str, style: StylePrior, gaussian: GaussianPrior, tmp_path: Path
+) -> None:
+    script = read_script(_script(tmp_path, STANDING + TURNED))
+    made = keyframe(script, style if kind == "style" else gaussian)
+    assert made.worst < 2e-3
+    assert made.worst_turn < np.radians(0.2)
+    head = made.motion.skeleton.index("head")
+    _, turned = made.trajectory.space.forward(made.trajectory.q)
+    for frame, degrees in [(2, 0.0), (5, 15.0), (8, 30.0)]:
+        heading = rotations.matrix_from_euler(np.radians([degrees]), "Y")
+        np.testing.assert_allclose(turned[frame, head], heading, atol=5e-3)
+    assert np.isnan(made.angles["head"][[0, 1, 9, 10]]).all()
+
+
+def test_degrees_turn_the_heading_first_then_x_then_z(tmp_path: Path) -> None:
+    text = "duration = 1\n[handles.head]\nturn_tolerance = 90\nkeys = [{ time = 0, rotation = [10, 20, 30] }]"
+    (turn,) = read_script(_script(tmp_path, text)).turns
+    y, x, z = np.radians([20.0, 10.0, 30.0])
+    expected = rotations.quaternion_from_euler(np.array([y, x, z]), "YXZ")
+    np.testing.assert_allclose(turn.turns, expected[None])
+    assert turn.tolerance == pytest.approx(np.pi / 2)
+
+
+def test_a_turn_out_of_reach_is_told(gaussian: GaussianPrior, tmp_path: Path) -> None:
+    text = (
+        STANDING.replace("tangent = [0, 0, 0] }", "tangent = [0, 0, 0], rotation = [0, 0, 0] }")
+        + """
+[handles.Spine]
+keys = [ { time = 0.0, rotation = [0, 0, 0] } ]
+[handles.Neck]
+keys = [ { time = 0.0, rotation = [180, 0, 0] } ]
+"""
+    )
+    misses = keyframe(read_script(_script(tmp_path, text)), gaussian).misses()
+    assert any("Neck cannot turn as its keys say at 0.00 s" in miss for miss in misses), misses
 
 
 def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path: Path) -> None:
@@ -141,6 +188,18 @@ def test_fewest_keys_of_a_line_are_its_ends() -> None:
         (
             "duration = 1\n[handles.head]\nkeys = [{ time = 2, at = [0, 0, 0] }]",
             r"handles.head.keys\[1\].time: is outside the duration, 0 to 1 s; got 2 s",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1 }]",
+            r"keys\[1\].at: is missing; a key has a place \(at\), a rotation or both",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1, rotation = [1, 1, 1, 1] }]",
+            r"keys\[1\].rotation: expected a unit quaternion \(wxyz\); got \[1.0, 1.0, 1.0, 1.0\]",
+        ),
+        (
+            "duration = 1\n[handles.head]\nkeys = [{ time = 1, rotation = 30 }]",
+            r"keys\[1\].rotation: expected 3 finite numbers; got 30",
         ),
         (
             "duration = 1\n[handles.head]\nkeys = [{ time = 1, at = [0, nan, 0] }]",

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep
+from poise.geometry import rotations
+from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 
 
 @given(st.lists(st.floats(0.05, 2.0), min_size=1, max_size=8), st.integers(0, 100))
@@ -93,3 +94,31 @@ def test_unknown_kinds_and_eases_are_refused() -> None:
         curve_through(*keys, ease="inout")
     with pytest.raises(InvalidValueError, match="1 segments need one ease"):
         curve_through(*keys, ease=["in", "out"])
+
+
+@given(st.lists(st.floats(0.05, 2.0), min_size=1, max_size=8), st.sampled_from(KINDS), st.integers(0, 100))
+def test_turns_go_through_their_keys(spans: list[float], kind: str, seed: int) -> None:
+    times = np.cumsum(spans)
+    turns = rotations.normalize(np.random.default_rng(seed).normal(size=(len(times), 4)))
+    found = turns_through(times, turns, times, kind=kind)
+    np.testing.assert_allclose(rotations.geodesic_distance(found, turns), 0.0, atol=1e-7)
+
+
+def test_turning_about_one_axis_is_the_curve_of_its_angle() -> None:
+    times, angles = np.array([0.0, 0.5, 2.0, 3.0]), np.array([[0.2], [1.0], [-0.4], [0.5]])
+    axis, at = np.array([0.6, 0.0, 0.8]), np.linspace(0.0, 3.0, 31)
+    turns = rotations.quaternion_from_expmap(angles * axis)
+    turns[2] *= -1.0  # the same rotation: no long way round
+    expected = rotations.quaternion_from_expmap(curve_through(times, angles, at) * axis)
+    found = turns_through(times, turns, at)
+    np.testing.assert_allclose(rotations.geodesic_distance(found, expected), 0.0, atol=1e-7)
+
+
+def test_turns_have_no_corner_and_hold_beyond_their_ends() -> None:
+    times = np.array([0.0, 1.0, 2.0])
+    turns = rotations.quaternion_from_expmap(np.array([[0.0, 0.0, 0.0], [0.0, 1.2, 0.3], [0.9, 0.4, 0.0]]))
+    at = np.linspace(0.0, 2.0, 2001)
+    found = turns_through(times, turns, at)
+    steps = rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(found[:-1]), found[1:]))
+    assert np.linalg.norm(np.diff(steps, axis=0), axis=1).max() < 1e-5
+    np.testing.assert_allclose(turns_through(times, turns, np.array([-1.0, 9.0])), turns[[0, 2]], atol=1e-9)

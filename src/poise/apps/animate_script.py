@@ -29,7 +29,16 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.foot_targets import FootContact
-from poise.apps.keyframing_script import LONGEST, MOST_FPS, HandlePath, Pin, handle_path, pin_of
+from poise.apps.keyframing_script import (
+    LONGEST,
+    MOST_FPS,
+    HandlePath,
+    Pin,
+    TurnPath,
+    follow,
+    handle_paths,
+    pin_of,
+)
 from poise.apps.posing import FLOOR_ROLES
 from poise.apps.toml_tables import Table, read_toml
 from poise.formats import read
@@ -60,6 +69,7 @@ class AnimateScript:
     paths: Sequence[HandlePath]
     keyframes: Sequence[Keyframe]
     floor: float | None = None
+    turns: Sequence[TurnPath] = ()
 
     @property
     def times(self) -> Float[Array, "frames"]:
@@ -73,10 +83,8 @@ class AnimateScript:
             assert contact.at is not None
             for number in np.flatnonzero(_within(self.times, contact.start, contact.end)).tolist():
                 found[number].append(Position(contact.handle, contact.at))
-        for path in self.paths:
-            for number, target in enumerate(path.at(self.times)):
-                if np.all(np.isfinite(target)):
-                    found[number].append(Position(path.handle, target, tolerance=path.tolerance))
+        for frame, followed in zip(found, follow(self.paths, self.turns, self.times), strict=True):
+            frame += followed
         for key in self.keyframes:
             found[int(np.argmin(np.abs(self.times - key.time)))] += whole_pose(space, key.pose)
         if self.floor is not None:
@@ -92,18 +100,18 @@ def read_animate_script(path: Path) -> AnimateScript:
     duration = table.number("duration", positive=True, most=LONGEST)
     fps = table.number("fps", 60.0, least=1.0, most=MOST_FPS)
     contacts = [_contact(entry, duration) for entry in table.tables("contacts")]
-    paths = [handle_path(table.table("handles"), name, duration) for name in table.table("handles").names()]
+    paths, turns = handle_paths(table.table("handles"), duration)
     keyframes = [_keyframe(entry, duration, path.parent) for entry in table.tables("keyframes")]
     height = None
     if table.has("floor"):
         given = 0.0 if table.is_flag("floor") else table.number("floor")
         height = given if not table.is_flag("floor") or table.flag("floor") else None
     table.done()
-    if not (contacts or paths or keyframes):
+    if not (contacts or paths or turns or keyframes):
         raise table.error(
             "contacts", "there is nothing to meet: give [[contacts]], [handles.NAME] or [[keyframes]]"
         )
-    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, height)
+    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, height, turns)
 
 
 def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -> str:

@@ -11,56 +11,68 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script
+from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, follow
 from poise.apps.posing import FLOOR_ROLES
 from poise.errors import PoiseError, SkeletonError
+from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
-from poise.solvers.constraints import Constraint, Position, floor
+from poise.solvers.constraints import floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
 MET = 0.01  # metres within which a handle counts as on its path
+TURNED = np.radians(1.0)  # within which a handle's joint counts as turned as its keys say
 _POLL = 0.2  # seconds between looks at a file that is watched
 
 
 @dataclass(frozen=True, eq=False)
 class Keyframed:
-    """The motion, and how far each handle is from its path in every frame (NaN where it is free)."""
+    """The motion, and how far each handle is from its path and its turns in every frame (NaN where it is free)."""
 
     motion: Motion
     distances: Mapping[str, Float[Array, "frames"]]
     trajectory: Trajectory
+    angles: Mapping[str, Float[Array, "frames"]]
 
     @property
     def worst(self) -> float:
         """The largest distance of any handle from its path, in metres; 0 where none has one."""
-        return max(
-            (float(np.nanmax(d)) for d in self.distances.values() if np.isfinite(d).any()), default=0.0
-        )
+        return _largest(self.distances)
+
+    @property
+    def worst_turn(self) -> float:
+        """The largest angle of any handle's joint from what its keys say, in radians; 0 where none has rotations."""
+        return _largest(self.angles)
 
     def misses(self) -> list[str]:
         """What could not be reached, when and by how much, in words."""
-        found = []
-        for name, distances in self.distances.items():
-            late = np.flatnonzero(np.nan_to_num(distances) > MET)
-            if len(late):
-                first, last = late[[0, -1]] / self.motion.fps
-                when = (
-                    f"at {first:.2f} s"
-                    if len(late) == 1
-                    else f"in {len(late)} frames from {first:.2f} to {last:.2f} s"
-                )
-                found.append(
-                    f"{name} cannot reach its path {when}; up to {1000 * np.nanmax(distances):.0f} mm are missing"
-                )
-        return found
+        far = [
+            f"{name} cannot reach its path {self._when(left > MET)}; up to {1000 * np.nanmax(left):.0f} mm are missing"
+            for name, left in self.distances.items()
+            if np.any(left > MET)
+        ]
+        return far + [
+            f"{name} cannot turn as its keys say {self._when(left > TURNED)}; up to {np.degrees(np.nanmax(left)):.0f} "
+            "degrees are missing"
+            for name, left in self.angles.items()
+            if np.any(left > TURNED)
+        ]
+
+    def _when(self, late: Bool[Array, "frames"]) -> str:
+        frames = np.flatnonzero(late)
+        first, last = frames[[0, -1]] / self.motion.fps
+        return (
+            f"at {first:.2f} s"
+            if len(frames) == 1
+            else f"in {len(frames)} frames from {first:.2f} to {last:.2f} s"
+        )
 
 
 def keyframe(script: Script, prior: Prior, *, progress: Progress = lambda _done, _all: None) -> Keyframed:
@@ -81,9 +93,9 @@ def keyframe_in(
     trajectory = solve_trajectory(
         priors, frames, fps=script.fps, smoothness=_smoothness(script), progress=progress
     )
-    return Keyframed(
-        trajectory.motion(script.fps, name=script.name), _distances(trajectory, paths, script), trajectory
-    )
+    motion = trajectory.motion(script.fps, name=script.name)
+    distances, angles = _distances(trajectory, paths, script.times), _angles(trajectory, script)
+    return Keyframed(motion, distances, trajectory, angles)
 
 
 def plan(
@@ -121,8 +133,8 @@ def _priors(script: Script, prior: Prior, names: Sequence[str]) -> list[Prior]:
 
 
 def _check_handles(script: Script, prior: Prior) -> None:
-    for path in script.paths:
-        _named(f"handles.{path.handle.joint}", path.handle, prior)
+    for handle in (*(path.handle for path in script.paths), *(turn.handle for turn in script.turns)):
+        _named(f"handles.{handle.joint}", handle, prior)
     for number, pin in enumerate(script.pins, start=1):
         _named(f"pins[{number}].handle", pin.handle, prior)
 
@@ -195,25 +207,35 @@ def _frames(
     script: Script, paths: Sequence[HandlePath], shares: Sequence[tuple[float, ...]], prior: Prior
 ) -> list[Frame]:
     """What every frame must meet."""
-    targets = [path.at(script.times) for path in paths]
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground = [] if script.floor is None else floor(roles, height=script.floor)
-    frames = []
-    for number, share in enumerate(shares):
-        constraints: list[Constraint] = [
-            Position(path.handle, target[number], tolerance=path.tolerance)
-            for path, target in zip(paths, targets, strict=True)
-            if np.all(np.isfinite(target[number]))
-        ]
-        frames.append(Frame([*constraints, *ground], share))
-    return frames
+    followed = follow(paths, script.turns, script.times)
+    return [
+        Frame([*constraints, *ground], share) for constraints, share in zip(followed, shares, strict=True)
+    ]
 
 
-def _distances(trajectory: Trajectory, paths: Sequence[HandlePath], script: Script) -> dict[str, Array]:
+def _distances(
+    trajectory: Trajectory, paths: Sequence[HandlePath], times: Float[Array, "frames"]
+) -> dict[str, Array]:
     space = trajectory.space
     handles = space.handles([path.handle for path in paths])
     reached = np.stack([space.handle_positions(q, handles)[0] for q in trajectory.q])
     return {
-        path.handle.joint: np.linalg.norm(reached[:, number] - path.at(script.times), axis=1)
+        path.handle.joint: np.linalg.norm(reached[:, number] - path.at(times), axis=1)
         for number, path in enumerate(paths)
     }
+
+
+def _angles(trajectory: Trajectory, script: Script) -> dict[str, Array]:
+    space, found = trajectory.space, {}
+    turned = rotations.quaternion_from_matrix(space.forward(trajectory.q)[1])
+    for turn in script.turns:
+        joint = space.skeleton.index(turn.handle.joint)
+        found[turn.handle.joint] = rotations.geodesic_distance(turned[:, joint], turn.at(script.times))
+    return found
+
+
+def _largest(lacking: Mapping[str, Float[Array, "frames"]]) -> float:
+    """The largest of all that are numbers; 0 where there are none."""
+    return max((float(np.nanmax(left)) for left in lacking.values() if np.isfinite(left).any()), default=0.0)

@@ -7,7 +7,7 @@ floor = true                        # or its height in metres
 [handles.right_hand]
 keys = [
   { time = 0.0, at = [-0.2, 0.9, 0.2] },
-  { time = 1.0, at = [-0.6, 1.4, 0.1], tangent = [0.0, 0.0, 2.0] },
+  { time = 1.0, at = [-0.6, 1.4, 0.1], tangent = [0.0, 0.0, 2.0], rotation = [0, 90, 0] },
 ]
 
 [[pins]]
@@ -19,7 +19,7 @@ at = [0.1, 0.07, 0.0]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,10 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.toml_tables import Table, read_toml
-from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep
+from poise.geometry import rotations
+from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 from poise.skeleton.pose_space import Handle
+from poise.solvers.constraints import Constraint, Orientation, Position
 
 Array = np.ndarray
 
@@ -63,9 +65,25 @@ class HandlePath:
             even_pace=self.even_pace,
             ease=self.eases[:-1] if len(self.times) > 1 else "none",
         )
-        outside = (times < self.times[0] - _SLACK) | (times > self.times[-1] + _SLACK)
-        points[outside] = np.nan
-        return points
+        return _between_keys(points, self.times, times)
+
+
+@dataclass(frozen=True, eq=False)
+class TurnPath:
+    """How a handle's joint is turned in the world: keys in time as unit quaternions (wxyz), and what is between."""
+
+    handle: Handle
+    times: Float[Array, "keys"]
+    turns: Float[Array, "keys 4"]
+    eases: tuple[str, ...]
+    kind: str = "hermite"
+    tolerance: float | None = None
+
+    def at(self, times: Float[Array, "samples"]) -> Float[Array, "samples 4"]:
+        """How the joint is turned at these times; NaN before its first key and after its last."""
+        ease = self.eases[:-1] if len(self.times) > 1 else "none"
+        turns = turns_through(self.times, self.turns, times, kind=self.kind, ease=ease)
+        return _between_keys(turns, self.times, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +118,7 @@ class Script:
     models: Mapping[str, Path]
     floor: float | None = None
     smoothness: float = 1.0
+    turns: Sequence[TurnPath] = ()
 
     @property
     def times(self) -> Float[Array, "frames"]:
@@ -120,21 +139,36 @@ class Script:
         return names, weights
 
 
+def follow(
+    paths: Sequence[HandlePath], turns: Sequence[TurnPath], times: Float[Array, "frames"]
+) -> list[list[Constraint]]:
+    """What paths and turns ask of every frame."""
+    found: list[list[Constraint]] = [[] for _ in times]
+    for path in paths:
+        for frame, target in _targets(path.at(times)):
+            found[frame].append(Position(path.handle, target, tolerance=path.tolerance))
+    for turn in turns:
+        for frame, target in _targets(turn.at(times)):
+            name = f"turn of {turn.handle.joint}"
+            found[frame].append(Orientation(turn.handle, target, tolerance=turn.tolerance, name=name))
+    return found
+
+
 def read_script(path: Path) -> Script:
     """A script from its file."""
     table = read_toml(path)
     duration = table.number("duration", positive=True, most=LONGEST)
     fps = table.number("fps", 30.0, least=1.0, most=MOST_FPS)
     models = _models(table.table("styles"), path.parent)
-    paths = [handle_path(table.table("handles"), name, duration) for name in table.table("handles").names()]
+    paths, turns = handle_paths(table.table("handles"), duration)
     pins = [pin_of(entry, duration) for entry in table.tables("pins")]
     changes = _changes(table, duration, models)
     floor = _floor(table)
     smoothness = table.number("smoothness", 1.0, least=0.0, most=100.0)
     table.done()
-    if not paths and not pins:
+    if not paths and not turns and not pins:
         raise table.error("handles", "no handle has a key and none is pinned; there is nothing to follow")
-    script = Script(path.stem, duration, fps, paths, pins, changes, models, floor, smoothness)
+    script = Script(path.stem, duration, fps, paths, pins, changes, models, floor, smoothness, turns)
     _check_pins(table, script)
     return script
 
@@ -154,35 +188,109 @@ def _floor(table: Table) -> float | None:
     return table.number("floor")
 
 
-def handle_path(handles: Table, name: str, duration: float) -> HandlePath:
-    """The path of one handle from its table."""
-    table = handles.table(name)
-    entries = table.tables("keys")
+def handle_paths(handles: Table, duration: float) -> tuple[list[HandlePath], list[TurnPath]]:
+    """Where the handles of a table go and how they turn; a handle may be keyed in either or both."""
+    paths: list[HandlePath] = []
+    turns: list[TurnPath] = []
+    for name in handles.names():
+        keys = _Keys(handles.table(name), name, duration)
+        paths += keys.path()
+        turns += keys.turns()
+        keys.done()
+    return paths, turns
+
+
+class _Keys:
+    """One handle's table of keys being read; each key has a place, a rotation or both."""
+
+    def __init__(self, table: Table, name: str, duration: float) -> None:
+        self.table, self.handle, self.entries = table, Handle(name, _offset(table)), table.tables("keys")
+        self.times = _key_times(table, self.entries, duration)
+        usual = table.word("ease", "none", among=EASES)
+        self.eases = [entry.word("ease", usual, among=EASES) for entry in self.entries]
+        self.kind = table.word("curve", "hermite", among=KINDS)
+
+    def path(self) -> list[HandlePath]:
+        """The path through the keys with places, if any."""
+        rows, tolerance, even = self._with("at"), _tolerance(self.table), self.table.flag("even_pace")
+        if not rows:
+            return []
+        points = np.stack([self.entries[row].vector("at") for row in rows])
+        tangents = np.stack([_tangent(self.entries[row]) for row in rows])
+        eases = tuple(self.eases[row] for row in rows)
+        return [
+            HandlePath(self.handle, self.times[rows], points, tangents, eases, self.kind, even, tolerance)
+        ]
+
+    def turns(self) -> list[TurnPath]:
+        """The turning through the keys with rotations, if any."""
+        rows, tolerance = self._with("rotation"), _turn_tolerance(self.table)
+        if not rows:
+            return []
+        turns = np.stack([_rotation(self.entries[row]) for row in rows])
+        eases = tuple(self.eases[row] for row in rows)
+        return [TurnPath(self.handle, self.times[rows], turns, eases, self.kind, tolerance)]
+
+    def done(self) -> None:
+        """Refuse what has not been asked for."""
+        for entry in (*self.entries, self.table):
+            entry.done()
+
+    def _with(self, key: str) -> list[int]:
+        return [row for row, entry in enumerate(self.entries) if entry.has(key)]
+
+
+def _key_times(table: Table, entries: Sequence[Table], duration: float) -> Float[Array, "keys"]:
+    """The times of a handle's keys, each of which has a place or a rotation."""
     if not entries:
         raise table.error("keys", "a handle needs one key or more: keys = [{ time = 0.0, at = [x, y, z] }]")
     times = np.array([_time(entry, "time", duration) for entry in entries])
     if np.any(np.diff(times) <= 0):
         late = int(np.flatnonzero(np.diff(times) <= 0)[0]) + 1
         raise entries[late].error("time", f"keys must come one after the other; got {times[late]:g} s")
-    points = np.stack([entry.vector("at") for entry in entries])
-    tangents = np.stack(
-        [entry.vector("tangent") if entry.has("tangent") else np.full(3, np.nan) for entry in entries]
-    )
-    usual = table.word("ease", "none", among=EASES)
-    eases = tuple(entry.word("ease", usual, among=EASES) for entry in entries)
-    path = HandlePath(
-        Handle(name, _offset(table)),
-        times,
-        points,
-        tangents,
-        eases,
-        kind=table.word("curve", "hermite", among=KINDS),
-        even_pace=table.flag("even_pace"),
-        tolerance=table.number("tolerance", positive=True) if table.has("tolerance") else None,
-    )
-    for entry in (*entries, table):
-        entry.done()
-    return path
+    for entry in entries:
+        if not entry.has("at") and not entry.has("rotation"):
+            raise entry.error("at", "is missing; a key has a place (at), a rotation or both")
+    return times
+
+
+def _tangent(entry: Table) -> Float[Array, "3"]:
+    return entry.vector("tangent") if entry.has("tangent") else np.full(3, np.nan)
+
+
+def _tolerance(table: Table) -> float | None:
+    return table.number("tolerance", positive=True) if table.has("tolerance") else None
+
+
+def _turn_tolerance(table: Table) -> float | None:
+    """In radians, from degrees."""
+    if not table.has("turn_tolerance"):
+        return None
+    return float(np.radians(table.number("turn_tolerance", positive=True)))
+
+
+def _rotation(entry: Table) -> Float[Array, "4"]:
+    """A quaternion (wxyz), or degrees about x, y, z: first the heading y, then x, then z, about the turned axes."""
+    if entry.length("rotation") == 4:
+        quaternion = entry.vector("rotation", 4)
+        if not np.isclose(np.linalg.norm(quaternion), 1.0, atol=0.01):
+            raise entry.error("rotation", f"expected a unit quaternion (wxyz); got {quaternion.tolist()}")
+        return rotations.normalize(quaternion)
+    x, y, z = np.radians(entry.vector("rotation"))
+    return rotations.quaternion_from_euler(np.array([y, x, z]), "YXZ")
+
+
+def _targets(samples: Float[Array, "frames size"]) -> Iterator[tuple[int, Array]]:
+    """The frames that have a target, and the targets."""
+    return ((frame, target) for frame, target in enumerate(samples) if np.all(np.isfinite(target)))
+
+
+def _between_keys(
+    values: Float[Array, "samples size"], keys: Float[Array, "keys"], times: Float[Array, "samples"]
+) -> Float[Array, "samples size"]:
+    """Values with NaN before the first key and after the last."""
+    outside = (times < keys[0] - _SLACK) | (times > keys[-1] + _SLACK)
+    return np.where(outside[:, None], np.nan, values)
 
 
 def pin_of(table: Table, duration: float) -> Pin:

@@ -72,6 +72,11 @@ class Table:
             raise self.error(key, f"expected a number {wanted}; got {value:g}")
         return float(value)
 
+    def length(self, key: str) -> int:
+        """How many values a list has; 0 for anything else."""
+        value = self._value(key, None)
+        return len(value) if isinstance(value, list) else 0
+
     def vector(self, key: str, size: int = 3) -> Array:
         """So many finite numbers."""
         return self._numbers(key, self._value(key, None), size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import degrees
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,8 @@ before and after. docs/keyframing.md tells all that a script may say.
   [handles.right_hand]
   keys = [ { time = 0.0, at = [-0.2, 1.0, 0.2] },
            { time = 1.2, at = [-0.5, 1.5, 0.3], tangent = [0, 0, 1.0] } ]
+  [handles.head]
+  keys = [ { time = 0.5, rotation = [0, 30, 0] } ]   # degrees about x, y, z
   [[pins]]
   handle = "left_foot"
   at = [0.1, 0.07, 0.0]
@@ -101,7 +104,8 @@ def _solve(prior: Prior, script: Path, output: Path) -> None:
         save(made.motion, output, progress=report)
     for miss in made.misses():
         terminal.warn(miss)
+    turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""
     print(
         f"{output}: {len(made.motion)} frames at {made.motion.fps:g} Hz, handles within "
-        f"{1000 * made.worst:.1f} mm of their paths, {terminal.file_size(output)}"
+        f"{1000 * made.worst:.1f} mm of their paths{turned}, {terminal.file_size(output)}"
     )

@@ -1,13 +1,15 @@
-"""Smooth curves through points in time: cubic Hermite segments, their tangents given or chosen, paced along the way."""
+"""Smooth curves through points or rotations in time: cubic segments, tangents given or chosen, paced along the way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry import rotations
 
 Array = np.ndarray
 
@@ -37,13 +39,41 @@ def curve_through(
     _check(times, points, kind)
     if len(times) == 1:
         return np.repeat(points, len(at), axis=0)
-    at = np.clip(at, times[0], times[-1])
-    left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    paced = _eased((at - times[left]) / (times[left + 1] - times[left]), left, ease, len(times) - 1)
-    leaving, arriving = _segment_tangents(times, points, tangents, kind)
+    left, paced = _placed(times, at, ease)
+    leaving, arriving = _segment_tangents(times, np.diff(points, axis=0), tangents, kind)
     if even_pace:
         paced = _by_length(paced, left, points, leaving, arriving)
     return _hermite(paced, left, points, leaving, arriving)
+
+
+def turns_through(
+    times: Float[Array, "keys"],
+    turns: Float[Array, "keys 4"],
+    at: Float[Array, "samples"],
+    *,
+    kind: str = "hermite",
+    ease: str | Sequence[str] = "none",
+) -> Float[Array, "samples 4"]:
+    """The curve through unit quaternions at increasing times, each reached from the last by the shorter way.
+
+    Cubic Bezier segments by de Casteljau's scheme on the sphere (Shoemake 1985), whose velocities at the keys are
+    chosen as those of `curve_through`; "linear" turns evenly from key to key.
+    """
+    times, turns = np.asarray(times, dtype=np.float64), rotations.normalize(turns)
+    _check(times, turns, kind)
+    if len(times) == 1:
+        return np.repeat(turns, len(at), axis=0)
+    left, paced = _placed(times, at, ease)
+    steps = rotations.expmap_from_quaternion(
+        rotations.canonical(rotations.multiply(rotations.conjugate(turns[:-1]), turns[1:]))
+    )
+    leaving, arriving = _segment_tangents(times, steps, None, kind)
+    ahead = rotations.multiply(turns[:-1], rotations.quaternion_from_expmap(leaving / 3.0))
+    behind = rotations.multiply(turns[1:], rotations.quaternion_from_expmap(-arriving / 3.0))
+    corners = [turns[left], ahead[left], behind[left], turns[left + 1]]
+    while len(corners) > 1:
+        corners = [_shorter(a, b, paced) for a, b in pairwise(corners)]
+    return rotations.normalize(corners[0])
 
 
 def smoothstep(t: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -72,6 +102,17 @@ def _check(times: Array, points: Array, kind: str) -> None:
         raise UnknownNameError("kind of curve", kind, KINDS)
 
 
+def _placed(times: Array, at: Array, ease: str | Sequence[str]) -> tuple[Array, Array]:
+    """The segment of every sample, and the share of its way that has been passed."""
+    at = np.clip(at, times[0], times[-1])
+    left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    return left, _eased((at - times[left]) / np.diff(times)[left], left, ease, len(times) - 1)
+
+
+def _shorter(a: Float[Array, "n 4"], b: Float[Array, "n 4"], t: Float[Array, "n"]) -> Float[Array, "n 4"]:
+    return rotations.slerp(a, np.where(np.sum(a * b, axis=-1, keepdims=True) < 0.0, -b, b), t)
+
+
 def _eased(t: Array, left: Array, ease: str | Sequence[str], segments: int) -> Array:
     eases = [ease] * segments if isinstance(ease, str) else list(ease)
     if len(eases) != segments:
@@ -85,10 +126,10 @@ def _eased(t: Array, left: Array, ease: str | Sequence[str], segments: int) -> A
 
 
 def _segment_tangents(
-    times: Array, points: Array, given: Array | None, kind: str
+    times: Array, chords: Array, given: Array | None, kind: str
 ) -> tuple[Float[Array, "segments dimensions"], Float[Array, "segments dimensions"]]:
     """How each segment leaves its first key and arrives at its last, per unit of the segment."""
-    chords, spans = np.diff(points, axis=0), np.diff(times)[:, None]
+    spans = np.diff(times)[:, None]
     if kind == "linear":
         return chords, chords
     knots = spans
