@@ -18,6 +18,7 @@ from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.solvers.classic import METHODS
 from poise.solvers.classic.alignment import NOTHING, aligning_turn, with_pair
 from poise.solvers.classic.sdls import GREATEST_TURN, damped_step
+from poise.solvers.classic.task import Task
 
 JOINTS = 31
 FIVE = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -40,8 +41,7 @@ def run(
 ) -> tuple[np.ndarray, int]:
     lower, upper = bounds or (np.full(space.freedoms, -np.inf), np.full(space.freedoms, np.inf))
     moved = q.copy()
-    iterations = METHODS[method](
-        moved,
+    task = Task(
         *space.tree,
         handles.joints,
         handles.offsets,
@@ -52,7 +52,7 @@ def run(
         tolerance,
         max_iterations,
     )
-    return moved, iterations
+    return moved, METHODS[method](moved, task)
 
 
 def positions(space: PoseSpace, handles: Handles, q: np.ndarray) -> np.ndarray:

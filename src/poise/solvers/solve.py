@@ -23,6 +23,7 @@ from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.blend_run import BlendRun, runner_of
 from poise.solvers.classic import METHODS, CompiledSolver
+from poise.solvers.classic.task import Task
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import Residual, Solution, Status
@@ -289,9 +290,10 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], t
 
     def run(q: Array) -> tuple[int, int, Array]:
         targets = problem.floats[:, 3:6].copy()
-        steps = method(
-            q, *problem.space.tree, joints, offsets, targets, lower, upper, free_root, tolerance, CLASSIC_STEPS
-        )  # fmt: skip
+        task = Task(
+            *problem.space.tree, joints, offsets, targets, lower, upper, free_root, tolerance, CLASSIC_STEPS
+        )
+        steps = method(q, task)
         errors, _ = problem.errors(q)
         reached = np.all(np.linalg.norm(errors.reshape(-1, 3), axis=1) <= tolerance)
         return (core.REACHED if reached else core.OUT_OF_TIME), steps, errors

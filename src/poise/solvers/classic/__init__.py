@@ -13,6 +13,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 
 from poise.errors import UnknownNameError
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -21,27 +22,12 @@ _NAMES = ("transpose", "sdls", "ccd", "fabrik")
 
 @runtime_checkable
 class CompiledSolver(Protocol):
-    """Move `q` in place until every handle is within `tolerance` of its target; returns the iterations it took.
+    """Move `q` in place until every handle is where the task wants it; returns the iterations it took.
 
-    `links` and `rest` are a `PoseSpace.tree`; `joints`, `offsets` and `targets` have a row per handle. `lower` and
-    `upper` bound the tangent coordinates of q and are kept by clamping; their first six, the root's, are not read:
-    `free_root` says whether the root moves. `q` ends at the best pose met, also when no pose reaches every target.
+    `q` ends at the best pose met, also when no pose reaches every target.
     """
 
-    def __call__(
-        self,
-        q: Array,
-        links: Array,
-        rest: Array,
-        joints: Array,
-        offsets: Array,
-        targets: Array,
-        lower: Array,
-        upper: Array,
-        free_root: bool,
-        tolerance: float,
-        max_iterations: int,
-    ) -> int:
+    def __call__(self, q: Array, task: Task) -> int:
         """See the class."""
         ...
 

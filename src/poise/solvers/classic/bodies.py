@@ -22,6 +22,7 @@ from poise.solvers.classic.quaternions import (
     quaternion_from_matrix,
     turned,
 )
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -44,8 +45,9 @@ class Bodies(NamedTuple):
 
 
 @compiled
-def gather(links: Array, rest: Array, joints: Array, offsets: Array) -> Bodies:
-    """The bodies that carry these handles."""
+def gather(task: Task) -> Bodies:
+    """The bodies that carry a task's handles."""
+    links, rest, joints, offsets = task.links, task.rest, task.joints, task.offsets
     matters = _what_matters(links, joints, offsets)
     is_body = (matters == _TURNS_A_HANDLE) & (links[:, 1] >= 0)
     bodies = _room(1 + np.sum(is_body[1:]), len(joints))
@@ -114,7 +116,7 @@ def place_points(bodies: Bodies, targets: Array) -> None:
 
 
 @compiled
-def turn_body(bodies: Bodies, b: int, turn: Quaternion, q: Array, lower: Array, upper: Array) -> None:
+def turn_body(bodies: Bodies, b: int, turn: Quaternion, q: Array, task: Task) -> None:
     """Turn a body in the world, as far as its bounds allow, and write that into q."""
     wanted = normalized(multiply(turn, row4(bodies.turns, b)))
     if b == 0:
@@ -122,17 +124,15 @@ def turn_body(bodies: Bodies, b: int, turn: Quaternion, q: Array, lower: Array, 
         q[3], q[4], q[5], q[6] = wanted
     else:
         k = bodies.columns[b]
-        allowed, e = within_bounds(bodies, b, wanted, lower, upper)
+        allowed, e = within_bounds(bodies, b, wanted, task)
         put4(bodies.turns, b, allowed)
         q[k], q[k + 1], q[k + 2] = e
 
 
 @compiled
-def within_bounds(
-    bodies: Bodies, b: int, wanted: Quaternion, lower: Array, upper: Array
-) -> tuple[Quaternion, Vector]:
+def within_bounds(bodies: Bodies, b: int, wanted: Quaternion, task: Task) -> tuple[Quaternion, Vector]:
     """A rotation in the world with its exponential map clamped, given how the parent is turned; and that map."""
-    k = bodies.columns[b]
+    k, lower, upper = bodies.columns[b], task.lower, task.upper
     below = multiply(row4(bodies.turns, bodies.parents[b]), row4(bodies.references, b))
     e = expmap_from_quaternion(multiply(conjugate(below), wanted))
     allowed = (
@@ -144,12 +144,12 @@ def within_bounds(
 
 
 @compiled
-def is_bounded(bodies: Bodies, b: int, lower: Array, upper: Array) -> bool:
+def is_bounded(bodies: Bodies, b: int, task: Task) -> bool:
     """Whether a body's joint has any bound; the root's has none."""
     k = bodies.columns[b]
     bounded = False
     for i in range(k - 1, k + 2):
-        bounded |= lower[i] > -math.inf or upper[i] < math.inf
+        bounded |= task.lower[i] > -math.inf or task.upper[i] < math.inf
     return b > 0 and bounded
 
 

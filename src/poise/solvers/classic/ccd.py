@@ -24,38 +24,27 @@ from poise.solvers.classic.bodies import (
 )
 from poise.solvers.classic.progress import begin, finished
 from poise.solvers.classic.quaternions import Quaternion, conjugate, multiply
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
 
 @compiled
-def solve(
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    lower: Array,
-    upper: Array,
-    free_root: bool,
-    tolerance: float,
-    max_iterations: int,
-) -> int:
+def solve(q: Array, task: Task) -> int:
     """See `CompiledSolver`; an iteration is one sweep over the joints."""
-    best, record = begin(q, lower, upper)
-    bodies = gather(links, rest, joints, offsets)
+    best, record = begin(q, task)
+    bodies = gather(task)
     carries = _carried_handles(bodies)
     iteration = 0
     while True:
-        place_all(bodies, q, targets)
-        if finished(q, bodies.errors, tolerance, best, record) or iteration >= max_iterations:
+        place_all(bodies, q, task.targets)
+        if finished(q, bodies.errors, task.tolerance, best, record) or iteration >= task.max_iterations:
             break
         for b in range(len(carries) - 1, 0, -1):
-            _turn_towards_targets(bodies, b, carries[b], q, targets, lower, upper)
-        if free_root:
-            _turn_towards_targets(bodies, 0, carries[0], q, targets, lower, upper)
-            _shift_root(bodies, q, targets)
+            _turn_towards_targets(bodies, b, carries[b], q, task)
+        if task.free_root:
+            _turn_towards_targets(bodies, 0, carries[0], q, task)
+            _shift_root(bodies, q, task.targets)
         iteration += 1
     q[:] = best
     return iteration
@@ -74,21 +63,19 @@ def _carried_handles(bodies: Bodies) -> Array:
 
 
 @compiled
-def _turn_towards_targets(
-    bodies: Bodies, b: int, carries: Array, q: Array, targets: Array, lower: Array, upper: Array
-) -> None:
+def _turn_towards_targets(bodies: Bodies, b: int, carries: Array, q: Array, task: Task) -> None:
     """Turn one body, and with it the handles it carries; bodies beyond it are placed anew at the next sweep."""
     pivot, before, k = row3(bodies.positions, b), row4(bodies.turns, b), bodies.columns[b]
     profile = NOTHING
     for h in range(len(carries)):
         if carries[h]:
             profile = with_pair(
-                profile, between(pivot, row3(bodies.points, h)), between(pivot, row3(targets, h))
+                profile, between(pivot, row3(bodies.points, h)), between(pivot, row3(task.targets, h))
             )
     x, y, z = q[k], q[k + 1], q[k + 2]
-    turn_body(bodies, b, aligning_turn(profile), q, lower, upper)
+    turn_body(bodies, b, aligning_turn(profile), q, task)
     turn = multiply(row4(bodies.turns, b), conjugate(before))
-    if b == 0 or _gain(bodies, b, carries, turn, targets) > 0.0:
+    if b == 0 or _gain(bodies, b, carries, turn, task.targets) > 0.0:
         _carry_points(bodies, b, carries, turn)
     else:  # a turn cut short by the bounds may lead away: stay
         put4(bodies.turns, b, before)

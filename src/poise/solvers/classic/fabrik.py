@@ -29,6 +29,7 @@ from poise.solvers.classic.bodies import (
 )
 from poise.solvers.classic.progress import begin, finished
 from poise.solvers.classic.quaternions import Quaternion, Vector, multiply, turned
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -37,62 +38,48 @@ _NO_OFFSET = (0.0, 0.0, 0.0)
 
 
 @compiled
-def solve(
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    lower: Array,
-    upper: Array,
-    free_root: bool,
-    tolerance: float,
-    max_iterations: int,
-) -> int:
+def solve(q: Array, task: Task) -> int:
     """See `CompiledSolver`; an iteration is one reach backward and one forward."""
-    best, record = begin(q, lower, upper)
-    bodies = gather(links, rest, joints, offsets)
+    best, record = begin(q, task)
+    bodies = gather(task)
     goals = np.zeros_like(bodies.positions)  # where backward reaching brings the pivots
-    place_all(bodies, q, targets)
+    place_all(bodies, q, task.targets)
     iteration = 0
-    while not finished(q, bodies.errors, tolerance, best, record) and iteration < max_iterations:
+    while not finished(q, bodies.errors, task.tolerance, best, record) and iteration < task.max_iterations:
         for b in range(len(goals) - 1, -1, -1):
-            _reach_backward(bodies, b, goals, targets, lower, upper)
-        if free_root:
+            _reach_backward(bodies, b, goals, task)
+        if task.free_root:
             q[:3] = goals[0]
             place_root(bodies, q)
-            _reach_forward(bodies, 0, goals, q, targets, lower, upper)
+            _reach_forward(bodies, 0, goals, q, task)
         for b in range(1, len(goals)):
             place_body(bodies, b, q)
-            _reach_forward(bodies, b, goals, q, targets, lower, upper)
-        place_points(bodies, targets)
+            _reach_forward(bodies, b, goals, q, task)
+        place_points(bodies, task.targets)
         iteration += 1
     q[:] = best
     return iteration
 
 
 @compiled
-def _reach_backward(bodies: Bodies, b: int, goals: Array, targets: Array, lower: Array, upper: Array) -> None:
+def _reach_backward(bodies: Bodies, b: int, goals: Array, task: Task) -> None:
     """Turn a body towards its points' goals, then shift it so that they meet them on average."""
     pivot, turn = row3(bodies.positions, b), row4(bodies.turns, b)
     for _ in range(ROUNDS):
-        turn = multiply(aligning_turn(_profile(bodies, b, pivot, turn, goals, targets)), turn)
-        if is_bounded(bodies, b, lower, upper):
-            turn, _e = within_bounds(bodies, b, turn, lower, upper)
-        pivot, points = _centroid_of_pulls(bodies, b, turn, goals, targets)
+        turn = multiply(aligning_turn(_profile(bodies, b, pivot, turn, goals, task.targets)), turn)
+        if is_bounded(bodies, b, task):
+            turn, _e = within_bounds(bodies, b, turn, task)
+        pivot, points = _centroid_of_pulls(bodies, b, turn, goals, task.targets)
         if points == 1:
             break
     put3(goals, b, pivot)
 
 
 @compiled
-def _reach_forward(
-    bodies: Bodies, b: int, goals: Array, q: Array, targets: Array, lower: Array, upper: Array
-) -> None:
+def _reach_forward(bodies: Bodies, b: int, goals: Array, q: Array, task: Task) -> None:
     """Turn a body towards its points' goals, from where its parent carries it."""
-    profile = _profile(bodies, b, row3(bodies.positions, b), row4(bodies.turns, b), goals, targets)
-    turn_body(bodies, b, aligning_turn(profile), q, lower, upper)
+    profile = _profile(bodies, b, row3(bodies.positions, b), row4(bodies.turns, b), goals, task.targets)
+    turn_body(bodies, b, aligning_turn(profile), q, task)
 
 
 @compiled

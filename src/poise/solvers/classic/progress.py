@@ -6,6 +6,7 @@ import numpy as np
 
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -14,9 +15,9 @@ LEAST_PROGRESS = 0.02  # of the tolerance: coming closer by less counts as none
 
 
 @compiled
-def begin(q: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+def begin(q: Array, task: Task) -> tuple[Array, Array]:
     """Clamp the pose; returns what `finished` keeps: the best pose, and [its distance, the last progress, the wait]."""
-    clamp(q, lower, upper)
+    clamp(q, task)
     return q.copy(), np.array([math.inf, math.inf, 0.0])
 
 
@@ -39,31 +40,32 @@ def finished(q: Array, errors: Array, tolerance: float, best: Array, record: Arr
 
 
 @compiled
-def clamp(q: Array, lower: Array, upper: Array) -> None:
+def clamp(q: Array, task: Task) -> None:
     """Bring every exponential map within its bounds."""
     for i in range(ROOT_SIZE, len(q)):
-        q[i] = min(max(q[i], lower[i - 1]), upper[i - 1])
+        q[i] = min(max(q[i], task.lower[i - 1]), task.upper[i - 1])
 
 
 @compiled
-def block(q: Array, step: Array, lower: Array, upper: Array, free_root: bool) -> None:
+def block(q: Array, step: Array, task: Task) -> None:
     """Take out of a step what would leave the bounds at once, and the root's part if the root is given."""
-    if not free_root:
+    if not task.free_root:
         step[:ROOT_FREEDOMS] = 0.0
+    lower, upper = task.lower, task.upper
     for i in range(ROOT_FREEDOMS, len(step)):
         if (step[i] < 0.0 and q[i + 1] <= lower[i]) or (step[i] > 0.0 and q[i + 1] >= upper[i]):
             step[i] = 0.0
 
 
 @compiled
-def advance(q: Array, step: Array, lower: Array, upper: Array, free_root: bool, out: Array) -> None:
+def advance(q: Array, step: Array, task: Task, out: Array) -> None:
     """The pose a tangent step away, within the bounds; a given root keeps its every bit."""
     integrate(q, step, out)
-    if not free_root:
+    if not task.free_root:
         out[:ROOT_SIZE] = q[:ROOT_SIZE]
     for k in range(ROOT_SIZE, len(out), 3):
-        _unwind(out[k : k + 3], lower[k - 1 : k + 2], upper[k - 1 : k + 2])
-    clamp(out, lower, upper)
+        _unwind(out[k : k + 3], task.lower[k - 1 : k + 2], task.upper[k - 1 : k + 2])
+    clamp(out, task)
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 from poise.compiled import compiled
 from poise.skeleton.kernels import forward, point_jacobian, point_on
 from poise.solvers.classic.progress import advance, begin, block, finished
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -22,38 +23,31 @@ _SINGULAR = 1e-10  # of the largest singular value
 
 
 @compiled
-def solve(
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    lower: Array,
-    upper: Array,
-    free_root: bool,
-    tolerance: float,
-    max_iterations: int,
-) -> int:
+def solve(q: Array, task: Task) -> int:
     """See `CompiledSolver`."""
-    best, record = begin(q, lower, upper)
+    best, record = begin(q, task)
+    links, joints = task.links, task.joints
     count, handles = len(links), len(joints)
     positions, matrices, axes = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3, 3))
-    errors, jacobian, moved = np.empty((handles, 3)), np.zeros((3 * handles, len(lower))), np.empty_like(q)
-    longest = _longest_bone(rest)
+    errors, jacobian, moved = (
+        np.empty((handles, 3)),
+        np.zeros((3 * handles, len(task.lower))),
+        np.empty_like(q),
+    )
+    longest = _longest_bone(task.rest)
     iteration = 0
     while True:
-        forward(q, links, rest, positions, matrices, axes)
+        forward(q, links, task.rest, positions, matrices, axes)
         for h in range(handles):
-            point_on(joints[h], offsets[h], positions, matrices, errors[h])
+            point_on(joints[h], task.offsets[h], positions, matrices, errors[h])
             point_jacobian(joints[h], errors[h], links, positions, axes, jacobian[3 * h : 3 * h + 3])
             for i in range(3):
-                errors[h, i] = targets[h, i] - errors[h, i]
-        if finished(q, errors, tolerance, best, record) or iteration >= max_iterations:
+                errors[h, i] = task.targets[h, i] - errors[h, i]
+        if finished(q, errors, task.tolerance, best, record) or iteration >= task.max_iterations:
             break
-        _drop_blocked_columns(q, errors, jacobian, lower, upper, free_root)
+        _drop_blocked_columns(q, errors, jacobian, task)
         _shorten(errors, longest)
-        advance(q, damped_step(jacobian, errors), lower, upper, free_root, moved)
+        advance(q, damped_step(jacobian, errors), task, moved)
         q[:] = moved
         iteration += 1
     q[:] = best
@@ -115,15 +109,13 @@ def _clamped(step: Array, greatest: float) -> Array:
 
 
 @compiled
-def _drop_blocked_columns(
-    q: Array, errors: Array, jacobian: Array, lower: Array, upper: Array, free_root: bool
-) -> None:
+def _drop_blocked_columns(q: Array, errors: Array, jacobian: Array, task: Task) -> None:
     """Leave out the freedoms that could help only by leaving their bounds."""
     pulls = np.zeros(jacobian.shape[1])
     for row in range(len(jacobian)):
         pulls += errors[row // 3, row % 3] * jacobian[row]
     kept = pulls.copy()
-    block(q, kept, lower, upper, free_root)
+    block(q, kept, task)
     for c in range(len(pulls)):
         if kept[c] == 0.0:
             jacobian[:, c] = 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, forward, point_on
 from poise.solvers.classic.progress import advance, begin, block, finished
+from poise.solvers.classic.task import Task
 
 Array = np.ndarray
 
@@ -30,33 +31,22 @@ class _World(NamedTuple):
 
 
 @compiled
-def solve(
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    lower: Array,
-    upper: Array,
-    free_root: bool,
-    tolerance: float,
-    max_iterations: int,
-) -> int:
+def solve(q: Array, task: Task) -> int:
     """See `CompiledSolver`; no iteration makes the sum of squared distances larger."""
-    best, record = begin(q, lower, upper)
+    best, record = begin(q, task)
+    links, joints = task.links, task.joints
     world = _room(len(links), len(joints))
-    wrench, step, tried = np.empty((len(links), 6)), np.zeros(len(lower)), np.empty_like(q)
-    squared = _place(world, q, links, rest, joints, offsets, targets)
+    wrench, step, tried = np.empty((len(links), 6)), np.zeros(len(task.lower)), np.empty_like(q)
+    squared = _place(world, q, task)
     iteration = 0
-    while not finished(q, world.errors, tolerance, best, record) and iteration < max_iterations:
+    while not finished(q, world.errors, task.tolerance, best, record) and iteration < task.max_iterations:
         _torques(world, links, joints, wrench, step)
-        block(q, step, lower, upper, free_root)
+        block(q, step, task)
         scale = _best_length(world, links, joints, step)
         step *= scale
         for _ in range(HALVINGS):
-            advance(q, step, lower, upper, free_root, tried)
-            closer = _place(world, tried, links, rest, joints, offsets, targets)
+            advance(q, step, task, tried)
+            closer = _place(world, tried, task)
             if closer < squared:
                 break
             step *= 0.5
@@ -81,16 +71,14 @@ def _room(count: int, handles: int) -> _World:
 
 
 @compiled
-def _place(
-    world: _World, q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array
-) -> float:
+def _place(world: _World, q: Array, task: Task) -> float:
     """Bring everything where q says; returns the sum of squared distances."""
-    forward(q, links, rest, world.positions, world.matrices, world.axes)
+    forward(q, task.links, task.rest, world.positions, world.matrices, world.axes)
     squared = 0.0
-    for h in range(len(joints)):
-        point_on(joints[h], offsets[h], world.positions, world.matrices, world.points[h])
+    for h in range(len(task.joints)):
+        point_on(task.joints[h], task.offsets[h], world.positions, world.matrices, world.points[h])
         for i in range(3):
-            world.errors[h, i] = targets[h, i] - world.points[h, i]
+            world.errors[h, i] = task.targets[h, i] - world.points[h, i]
             squared += world.errors[h, i] ** 2
     return squared
 

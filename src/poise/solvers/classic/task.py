@@ -1,0 +1,26 @@
+"""What a classic method is asked to do, as one compiled value."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Task(NamedTuple):
+    """Handles (points on joints) to bring to targets, within bounds.
+
+    `links` and `rest` are a `PoseSpace.tree`; `joints`, `offsets` and `targets` have a row per handle. `lower` and
+    `upper` bound the tangent coordinates of q and are kept by clamping; their first six, the root's, are not read.
+    """
+
+    links: Array  # (joints, 2)
+    rest: Array  # (joints, 12)
+    joints: Array  # (handles,)
+    offsets: Array  # (handles, 3)
+    targets: Array  # (handles, 3)
+    lower: Array  # (freedoms,)
+    upper: Array  # (freedoms,)
+    free_root: bool  # whether the root moves
+    tolerance: float  # how close every handle has to come
+    max_iterations: int
