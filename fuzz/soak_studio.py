@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import subprocess
 import sys
@@ -232,9 +231,8 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryFile("w+") as log:
         command = [sys.executable, "-m", "poise", "studio", "--no-open", "--port", "0"]
-        environment = os.environ | {"MALLOC_ARENA_MAX": "2"}
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+            command, stdout=subprocess.PIPE, stderr=log, text=True
         ) as server:
             assert server.stdout is not None
             address = server.stdout.readline().split()[0].replace("http://", "ws://") + "ws"

@@ -41,7 +41,7 @@ def test_states_far_back_are_found_again(history: History) -> None:
     assert (history.undos, history.redos) == (0, 39)
 
 
-@given(st.lists(st.sampled_from(["push", "back", "forward", "amend"]), max_size=40))
+@given(st.lists(st.sampled_from(["push", "back", "forward", "amend", "rest"]), max_size=40))
 def test_it_is_a_list_with_a_place_in_it(steps: list[str]) -> None:
     history, plain, at = History(state(0), near=3), [0], 0
     for number, step in enumerate(steps, start=1):
@@ -51,6 +51,8 @@ def test_it_is_a_list_with_a_place_in_it(steps: list[str]) -> None:
         elif step == "amend":
             history.amend(state(number))
             plain[at] = number
+        elif step == "rest":
+            history.rest()
         elif step == "back" and at > 0:
             history.back()
             at -= 1

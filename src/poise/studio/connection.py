@@ -61,6 +61,8 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._sessions.leave(session, self)
+            with suppress(RuntimeError):  # where the studio itself ends
+                self._workers.submit(session.rest)
             await self._close(NORMAL, "")
 
     def say(self, *said: messages.ServerMessage) -> None:

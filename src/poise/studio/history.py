@@ -1,7 +1,7 @@
 """Undo and redo without limit, in memory that does not grow: states far from the present wait on disk.
 
-A state is pickled into a file of our own that nobody else can open; the skeletons and pose spaces that many states
-share stay in memory and are written as numbers.
+A state is pickled into a file of our own that nobody else can open; the skeletons that many states share stay in memory
+and are written as numbers. What a solver would go on from is made again from the pose.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections import OrderedDict
 from typing import Any
 
 from poise.errors import InvalidValueError
-from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.studio.state import State
+from poise.studio.state import Placed, State
 
 NEAR = 50  # states that are kept in memory
 
@@ -71,6 +70,11 @@ class History:
             raise InvalidValueError("there is nothing to redo")
         return self._go(self._at + 1)
 
+    def rest(self) -> None:
+        """Nobody is looking: everything but the state that stands goes to disk."""
+        self._recent.move_to_end(self._at)
+        self._leave(1)
+
     def close(self) -> None:
         """Removes what is on disk."""
         self._store.close()
@@ -85,10 +89,14 @@ class History:
         return self._recent[number]
 
     def _remember(self, number: int, state: State) -> None:
-        """Keeps a state at hand; the one that has not been looked at for longest goes to disk."""
+        """Keeps a state at hand."""
         self._recent[number] = state
         self._recent.move_to_end(number)
-        while len(self._recent) > self._near:
+        self._leave(self._near)
+
+    def _leave(self, most: int) -> None:
+        """So many states at hand; those not looked at for longest go to disk."""
+        while len(self._recent) > most:
             old, left = self._recent.popitem(last=False)
             if self._places[old] is None:
                 self._places[old] = self._store.write(left)
@@ -99,12 +107,12 @@ class _Store:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the history
-        self._shared: list[Any] = []
+        self._shared: list[Skeleton] = []
 
     def write(self, state: State) -> int:
         """Where it is from now on."""
         place = self._file.seek(0, 2)
-        _Pickler(self._file, self._shared).dump(state)
+        _Pickler(self._file, self._shared).dump(state.with_(placed=Placed(state.pose)))
         return place
 
     def read(self, place: int) -> State:
@@ -119,13 +127,13 @@ class _Store:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: Any, shared: list[Any]) -> None:
+    def __init__(self, file: Any, shared: list[Skeleton]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self._shared = shared
 
     def persistent_id(self, value: Any) -> int | None:
         """The number of what many states share."""
-        if not isinstance(value, Skeleton | PoseSpace):
+        if not isinstance(value, Skeleton):
             return None
         for number, known in enumerate(self._shared):
             if known is value:
@@ -135,7 +143,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, shared: list[Any]) -> None:
+    def __init__(self, file: Any, shared: list[Skeleton]) -> None:
         super().__init__(file)
         self._shared = shared
 

@@ -15,6 +15,7 @@ from threading import Timer
 
 from poise.apps.warm_up import warm_up
 from poise.studio.defaults import Step, embedded, from_files
+from poise.studio.memory import give_memory_back
 from poise.studio.security import Access, is_loopback
 from poise.studio.server import Studio, listen, server_of
 from poise.studio.shelf import Shelf
@@ -46,6 +47,7 @@ class Ready:
 
 def shelf_of(files: Sequence[Path], *, step: Step) -> Shelf:
     """The models that were named, else the embedded ones; everything compiled that a drag will need."""
+    give_memory_back()
     shelf = from_files(files, step=step) if files else embedded(step=step)
     warm_up()
     return shelf

@@ -97,6 +97,13 @@ class Session:
             for message in said:
                 self.outlet(message)
 
+    def rest(self) -> None:
+        """Nobody is looking: what can be made again is let go, and what was undone or done waits on disk."""
+        with self.lock:
+            if self.outlet is None and not self.closed:
+                self.poser.rest()
+                self.history.rest()
+
     def close(self) -> None:
         """The end: whatever still runs for this session stops."""
         self.outlet, self.closed = None, True

@@ -51,7 +51,6 @@ class Sessions:
         if self._connections.get(session.token) is connection:
             del self._connections[session.token]
             session.outlet = None
-            session.poser.rest()
             if session.history.undos:
                 self._keeper.keep(session.token, session.state, at_once=True)
             self._left[session.token] = time.monotonic()
