@@ -2,16 +2,18 @@
 
     python fuzz/soak_studio.py [--minutes 30] [--pages 3] [--seed 0]
 
-Pages drag handles, switch and blend models, wander through style spaces, key and scrub, undo and redo, export, lose
-their connection, and now and then say something hostile. It fails if the server complains or dies, if a refusal was not
-deserved, or if its memory has grown by more than 5 % from the first quarter after warming up to the last.
+Pages drag handles, switch and blend models, wander through style spaces, key and scrub, undo and redo, export, perform,
+lose their connection, and now and then say something hostile. It fails if the server complains or dies, if a refusal
+was not deserved, or if its memory has grown by more than 5 % from the first quarter after warming up to the last.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
+import socket as dgram
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,8 @@ DESERVED = (  # parts of what is said of a page's own mistakes
     "has no key",
     "nothing on the timeline",
     "timeline has frames",
+    "performance is under way",
+    "no performance to stop",
 )
 QUIET = 0.15  # seconds without a word, after which everything has been answered
 _DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
@@ -57,6 +61,7 @@ class Page:
         self.undeserved: list[str] = []
         self.scene: said.Scene | None = None
         self.models: list[said.Model] = []
+        self.performing: said.Performing | None = None
         self.seq = 0
 
     async def live(self, until: float) -> None:
@@ -101,6 +106,8 @@ class Page:
             self.models = message.models
         elif isinstance(message, said.SceneChanged):
             self.scene = message.scene
+        elif isinstance(message, said.Performing):
+            self.performing = message
         elif isinstance(message, said.Pose):
             assert np.isfinite(np.frombuffer(message.world, "<f4")).all()
         elif isinstance(message, said.Refusal) and not any(words in message.words for words in DESERVED):
@@ -126,6 +133,7 @@ class Page:
             self.switch,
             self.small,
             self.small,
+            self.perform,
             self.nonsense,
         ]
         await self.random.choice(does)(socket)
@@ -195,6 +203,23 @@ class Page:
         )
         await self.say(socket, message)
 
+    async def perform(self, socket: ClientConnection) -> None:
+        """Markers of somebody who jumps about, for a moment."""
+        local = [model.id for model in self.models if model.kind == "local"]
+        self.performing = None
+        await self.say(socket, said.Perform(model=self.random.choice(local), stream="0"))
+        while self.performing is None or self.performing.step == "preparing":
+            await asyncio.sleep(QUIET)
+        port = int(self.performing.source.rpartition(" ")[2])
+        with dgram.socket(dgram.AF_INET, dgram.SOCK_DGRAM) as tracker:
+            for _ in range(30):
+                places = {
+                    name: self.point() for name in self.performing.markers if self.random.random() < 0.8
+                }
+                tracker.sendto(json.dumps(places).encode(), ("127.0.0.1", port))
+                await asyncio.sleep(1 / 60)
+        await self.say(socket, said.StopPerforming())
+
     async def nonsense(self, socket: ClientConnection) -> None:
         await socket.send(
             self.random.choice([b"", b"\xff" * 20, msgspec.msgpack.encode({"type": "drag", "seq": -1})])
@@ -231,9 +256,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryFile("w+") as log:
         command = [sys.executable, "-m", "poise", "studio", "--no-open", "--port", "0"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as server:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server:
             assert server.stdout is not None
             address = server.stdout.readline().split()[0].replace("http://", "ws://") + "ws"
             seen, people = asyncio.run(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -98,3 +99,20 @@ class Heard:
                     return message
             time.sleep(0.01)
         raise AssertionError(f"no {kind.__name__} came")
+
+    def refusal(self) -> said.Refusal:
+        """The first refusal that comes."""
+        until = time.monotonic() + 120.0
+        while time.monotonic() < until:
+            for message in list(self.messages):
+                if isinstance(message, said.Refusal):
+                    return message
+            time.sleep(0.01)
+        raise AssertionError("nothing was refused")
+
+
+def kept(session: Session, path: Path) -> str:
+    """A file as if the session's page had sent it; its id."""
+    target = session.uploads.folder(session.token) / path.name
+    target.write_bytes(path.read_bytes())
+    return session.uploads.keep(target, owner=session.token).id

@@ -14,16 +14,10 @@ from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
 from poise.studio import messages as said
 from poise.studio.session import Session
-from running_studio import Heard
+from running_studio import Heard, kept
 
 SIZE = (640, 480)
 MARKED = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
-
-
-def kept(session: Session, path: Path) -> str:
-    target = session.uploads.folder(session.token) / path.name
-    target.write_bytes(path.read_bytes())
-    return session.uploads.keep(target, owner=session.token).id
 
 
 @pytest.fixture

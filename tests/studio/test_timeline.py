@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Pose
 from poise.studio import keys
 from poise.studio import messages as said
 from poise.studio.session import Session
@@ -108,6 +111,32 @@ def test_a_pinned_hand_stays_while_the_other_moves(animated: Session) -> None:
         np.testing.assert_allclose(at, held, atol=5e-3)
     animated.answer(said.RemovePin(handle="other", first=0))
     assert animated.state.timeline.pins == []
+
+
+def test_keys_of_rotations_are_followed(animated: Session) -> None:
+    heard = Heard(animated)
+    hand = animated.state.handle("hand")
+    joint = animated.state.pose.skeleton.index(hand.joint)
+
+    def turn_at(frame: int) -> np.ndarray:
+        motion = animated.motion
+        assert motion is not None
+        return world_transforms(motion.skeleton, motion.root_positions, motion.rotations)[1][frame, joint]
+
+    start = rotations.quaternion_from_matrix(turned(animated.state.pose, joint))
+    end = rotations.multiply(rotations.quaternion_from_expmap(np.array([0.0, 0.4, 0.0])), start)
+    for frame, turn in ((0, start), (10, end)):
+        wanted = said.Key(handle="hand", frame=frame, position=hand.position, rotation=tuple(turn.tolist()))
+        animated.answer(said.PutKey(key=wanted))
+    heard.wait_for(said.MotionRange, lambda message: message.fine)
+    for frame, share, within in ((0, 0.0, 0.02), (5, 0.5, 0.1), (10, 1.0, 0.02), (FRAMES - 1, 1.0, 0.02)):
+        between = rotations.quaternion_from_expmap(np.array([0.0, 0.4 * share, 0.0]))
+        expected = rotations.matrix_from_quaternion(rotations.multiply(between, start))
+        np.testing.assert_allclose(turn_at(frame), expected, atol=within)
+
+
+def turned(pose: Pose, joint: int) -> np.ndarray:
+    return world_transforms(pose.skeleton, pose.root_position, pose.rotations)[1][joint]
 
 
 def test_styles_go_over_into_each_other() -> None:

@@ -107,10 +107,11 @@ def perform_take(
     record: Path | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     answer: Callable[[Watched], None] = lambda _watched: None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> CameraTake:
     """Run a performance; the room is empty for so many seconds at first, or in videos of its own.
 
-    `answer` is called with every moment as soon as it is known. Live, Ctrl-C ends the take.
+    `answer` is called with every moment as soon as it is known. Live, Ctrl-C ends the take, or `go_on` when it says no.
     """
     with _in_step(cameras, sync, live=live) as steps:
         recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
@@ -122,6 +123,8 @@ def perform_take(
         total = max(source.frames for source in cameras.sources)
         try:
             for number, step in enumerate(chain(first, moments)):
+                if not go_on():
+                    break
                 watched.append(watcher.step(step.pictures, step.time))
                 answer(watched[-1])
                 progress(number + 1, total)

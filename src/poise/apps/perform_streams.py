@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import select
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,11 +29,16 @@ POLL = 0.2  # seconds between looks at whether to go on listening
 
 @dataclass
 class Stream:
-    """A performance that is fed by lines."""
+    """A performance that is fed by lines; `labelled` counts frames in which a label was known.
+
+    `trouble` says what was wrong with the last line that had to be skipped.
+    """
 
     performance: Performance
     frames: list[Frame] = field(default_factory=list)
+    labelled: int = 0
     skipped: int = 0
+    trouble: str = ""
     _header: list[str] | None = None
 
     def answers(self, lines: Iterable[str]) -> Iterator[str]:
@@ -75,7 +82,7 @@ class Stream:
             when = message.get("time")
             frame = self._step(places, None if when is None else float(when))
         except (ValueError, TypeError, AttributeError) as error:
-            self.skipped += 1
+            self._skip(str(error))
             return json.dumps({"error": str(error)})
         turns = self._turns(frame)
         return json.dumps(
@@ -95,7 +102,7 @@ class Stream:
             places = {name: np.array([cells[f"{name}.{c}"] for c in "xyz"]) for name in names}
             frame = self._step(places, cells.get("time"))
         except (ValueError, KeyError):
-            self.skipped += 1
+            self._skip(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
             return
         values = [cells.get("time", len(self.frames) / self.performance.fps), *frame.q[:3]]
         values += [v for turn in self._turns(frame).values() for v in turn]
@@ -106,7 +113,11 @@ class Stream:
         points = np.stack([places.get(name, missing) for name in self.performance.names])
         frame = self.performance.step(points, at=when)
         self.frames.append(frame)
+        self.labelled += any(name in places for name in self.performance.names)
         return frame
+
+    def _skip(self, trouble: str) -> None:
+        self.skipped, self.trouble = self.skipped + 1, trouble
 
     def _turns(self, frame: Frame) -> dict[str, Array]:
         _, turns = frame.space.frames_from_q(frame.q)
@@ -121,8 +132,14 @@ def serve_udp(
     host: str = "127.0.0.1",
     go_on: Callable[[], bool] = lambda: True,
     ready: Callable[[int], None] = lambda _port: None,
+    answered: Callable[[float], None] = lambda _arrived: None,
+    newest: bool = False,
 ) -> None:
-    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` is told the port."""
+    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` is told the port.
+
+    `answered` is called after every datagram with the time (perf_counter) at which it had arrived. Where only the
+    `newest` counts, JSON frames that were overtaken while the one before was answered are left out.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((host, port))
         server.settimeout(POLL)
@@ -132,9 +149,20 @@ def serve_udp(
                 data, sender = server.recvfrom(LONGEST_LINE)
             except TimeoutError:
                 continue
+            if newest:
+                data, sender = _newest(server, data, sender)
+            arrived = time.perf_counter()
             lines = data.decode("utf-8", errors="replace").splitlines()
             for answer in stream.answers(lines):
                 server.sendto(answer.encode(), sender)
+            answered(arrived)
+
+
+def _newest(server: socket.socket, data: bytes, sender: Any) -> tuple[bytes, Any]:
+    """The last of the JSON frames that wait already; a CSV line may be a header, and none is left out."""
+    while data.startswith(b"{") and select.select([server], [], [], 0.0)[0]:
+        data, sender = server.recvfrom(LONGEST_LINE)
+    return data, sender
 
 
 def _place(value: Any) -> Array:

@@ -23,6 +23,7 @@ from poise.studio.session import Answer, Session
 from poise.studio.sessions import Sessions
 
 MOST_UNSENT = 500
+MOMENTS = (messages.Pose, messages.Performing)
 HELLO_WITHIN = 10.0  # seconds
 NORMAL, TOO_SLOW = 1000, 1013  # of websockets
 _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
@@ -66,14 +67,23 @@ class Connection:
             await self._close(NORMAL, "")
 
     def say(self, *said: messages.ServerMessage) -> None:
-        """Queue messages to be sent; of poses that wait while a hand moves, the newest is enough."""
+        """Queue messages to be sent; of moments of a gesture or a performance that wait, the newest is enough."""
         for message in said:
-            newest = self._unsent[-1] if self._unsent else None
-            if isinstance(message, messages.Pose) and isinstance(newest, messages.Pose) and not newest.fine:
-                self._unsent[-1] = message
-            else:
+            stale = self._stale(type(message))
+            if stale is None:
                 self._unsent.append(message)
+            else:
+                self._unsent[stale] = message
         self._something.set()
+
+    def _stale(self, kind: type) -> int | None:
+        """Where the last thing that waits is a moment of this kind, which a newer one replaces."""
+        for at in range(-1, -1 - min(len(self._unsent), len(MOMENTS)), -1):
+            if not _is_moment(self._unsent[at]):
+                return None
+            if type(self._unsent[at]) is kind:
+                return at
+        return None
 
     def say_from_thread(self, message: messages.ServerMessage) -> None:
         """The same, from any thread."""
@@ -151,6 +161,17 @@ class Connection:
     async def _close(self, code: int, reason: str) -> None:
         with suppress(RuntimeError, WebSocketDisconnect):  # where the other side was first
             await self._socket.close(code, reason)
+
+
+def _is_moment(message: messages.ServerMessage) -> bool:
+    """Whether it says what the next of its kind will say anew."""
+    match message:
+        case messages.Pose():
+            return not message.fine
+        case messages.Performing():
+            return message.step == "following"
+        case _:
+            return False
 
 
 def _refusal(error: PoiseError, message: messages.ClientMessage) -> messages.Refusal:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, StyleChange
+from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, StyleChange, TurnPath
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
 from poise.studio.messages import Key, StyleKey, Timeline, Vec3
@@ -43,23 +43,32 @@ def script_of(state: State) -> Script:
     return Script(
         name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
         changes=[StyleChange(0.0, MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
+        turns=_turns(state),
     )  # fmt: skip
 
 
 def path_of(state: State, handle: str) -> HandlePath:
     """The curve through a handle's keys; it stays at the first before it and at the last after it."""
     timeline, own = state.timeline, state.handle(handle)
-    keys = sorted((key for key in timeline.keys if key.handle == handle), key=lambda key: key.frame)
-    places = [(key.frame, key.position) for key in keys if key.position is not None]
-    frames, points = [frame for frame, _ in places], [list(point) for _, point in places]
-    if frames[0] > 0:
-        frames, points = [0, *frames], [points[0], *points]
-    if frames[-1] < timeline.frames - 1:
-        frames, points = [*frames, timeline.frames - 1], [*points, points[-1]]
+    frames, points = _through(timeline, [(key.frame, key.position) for key in _keys_of(timeline, handle)])
     tangents = np.full((len(frames), 3), np.nan)
     return HandlePath(
-        point_of(own), np.array(frames) / timeline.fps, np.array(points, dtype=np.float64), tangents,
+        point_of(own), frames / timeline.fps, points, tangents,
         ("none",) * len(frames), tolerance=None if own.hard else own.tolerance,
+    )  # fmt: skip
+
+
+def turn_path_of(state: State, handle: str) -> TurnPath | None:
+    """How a handle is turned over time, if its keys say that; without keys it stays as it is held."""
+    timeline, own = state.timeline, state.handle(handle)
+    keys = _keys_of(timeline, handle)
+    turns = [(key.frame, key.rotation) for key in keys] if keys else [(0, own.rotation)]
+    if all(turn is None for _, turn in turns) or not (keys or own.pinned):
+        return None
+    frames, quaternions = _through(timeline, turns)
+    return TurnPath(
+        point_of(own), frames / timeline.fps, quaternions, ("none",) * len(frames),
+        tolerance=None if own.hard else own.turn_tolerance,
     )  # fmt: skip
 
 
@@ -101,6 +110,27 @@ def without_handle(timeline: Timeline, handle: str) -> Timeline:
     return msgspec.structs.replace(
         timeline, keys=keys, pins=[pin for pin in timeline.pins if pin.handle != handle]
     )
+
+
+def _turns(state: State) -> list[TurnPath]:
+    paths = [turn_path_of(state, handle.id) for handle in state.handles]
+    return [path for path in paths if path is not None]
+
+
+def _keys_of(timeline: Timeline, handle: str) -> list[Key]:
+    return sorted((key for key in timeline.keys if key.handle == handle), key=lambda key: key.frame)
+
+
+def _through(
+    timeline: Timeline, keys: Sequence[tuple[int, tuple[float, ...] | None]]
+) -> tuple[Float[Array, "keys"], Float[Array, "keys size"]]:
+    """The frames and values of keys that have one, with the first from the start on and the last to the end."""
+    known = [(frame, value) for frame, value in keys if value is not None]
+    (first, start), (last, end) = known[0], known[-1]
+    before = [(0, start)] if first > 0 else []
+    after = [(timeline.frames - 1, end)] if last < timeline.frames - 1 else []
+    whole = [*before, *known, *after]
+    return np.array([float(frame) for frame, _ in whole]), np.array([value for _, value in whole])
 
 
 def _shares(key: StyleKey, names: Sequence[str]) -> Float[Array, "styles"]:

@@ -1,8 +1,8 @@
 """A server that runs for days gives memory back: what was needed for a moment does not stay with the process.
 
-The allocator of glibc learns from large arrays that come and go: it soon takes arrays of up to 32 MB from its heap, where
-one small thing that lives on keeps all below it from going back. Local models and smoothed timelines need such arrays
-for a moment; without this the studio grew from 0.4 to 1 GB within ten minutes of use, and nothing of it was in use.
+The allocator of glibc learns from large arrays that come and go: it soon takes arrays of up to 32 MB from its heap,
+where one small thing that lives on keeps all below it from going back. Local models and smoothed timelines need such
+arrays for a moment, and a studio that was used grew by all of them.
 """
 
 from __future__ import annotations

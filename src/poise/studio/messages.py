@@ -47,6 +47,7 @@ Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
 Feet = Literal["free", "above", "planted"]
 Kind = Literal["style", "gaussian", "local", "dynamics", "blend", "plain"]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
+PerformingStep = Literal["preparing", "waiting", "following", "over"]
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
 
 
@@ -357,11 +358,31 @@ class FillTake(Wire, tag="fillTake"):
     """Fill what is missing or hidden in the take, by a style learned from where the body is well seen."""
 
 
+class Perform(Wire, tag="perform"):
+    """Let the body follow a performer by a local model: one of a stream of markers, videos, or cameras.
+
+    `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV; `mapping` is an
+    uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of this machine's cameras; both
+    need `rig`, an uploaded camera file.
+    """
+
+    model: Name
+    stream: Annotated[str, Meta(max_length=200)] | None = None
+    videos: Annotated[list[Name], Meta(max_length=8)] = []
+    cameras: Annotated[list[Annotated[int, Meta(ge=0, le=63)]], Meta(max_length=8)] = []
+    rig: Name | None = None
+    mapping: Name | None = None
+
+
+class StopPerforming(Wire, tag="stopPerforming"):
+    """End the performance; what was performed is then on the timeline."""
+
+
 class Learn(Wire, tag="learn"):
     """Learn a model from uploaded motions, and use it."""
 
     name: Name
-    kind: Literal["style", "gaussian"]
+    kind: Literal["style", "gaussian", "local", "dynamics"]
     uploads: Annotated[list[Name], Meta(min_length=1, max_length=50)]
 
 
@@ -424,6 +445,8 @@ ClientMessage = (
     | OpenTake
     | HideMarker
     | FillTake
+    | Perform
+    | StopPerforming
     | Learn
     | OpenClip
     | OpenScene
@@ -596,6 +619,24 @@ class Take(Wire, tag="take"):
     deviations: bytes
 
 
+class Performing(Wire, tag="performing"):
+    """How a performance goes: what it follows, how many markers it sees, and how long they take to become a pose.
+
+    Latencies are milliseconds from when a frame arrived (or all its pictures had) until its pose was on its way, the
+    median and the 95th percentile of the last seconds. Places are float32 (markers, 3), NaN where one is not seen.
+    """
+
+    source: str
+    step: PerformingStep
+    frames: int
+    rate: float
+    latency: float | None
+    slowest: float | None
+    markers: list[str]
+    places: bytes
+    notes: list[str]
+
+
 class Progress(Wire, tag="progress"):
     """How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over."""
 
@@ -633,6 +674,7 @@ ServerMessage = (
     | MotionRange
     | PhotoSolved
     | Take
+    | Performing
     | Progress
     | FileReady
     | Refusal

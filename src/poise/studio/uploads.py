@@ -22,7 +22,7 @@ LONGEST_NAME = 120
 ARCHIVE = ".zip"
 KINDS = (
     ".bvh", ".amc", ".asf", ".c3d", ".trc", ".glb", ".poise", ".scene",
-    ".png", ".jpg", ".jpeg", ".webp", ".bmp", ARCHIVE,
+    ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".mkv", ".toml", ARCHIVE,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from poise.studio.panels.capture import CapturePanel
 from poise.studio.panels.files import FilesPanel
 from poise.studio.panels.learning import LearningPanel
+from poise.studio.panels.performing import PerformingPanel
 from poise.studio.panels.photo import PhotoPanel
 from poise.studio.panels.posing import PosingPanel
 from poise.studio.panels.streaming import StreamingPanel
@@ -15,6 +16,7 @@ PANELS = (
     TimelinePanel,
     PhotoPanel,
     CapturePanel,
+    PerformingPanel,
     LearningPanel,
     FilesPanel,
     StreamingPanel,

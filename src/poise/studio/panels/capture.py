@@ -13,14 +13,13 @@ from poise.errors import InvalidValueError
 from poise.motion.markers import Markers
 from poise.solvers.marker_filling import Filled
 from poise.studio import messages
-from poise.studio.arrays import packed, world_of
+from poise.studio.arrays import packed
 from poise.studio.jobs import Done, Report
+from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.state import Placed
 
 Array = np.ndarray
 
-MOST_FRAMES = 36_000
 STEPS = {
     "fitting the body": (0.0, 0.3),
     "solving what is well seen": (0.3, 0.5),
@@ -136,16 +135,7 @@ class CapturePanel:
         session, motion = self._session, capture.motion
         if not motion.skeleton.same_topology(session.state.pose.skeleton):
             return []
-        session.motion, session.solved = motion, None
-        timeline = messages.Timeline(
-            fps=motion.fps, frames=len(motion), frame=0, keys=[], pins=[], styles=[], clip=motion.name
-        )
-        answer = session.commit(session.state.with_(timeline=timeline, placed=Placed(motion[0])))
-        whole = messages.MotionRange(
-            seq=session.seq, fine=True, first=0, frames=len(motion), path_handles=[], paths=b"", unmet=[],
-            world=world_of(motion.skeleton, motion.root_positions, motion.rotations),
-        )  # fmt: skip
-        return [*answer, whole]
+        return put_on_timeline(session, motion)
 
 
 def _run_around(hidden: Float[Array, "frames"], frame: int) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from poise.studio import keys, messages
 from poise.studio.arrays import packed, world_of
 from poise.studio.jobs import Done, Report
 from poise.studio.messages import Key, Timeline
+from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.shelf import PLAIN
 from poise.studio.solving import point_of, points_of, vec3
@@ -171,13 +172,7 @@ class TimelinePanel:
             raise InvalidValueError(
                 f"{path.name} has another skeleton than the model; learn a model from it, then open it"
             )
-        session.motion = retarget(clip, skeleton)
-        timeline = Timeline(
-            fps=clip.fps, frames=len(clip), frame=0, keys=[], pins=[], styles=[], clip=path.name
-        )
-        session.solved = None
-        answer = session.commit(session.state.with_(timeline=timeline, placed=Placed(session.motion[0])))
-        return [*answer, self._range(0, len(clip), seq=0, fine=True, state=session.state, unmet=[])]
+        return put_on_timeline(session, retarget(clip, skeleton), path.name)
 
     # --- private ---------------------------------------------------------------------------------------------------
 

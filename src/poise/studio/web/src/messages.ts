@@ -263,11 +263,27 @@ export interface FillTake {
   type: "fillTake";
 }
 
+/** Let the body follow a performer by a local model: one of a stream of markers, videos, or cameras. */
+export interface Perform {
+  type: "perform";
+  model: string;
+  stream?: string | null;
+  videos?: string[];
+  cameras?: number[];
+  rig?: string | null;
+  mapping?: string | null;
+}
+
+/** End the performance; what was performed is then on the timeline. */
+export interface StopPerforming {
+  type: "stopPerforming";
+}
+
 /** Learn a model from uploaded motions, and use it. */
 export interface Learn {
   type: "learn";
   name: string;
-  kind: "style" | "gaussian";
+  kind: "style" | "gaussian" | "local" | "dynamics";
   uploads: string[];
 }
 
@@ -467,6 +483,20 @@ export interface Take {
   deviations: Uint8Array;
 }
 
+/** How a performance goes: what it follows, how many markers it sees, and how long they take to become a pose. */
+export interface Performing {
+  type: "performing";
+  source: string;
+  step: "preparing" | "waiting" | "following" | "over";
+  frames: number;
+  rate: number;
+  latency: number | null;
+  slowest: number | null;
+  markers: string[];
+  places: Uint8Array;
+  notes: string[];
+}
+
 /** How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over. */
 export interface Progress {
   type: "progress";
@@ -526,6 +556,8 @@ export type ClientMessage =
   | OpenTake
   | HideMarker
   | FillTake
+  | Perform
+  | StopPerforming
   | Learn
   | OpenClip
   | OpenScene
@@ -544,6 +576,7 @@ export type ServerMessage =
   | MotionRange
   | PhotoSolved
   | Take
+  | Performing
   | Progress
   | FileReady
   | Refusal;

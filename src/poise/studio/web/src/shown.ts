@@ -24,12 +24,13 @@ export const shownJoints = computed<Float32Array | null>(() => {
 
 /** A take is shown without a body until one has been solved through it. */
 export const bodyIsShown = computed(() => {
-  if (state.workspace.value !== "capture" || !state.take.value) return true;
+  if (state.workspace.value !== "capture" || !state.take.value || state.isLive.value) return true;
   return state.take.value.isFilled && state.motion.value?.frames === state.take.value.frames;
 });
 
 /** On the timeline a pose that no handle has changed is the motion's, which may have been smoothed since. */
 function followsMotion(): boolean {
+  if (state.isLive.value) return false;
   if (state.workspace.value === "capture") return bodyIsShown.value;
   return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
 }
@@ -42,7 +43,7 @@ effect(() => {
 export function scrub(to: number, last: boolean): void {
   scrubbing.value = !last;
   frame.value = clamp(Math.round(to), 0, clock.value.frames - 1);
-  if (state.workspace.value !== "capture") setFrame(frame.value, last);
+  if (state.workspace.value !== "capture" || !state.take.value) setFrame(frame.value, last);
 }
 
 let began = 0;
@@ -54,7 +55,7 @@ export function togglePlay(): void {
 }
 
 function play(): void {
-  const something = state.workspace.value === "capture" ? state.take.value : state.motion.value;
+  const something = (state.workspace.value === "capture" && state.take.value) || state.motion.value;
   if (!something) {
     state.notify("There is nothing to play yet: key a handle at two frames, or open a clip.", "info");
     return;

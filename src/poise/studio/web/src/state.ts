@@ -1,7 +1,7 @@
 /** What the page knows: the server's scene and pose, and what the person is looking at. */
 import { computed, signal } from "@preact/signals";
 import type { Vec2, Vec3 } from "./arrays";
-import type { Body, Handle, Joint, LatentMap, Model, Pose, Progress, Scene } from "./messages";
+import type { Body, Handle, Joint, LatentMap, Model, Performing, Pose, Progress, Scene } from "./messages";
 import type { Motion } from "./motion";
 import type { TakeData } from "./take";
 
@@ -28,6 +28,8 @@ export const ghostOf = signal<string | null>(null);
 export const latentMap = signal<LatentMap | null>(null);
 export const motion = signal<Motion | null>(null);
 export const take = signal<TakeData | null>(null);
+/** A live performance, from its start until another begins. */
+export const performing = signal<Performing | null>(null);
 export const photoPixels = signal<Float32Array | null>(null);
 /** An alternative under the pointer, shown as a ghost. */
 export const offered = signal<Float32Array | null>(null);
@@ -60,6 +62,9 @@ export const model = computed<Model | null>(() => {
   const id = scene.value?.model;
   return models.value.find((candidate) => candidate.id === id) ?? null;
 });
+
+/** Whether the body follows a performer, or is about to. */
+export const isLive = computed(() => performing.value !== null && performing.value.step !== "over");
 
 export const handles = computed<readonly Handle[]>(() => scene.value?.handles ?? []);
 

@@ -170,6 +170,9 @@ function takeIn(message: ServerMessage): void {
     case "take":
       state.take.value = new TakeData(message);
       break;
+    case "performing":
+      state.performing.value = message;
+      break;
     case "progress":
       takeProgress(message);
       break;
@@ -177,6 +180,8 @@ function takeIn(message: ServerMessage): void {
       state.notify(message.words);
       break;
     case "welcome":
+      state.performing.value = null; // where one is under way it says so at once
+      break;
     case "hoverPose":
     case "file":
       break;

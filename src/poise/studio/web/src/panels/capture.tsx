@@ -7,6 +7,7 @@ import { centimetres } from "../stage/handle_marks";
 import * as state from "../state";
 import { say } from "../studio";
 import type { TakeData } from "../take";
+import { Live } from "./live";
 import { Button, PickFiles, Section } from "./ui";
 
 const HIDE_SECONDS = 0.5;
@@ -36,6 +37,7 @@ export function CapturePanel(): JSX.Element {
           )}
         </div>
       </Section>
+      <Live />
       {take && <Markers take={take} />}
     </>
   );

@@ -18,6 +18,12 @@ const busy = signal(false);
 const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = [
   { value: "style", label: "Style", hint: "One way of moving, with a space to explore; best from one or two clips" },
   { value: "gaussian", label: "Gaussian", hint: "Clusters of poses; quick, for any amount of motion" },
+  { value: "local", label: "Local", hint: "The recorded poses themselves; live performance follows them" },
+  {
+    value: "dynamics",
+    label: "Dynamics",
+    hint: "How poses follow one another; from one motion that comes round again",
+  },
 ];
 
 export function addToLearn(files: readonly File[]): void {

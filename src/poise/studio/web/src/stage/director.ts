@@ -86,7 +86,7 @@ export class Director {
   /** Everything that marks on the stage depend on. */
   private refresh(): void {
     void [state.scene.value, state.selected.value, state.tool.value, state.dragged.value, state.workspace.value];
-    void [shownJoints.value, ahead.value, state.motion.value, state.take.value, frame.value];
+    void [shownJoints.value, ahead.value, state.motion.value, state.take.value, state.performing.value, frame.value];
     this.tool.refresh();
   }
 

@@ -165,6 +165,7 @@ export class HandleTool {
     if (this.gizmo.mode === "rotate") {
       const { x, y, z, w } = this.proxy.quaternion;
       drag(id, { rotation: [w, x, y, z] }, last);
+      if (last) keyDragged(id, position, [w, x, y, z]);
     } else this.pullHandle(id, position, last);
     if (last) state.dragged.value = null;
   }

@@ -1,5 +1,5 @@
 /** Keys, pins and style changes, as the person sets them at the playhead. */
-import type { Vec3 } from "../arrays";
+import type { Quat, Vec3 } from "../arrays";
 import type { Handle } from "../messages";
 import { frame } from "../shown";
 import { handlePlaces } from "../stage/picking";
@@ -22,10 +22,10 @@ function keyHandle(handle: Handle): void {
 }
 
 /** What was dragged on the timeline is keyed at once, if that is wished. */
-export function keyDragged(handle: string, position: Vec3): void {
+export function keyDragged(handle: string, position: Vec3, turned: Quat | null = null): void {
   if (state.workspace.value !== "animate" || !state.autoKey.value) return;
-  const rotation = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
-  putKey({ handle, frame: frame.value, position, rotation });
+  const held = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
+  putKey({ handle, frame: frame.value, position, rotation: turned ?? held });
 }
 
 export function pinSelected(length: number): void {

@@ -1,0 +1,138 @@
+"""Where a live performance comes from: markers over UDP, or cameras and videos; each runs until it is told to stop."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from poise.apps import performing
+from poise.apps.perform import Frame, Performance
+from poise.apps.perform_streams import Stream, serve_udp
+from poise.errors import PoiseError
+from poise.priors.local.prior import LocalPrior
+
+Follow = Callable[[Frame, float], None]
+"""Called with every pose and the time (perf_counter) at which what it shows had arrived."""
+GoOn = Callable[[], bool]
+
+UNHEARD = 3  # frames without a known label after which the labels are named
+
+
+class LiveSource(ABC):
+    """Something to follow. `notes` grows while it runs: what a person should know."""
+
+    notes: list[str]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a person calls it."""
+
+    @abstractmethod
+    def prepare(self, prior: LocalPrior) -> Performance:
+        """The local models for its markers."""
+
+    @abstractmethod
+    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+        """Until its end, or until told."""
+
+
+@dataclass
+class MarkerStream(LiveSource):
+    """Frames of markers as lines of text on a UDP port; 0 is any that is free."""
+
+    host: str
+    port: int
+    mapping: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The port."""
+        return f"UDP port {self.port}"
+
+    def prepare(self, prior: LocalPrior) -> Performance:
+        """For the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
+        return performing.set_up(prior, None, mapping=self.mapping)
+
+    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+        """Every datagram that was not overtaken by the next."""
+        stream, heard = Stream(performance), 0
+
+        def answered(arrived: float) -> None:
+            nonlocal heard
+            if stream.frames:
+                follow(stream.frames[-1], arrived)
+            heard += len(stream.frames)
+            self._note(stream, heard)
+            stream.frames.clear()
+
+        def ready(bound: int) -> None:
+            self.port = bound
+
+        try:
+            serve_udp(
+                stream, self.port, host=self.host, go_on=go_on, ready=ready, answered=answered, newest=True
+            )
+        except OSError as error:
+            raise PoiseError(
+                f"cannot listen on {self.host}:{self.port}: {error.strerror or error}"
+            ) from error
+
+    def _note(self, stream: Stream, heard: int) -> None:
+        found = [f"{stream.skipped} lines could not be read: {stream.trouble}"] if stream.skipped else []
+        if heard >= UNHEARD and not stream.labelled:
+            wanted = ", ".join(stream.performance.names)
+            found.append(
+                f"what arrives has none of these labels: {wanted}; a mapping file says which is which"
+            )
+        self.notes[:] = found
+
+
+@dataclass
+class CameraViews(LiveSource):
+    """Videos in real time, or cameras as they come; the room is empty for the first second."""
+
+    rig: Path
+    places: Sequence[str | Path]
+    live: bool
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What the pictures come from."""
+        kind = "camera" if self.live else "video"
+        return f"{len(self.places)} {kind}{'s' if len(self.places) > 1 else ''}"
+
+    def prepare(self, prior: LocalPrior) -> Performance:
+        """Opens the cameras first, which is quick to fail; then models for the markers that so many can tell apart."""
+        from poise.apps.camera_takes import open_cameras
+        from poise.apps.filming import MORE, NINE
+        from poise.apps.watching import NOISE
+        from poise.vision.rig import load_rig
+
+        self._cameras = open_cameras(load_rig(self.rig), self.places)
+        self.notes += self._cameras.notes
+        names = NINE if len(self._cameras.rig) > 1 else MORE
+        return performing.set_up(prior, None, noise=NOISE, markers=names)
+
+    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+        """Every moment; videos no faster than they were filmed."""
+        from poise.apps.camera_takes import perform_take
+        from poise.apps.watching import Watched
+
+        begun: float | None = None
+
+        def answer(watched: Watched) -> None:
+            nonlocal begun
+            if watched.frame is not None:
+                follow(watched.frame, time.perf_counter() - watched.seconds)
+            if not self.live:
+                begun = time.monotonic() - watched.time if begun is None else begun
+                time.sleep(max(0.0, begun + watched.time - time.monotonic()))
+
+        take = perform_take(self._cameras, performance, live=self.live, answer=answer, go_on=go_on)
+        self.notes[:] = take.notes

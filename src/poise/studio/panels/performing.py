@@ -1,0 +1,180 @@
+"""Live performance: the body follows a performer as markers or pictures come, and the timeline keeps what was done."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+
+from poise.apps.perform import Frame, motion_of
+from poise.apps.performing import UDP, udp_address
+from poise.errors import InvalidValueError, PoiseError
+from poise.priors.local.prior import LocalPrior
+from poise.studio import messages
+from poise.studio.arrays import packed
+from poise.studio.live import CameraViews, LiveSource, MarkerStream
+from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
+from poise.studio.panels.styles import StylesPanel
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.state import Placed
+
+MOST_FPS = 240.0
+RECENT = 120  # frames from which latency and rate are told
+TOLD_EVERY = 0.25  # seconds between words about it while no frame comes
+UNSEEN_FOR = 10.0  # seconds without a page after which a performance ends
+_LOG = logging.getLogger("poise.studio")
+
+
+class PerformingPanel:
+    """At most one performance."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._now: Performing | None = None
+        session.on_close.append(self._end)
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {messages.Perform: self.perform, messages.StopPerforming: self.stop}
+
+    def perform(self, message: messages.Perform) -> Answer:
+        """Begins to follow, in a thread of its own."""
+        session = self._session
+        if self._now is not None and self._now.is_alive:
+            raise InvalidValueError("a performance is under way; stop it first")
+        source, prior = self._source(message), session.shelf[message.model].prior
+        if not isinstance(prior, LocalPrior):
+            name = session.shelf[message.model].name
+            raise InvalidValueError(
+                f"a performance follows the examples of a local model, which {name} is not; learn one of that kind"
+            )
+        switched: Answer = []
+        if session.state.model != message.model:
+            switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
+        self._now = Performing(session, source, prior)
+        return [*switched, self._now.told("preparing")]
+
+    def stop(self, message: messages.StopPerforming) -> Answer:
+        """The thread ends by itself, and says so."""
+        del message
+        if self._now is None or not self._now.is_alive:
+            raise InvalidValueError("there is no performance to stop")
+        self._end()
+        return []
+
+    def _end(self) -> None:
+        if self._now is not None:
+            self._now.stopped = True
+
+    def _source(self, message: messages.Perform) -> LiveSource:
+        session = self._session
+
+        def path(upload: str) -> Path:
+            return session.uploads.find(upload, owner=session.token).path
+
+        ways = [message.stream is not None, bool(message.videos), bool(message.cameras)]
+        if sum(ways) != 1:
+            raise InvalidValueError(
+                "a performance comes from a stream, from videos or from cameras: one of them"
+            )
+        if message.stream is not None:
+            host, port = udp_address(UDP + message.stream.strip().removeprefix(UDP))
+            return MarkerStream(host, port, path(message.mapping) if message.mapping else None)
+        if message.rig is None:
+            raise InvalidValueError(
+                "pictures need the file of their cameras, as poise cameras calibrate writes it"
+            )
+        files: list[str | Path] = [path(video) for video in message.videos]
+        places = files or [str(number) for number in message.cameras]
+        return CameraViews(path(message.rig), places, live=not message.videos)
+
+
+class Performing:
+    """A performance under way: follows its source, tells how it goes, and in the end leaves a motion."""
+
+    def __init__(self, session: Session, source: LiveSource, prior: LocalPrior) -> None:
+        self._session, self._source, self._prior = session, source, prior
+        self.stopped = False
+        self._frames: deque[Frame] = deque(maxlen=MOST_FRAMES)
+        self._latencies: deque[float] = deque(maxlen=RECENT)
+        self._times: deque[float] = deque(maxlen=RECENT)
+        self._names: list[str] = []
+        self._watched = time.monotonic()
+        self._told = 0.0
+        self._count = 0
+        self._thread = Thread(target=self._run, name="poise-performance", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._thread.is_alive()
+
+    def told(self, step: messages.PerformingStep) -> messages.Performing:
+        """How it goes."""
+        middle, slowest = np.percentile(self._latencies, (50, 95)) if self._latencies else (None, None)
+        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        last = self._frames[-1] if self._frames else None
+        places = b"" if last is None else packed(np.where(last.seen[:, None], last.markers, np.nan))
+        return messages.Performing(
+            source=self._source.name, step=step, frames=self._count,
+            rate=(len(self._times) - 1) / span if span > 0 else 0.0,
+            latency=None if middle is None else float(middle), slowest=None if slowest is None else float(slowest),
+            markers=self._names, places=places, notes=list(self._source.notes),
+        )  # fmt: skip
+
+    def _run(self) -> None:
+        session = self._session
+        try:
+            performance = self._source.prepare(self._prior)
+            self._names = list(performance.names)
+            self._source.run(performance, self._follow, self._go_on)
+        except PoiseError as error:
+            session.post(messages.Refusal(words=str(error), about="perform", seq=None))
+        except Exception:
+            _LOG.exception("while following %s", self._source.name)
+            words = "the performance went wrong; the terminal that the studio runs in says how"
+            session.post(messages.Refusal(words=words, about="perform", seq=None))
+        self._finish()
+
+    def _follow(self, frame: Frame, arrived: float) -> None:
+        """A pose as soon as it is known; markers and latency along with it."""
+        session = self._session
+        self._frames.append(frame)
+        self._count += 1
+        with session.lock:
+            session.solved = None
+            state = session.state.with_(placed=Placed(frame.pose, frame.q, frame.space))
+            pose = session.show(state, fine=False)
+        self._times.append(time.monotonic())
+        session.post(pose, self.told("following"))
+        self._latencies.append(1000.0 * (time.perf_counter() - arrived))
+
+    def _go_on(self) -> bool:
+        """Whether anybody wants more; says now and then that it is still there."""
+        now = time.monotonic()
+        if self._session.outlet is not None:
+            self._watched = now
+        if now - max(self._told, self._times[-1] if self._times else 0.0) > TOLD_EVERY:
+            self._told = now
+            self._session.post(self.told("waiting"))
+        gone = self._session.closed or now - self._watched > UNSEEN_FOR
+        return not (self.stopped or gone)
+
+    def _finish(self) -> None:
+        """What was performed is on the timeline from now on, as one step of undo."""
+        session = self._session
+        if self._frames and not session.closed:
+            kept = motion_of(list(self._frames), self._fps(), name="performance")
+            with session.lock:
+                session.post(*put_on_timeline(session, kept))
+        session.post(self.told("over"))
+
+    def _fps(self) -> float:
+        """How many frames came in a second, at the end."""
+        return float(np.clip(round(self.told("over").rate), 1.0, MOST_FPS))

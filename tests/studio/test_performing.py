@@ -1,0 +1,176 @@
+"""A body that follows a performer live: from markers over UDP and from videos, with latency and honest words."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise.apps.filming import before_cameras, film, simulator_of
+from poise.apps.perform_markers import WITH_HEAD, marker_layout
+from poise.errors import PoiseError
+from poise.motion.markers import Markers
+from poise.motion.motion import Motion
+from poise.motion.virtual_markers import virtual_markers
+from poise.performer import act
+from poise.priors.local.prior import LocalPrior
+from poise.skeleton.pose_space import Handle
+from poise.studio import messages as said
+from poise.studio.session import Session
+from poise.studio.shelf import Shelf
+from poise.studio.solving import points_of
+from poise.studio.uploads import Uploads
+from running_studio import Heard, kept
+
+
+@pytest.fixture(scope="module")
+def walk() -> Motion:
+    return act("walk", seconds=2.0, fps=30)
+
+
+@pytest.fixture(scope="module")
+def prior(walk: Motion) -> LocalPrior:
+    return LocalPrior.learn([walk])
+
+
+@pytest.fixture
+def stage(prior: LocalPrior, priors: dict[str, object]) -> Iterator[Session]:
+    shelf = Shelf()
+    shelf.add(priors["reach"], "reach")
+    shelf.add(prior, "steps")
+    uploads = Uploads()
+    session = Session(shelf, uploads)
+    yield session
+    session.close()
+    uploads.close()
+
+
+class Tracker:
+    """A performer's markers on their way to a port of this machine."""
+
+    def __init__(self, walk: Motion) -> None:
+        layout = marker_layout(walk.skeleton, WITH_HEAD, samples=walk.rotations)
+        self.markers: Markers = virtual_markers(walk, layout)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def send(self, frame: int, **others: object) -> None:
+        places = dict(zip(self.markers.labels, self.markers.points[frame].tolist(), strict=True))
+        self.send_text(json.dumps(places | {"time": frame / self.markers.fps} | others))
+
+    def send_text(self, text: str) -> None:
+        self._socket.sendto(text.encode(), ("127.0.0.1", self.port))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def tracker(walk: Motion) -> Iterator[Tracker]:
+    tracker = Tracker(walk)
+    yield tracker
+    tracker.close()
+
+
+def following(frames: int) -> Callable[[said.Performing], bool]:
+    return lambda told: told.step == "following" and told.frames >= frames
+
+
+def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, walk: Motion) -> None:
+    heard = Heard(stage)
+    begun = stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
+    assert begun[-1].step == "preparing"
+    assert stage.state.model == "steps"
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    for frame in range(10):
+        tracker.send(frame)
+        told = heard.wait_for(said.Performing, following(frame + 1))
+    assert told.markers == list(WITH_HEAD)
+    places = np.frombuffer(told.places, "<f4").reshape(-1, 3)
+    np.testing.assert_allclose(places, tracker.markers.points[9], atol=0.01)
+    assert 0.0 < told.latency <= told.slowest < 1000.0
+    np.testing.assert_allclose(stage.state.pose.root_position, walk[9].root_position, atol=0.05)
+    with pytest.raises(PoiseError, match="under way"):
+        stage.answer(said.Perform(model="steps", stream="0"))
+    stage.answer(said.StopPerforming())
+    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    assert stage.motion is not None
+    assert len(stage.motion) == 10
+    assert stage.state.timeline.clip == "performance"
+    stage.answer(said.Undo())
+    assert stage.state.timeline.clip is None
+
+
+def test_what_cannot_be_read_is_said_and_the_performance_goes_on(stage: Session, tracker: Tracker) -> None:
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    tracker.send_text("{nonsense")
+    heard.wait_for(said.Performing, lambda told: any("could not be read" in note for note in told.notes))
+    for number in range(3):
+        tracker.send_text(json.dumps({"LWRIST": [0.0, 1.0, float(number)]}))
+        heard.wait_for(said.Performing, following(number + 1))
+    tracker.send_text(json.dumps({"LWRIST": [0.0, 1.0, 0.0]}))
+    heard.wait_for(said.Performing, lambda told: any("none of these labels" in note for note in told.notes))
+    tracker.send(0, forehead=None)
+    told = heard.wait_for(said.Performing, following(5))
+    assert np.isnan(np.frombuffer(told.places, "<f4").reshape(-1, 3)).any(axis=1).sum() == 1
+
+
+def test_a_port_that_is_taken_is_said(stage: Session) -> None:
+    heard = Heard(stage)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        stage.answer(said.Perform(model="steps", stream=str(other.getsockname()[1])))
+        assert "cannot listen on 127.0.0.1" in heard.refusal().words
+    assert stage.motion is None
+
+
+def test_the_body_follows_videos(stage: Session, walk: Motion, tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    from poise.vision.simulator import Conditions, front_rig
+
+    take = before_cameras(walk, fps=30.0, seconds=0.7)
+    simulator = simulator_of(take, front_rig(size=(320, 240)), conditions=Conditions(marker_radius=0.022))
+    filmed = film(simulator, tmp_path / "filmed")
+    videos = [kept(stage, video) for video in filmed.videos]
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="steps", videos=videos, rig=kept(stage, filmed.cameras)))
+    over = heard.wait_for(said.Performing, lambda told: told.step == "over")
+    assert over.frames >= 15
+    assert over.latency is not None
+    assert stage.motion is not None
+    hand = [points_of(motion[-1], [Handle("left_hand")])[0] for motion in (stage.motion, take)]
+    assert np.linalg.norm(hand[0] - hand[1]) < 0.1
+
+
+def test_a_camera_that_is_not_there_is_said(stage: Session, tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    from poise.vision.rig import save_rig
+    from poise.vision.simulator import front_rig
+
+    save_rig(front_rig(size=(320, 240)), tmp_path / "cams.toml")
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="steps", cameras=[60, 61], rig=kept(stage, tmp_path / "cams.toml")))
+    assert "camera 60 does not answer" in heard.refusal().words
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (said.Perform(model="reach", stream="9000"), "local model, which reach is not"),
+        (said.Perform(model="steps"), "one of them"),
+        (said.Perform(model="steps", stream="9000", cameras=[0]), "one of them"),
+        (said.Perform(model="steps", stream="here"), "a port is a number"),
+        (said.Perform(model="steps", cameras=[0]), "file of their cameras"),
+        (said.Perform(model="steps", videos=["nothing"], rig="nothing"), "uploaded file"),
+        (said.StopPerforming(), "no performance to stop"),
+    ],
+)
+def test_mistakes_are_explained(stage: Session, message: said.ClientMessage, why: str) -> None:
+    with pytest.raises(PoiseError, match=why):
+        stage.answer(message)
