@@ -61,7 +61,8 @@ class BroadPrediction:
     """The same mean and covariance whatever the targets."""
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
-        self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
+        # Writable, as the means of other priors are: for another type of array the solver would be compiled again.
+        self._mean, self._covariance = prior.mean.copy(), prior.sigma**2 * np.eye(len(prior.mean))
         self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
 
     def __call__(
