@@ -19,17 +19,27 @@ import numpy as np
 
 from benchmarks.table import Row, best_seconds
 from poise import performer
+from poise.formats import read
 from poise.motion.motion import Motion
+from poise.motion.recordings import find_recordings
 from poise.priors.style import fitting
+from poise.priors.style.adding import add_poses
 from poise.priors.style.covariance import Kernel
-from poise.priors.style.data import TrainingPoses, pose_space_of, training_poses
+from poise.priors.style.data import TrainingPoses, pose_space_of, thinned, training_poses
 from poise.priors.style.features import Features
-from poise.priors.style.learning import add_poses, learn_model, pose_loss_of
+from poise.priors.style.learning import learn_model, pose_loss_of
+from poise.priors.style.model import StyleModel
 from poise.priors.style.objective import PoseLoss, profiled_loss
-from poise.priors.style.placing import log_evidence, place_new
+from poise.priors.style.placing import log_evidence, place, place_new
 
 FRAMES, ACTIVE, DIMENSIONS, ITERATIONS = 500, 100, 3, 200
 LONG_FRAMES = 20_000
+RECORDED = {
+    "07_01 and 07_02": ("cmu/07_01.bvh", "cmu/07_02.bvh"),
+    "124_01": ("cmu/124_01.bvh",),
+    "13_18 and 14_02": ("cmu/13_18.bvh", "cmu/14_02.bvh"),
+    "an old and a proud walk": ("bandai/*walk_old_001.bvh", "bandai/*walk_proud_001.bvh"),
+}
 
 Array = np.ndarray
 
@@ -50,7 +60,8 @@ def run() -> list[Row]:
     ours = {name: _ours(poses, unseen, name) for name in ("heuristic", "full")}
     theirs = _gpy(poses, unseen) if find_spec("GPy") else None
     rows = [row for name, result in ours.items() for row in _rows(name, result, theirs)]
-    return [*rows, _evaluation(poses), _adding(poses), _long(poses)]
+    added = [row for name, data in (("the walk", poses), *_recorded()) for row in _adding(name, data)]
+    return [*rows, _evaluation(poses), *added, _long(poses)]
 
 
 def _rows(name: str, ours: Result, theirs: Result | None) -> list[Row]:
@@ -129,13 +140,38 @@ def _evaluation(poses: TrainingPoses) -> Row:
     return Row(f"L_GP of {FRAMES} poses with its gradient", seconds * 1e3, "ms")
 
 
-def _adding(poses: TrainingPoses) -> Row:
-    first = replace(poses, y=poses.y[: FRAMES * 4 // 5])
-    model = learn_model(first, dimensions=DIMENSIONS, active=ACTIVE)
-    adding, _ = _timed(lambda: add_poses(model, poses.y[len(first.y) :]))
-    learning, _ = _timed(lambda: learn_model(poses, dimensions=DIMENSIONS, active=ACTIVE))
-    name = f"adding the last {len(poses.y) - len(first.y)} poses"
-    return Row(name, adding, "s", peer=learning, peer_name="learning all again")
+def _adding(name: str, poses: TrainingPoses) -> list[Row]:
+    """The last fifth added to a style of the others, against learning all with the same settings."""
+    first = replace(poses, y=poses.y[: len(poses.y) * 4 // 5])
+    settings: dict[str, Any] = {"dimensions": DIMENSIONS, "active": ACTIVE}
+    model = learn_model(first, **settings)
+    adding, added = _cheapest(lambda: add_poses(model, poses.y[len(first.y) :]))
+    learning, again = _cheapest(lambda: learn_model(poses, **settings))
+    ours, theirs = (_own_likelihood(one, poses) for one in (added, again))
+    what = f"adding {len(poses.y) - len(first.y)} poses of {name}"
+    return [
+        Row(what, adding, "s", peer=learning, peer_name="learning all again"),
+        Row(f"{what}: log-likelihood of all", ours, "nats", peer=theirs, peer_name="learning all again"),
+    ]
+
+
+def _recorded() -> list[tuple[str, TrainingPoses]]:
+    """Real clips, where there are any."""
+    folder = find_recordings()
+    found = []
+    for name, patterns in RECORDED.items():
+        files = [file for pattern in patterns for file in sorted(folder.glob(pattern))[:1]] if folder else []
+        if len(files) == len(patterns):
+            clips = thinned([clip for clip in map(read, files) if isinstance(clip, Motion)])
+            space = pose_space_of(clips)
+            found.append((name, training_poses(space, clips, Features(space))[0]))
+    return found
+
+
+def _own_likelihood(model: StyleModel, poses: TrainingPoses) -> float:
+    loss = pose_loss_of(model, poses.varying)
+    placed, _ = place(loss, poses.centred, model.latents)
+    return float(log_evidence(loss, poses.centred, placed).mean())
 
 
 def _long(poses: TrainingPoses) -> Row:
@@ -150,3 +186,13 @@ def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result
+
+
+def _cheapest(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the processor, the least of three, and what came of it."""
+    seconds, result = [], None
+    for _ in range(3):
+        start = time.process_time()
+        result = function()
+        seconds.append(time.process_time() - start)
+    return min(seconds), result

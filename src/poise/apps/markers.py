@@ -18,7 +18,7 @@ from poise.motion.motion import Motion
 from poise.performer import Body
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
-from poise.priors.style.learning import add_poses
+from poise.priors.style.adding import add_poses
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton

@@ -1,7 +1,5 @@
 """Learning a style: both algorithms, the cases that prove the model, the sizes and oddities of real data."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from poise.priors.style import choice, fitting
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.data import TrainingPoses, thinned
 from poise.priors.style.fitting import principal_latents
-from poise.priors.style.learning import add_poses, learn_model, learn_style, pose_loss_of
+from poise.priors.style.learning import learn_model, learn_style, pose_loss_of
 from poise.priors.style.model import StyleModel
 from poise.priors.style.objective import PoseLoss, training_loss
 from poise.priors.style.placing import log_evidence, place, place_new
@@ -195,24 +193,6 @@ def test_progress_rises_to_one(poses: TrainingPoses) -> None:
     assert steps[-1] == 1.0
 
 
-def test_added_poses_are_learned_nearly_as_well_and_much_quicker() -> None:
-    clip = performer.act("walk", seconds=8.0, fps=30.0, seed=1)
-    space, first, _ = learn_style([clip[:200]], dimensions=3, active=100)
-    q = space.q_from_frames(clip.root_positions, clip.rotations)
-    y = first.features.of_frames(q, 30.0)
-    poses = TrainingPoses(first.features, y)
-    started = time.perf_counter()
-    added = add_poses(first, y[200:])
-    adding = time.perf_counter() - started
-    learn_model(poses)
-    assert time.perf_counter() - started - adding > 5.0 * adding
-    assert len(added.latents) == len(y)
-    np.testing.assert_allclose(added.mean, y.mean(axis=0))
-    np.testing.assert_allclose(added.outputs, y[added.active] - added.mean)
-    again = learn_model(poses, dimensions=3, active=100)
-    assert mean_evidence(added, y) > 0.95 * mean_evidence(again, y)
-
-
 def test_mistakes_are_told(walk: Motion, poses: TrainingPoses) -> None:
     with pytest.raises(InvalidValueError, match="at least two frames"):
         learn_style([])
@@ -226,8 +206,3 @@ def test_mistakes_are_told(walk: Motion, poses: TrainingPoses) -> None:
         learn_model(poses, dimensions=0)
     with pytest.raises(InvalidValueError, match="at least two poses; got 1"):
         learn_model(poses, active=1)
-
-
-def test_poses_of_other_features_cannot_be_added(model: StyleModel) -> None:
-    with pytest.raises(InvalidValueError, match="poses added to this style need"):
-        add_poses(model, np.zeros((3, 5)))

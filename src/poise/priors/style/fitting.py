@@ -79,11 +79,11 @@ def heuristic(
     """
     curve, best = list(fit.curve), (np.inf, fit)
     for turn in range(rounds):
-        fit = _reselected(fit, active)
+        fit = reselected(fit, active)
         kernel, _ = fit_kernel(centred[fit.active], fit.latents[fit.active], fit.kernel, fit.scales)
-        fit = _reselected(replace(fit, kernel=kernel), active)
-        fit = _reselected(replace(fit, latents=_inactive_placed(centred, fit)), active)
-        fit = _rescaled(centred, fit)
+        fit = reselected(replace(fit, kernel=kernel), active)
+        fit = reselected(others_placed(centred, fit), active)
+        fit = rescaled(centred, fit)
         curve.append(whole_loss(centred, fit))
         best = min(best, (curve[-1], fit), key=lambda one: one[0])
         progress((turn + 1) / rounds)
@@ -109,31 +109,48 @@ def full(
     progress: Progress = lambda _: None,
 ) -> Fit:
     """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards."""
+    everything = np.ones(len(centred), dtype=np.bool_)
+    fit = descended(centred, fit, moving=everything, steps=steps, progress=progress)
+    return _in_unit_variance(centred, reselected(fit, active))
+
+
+def descended(
+    centred: Float[Array, "poses features"],
+    fit: Fit,
+    *,
+    moving: Bool[Array, "poses"],
+    steps: int,
+    progress: Progress = lambda _: None,
+) -> Fit:
+    """L_GP brought down by L-BFGS over the kernel and the x of the poses that move, scales always at their best."""
     curve: list[float] = []
+    count, latents = len(fit.kernel.logs), fit.latents.copy()
+
+    def unpacked(unknowns: Array) -> tuple[Float[Array, "poses latent"], Kernel]:
+        latents[moving] = unknowns[count:].reshape(-1, latents.shape[1])
+        return latents, Kernel(fit.kernel.kind, unknowns[:count])
 
     def loss_and_gradient(unknowns: Array) -> tuple[float, Array]:
-        loss, _ = profiled_loss(centred, *_unpacked(unknowns, fit))
-        return loss.value, np.concatenate([loss.in_logs, loss.in_latents.ravel()])
+        loss, _ = profiled_loss(centred, *unpacked(unknowns))
+        return loss.value, np.concatenate([loss.in_logs, loss.in_latents[moving].ravel()])
 
     def after_step(intermediate_result: object) -> None:
         curve.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
         progress(len(curve) / steps)
 
+    start = np.concatenate([fit.kernel.logs, fit.latents[moving].ravel()])
     found = minimize(
         loss_and_gradient,
-        np.concatenate([fit.kernel.logs, fit.latents.ravel()]),
+        start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-LOG_BOUND, LOG_BOUND)] * len(fit.kernel.logs) + [(None, None)] * fit.latents.size,
+        bounds=[(-LOG_BOUND, LOG_BOUND)] * count + [(None, None)] * (len(start) - count),
         callback=after_step,
         options={"maxiter": steps, "maxcor": 20},
     )
-    latents, kernel = _unpacked(found.x, fit)
+    latents, kernel = unpacked(found.x)
     _, scales = profiled_loss(centred, latents, kernel)
-    fit = _reselected(
-        replace(fit, kernel=kernel, latents=latents, scales=scales, curve=np.array(curve)), active
-    )
-    return _in_unit_variance(centred, fit)
+    return replace(fit, kernel=kernel, latents=latents, scales=scales, curve=np.array(curve))
 
 
 def fit_kernel(
@@ -161,20 +178,17 @@ def fit_kernel(
     return Kernel(kernel.kind, found.x), float(found.fun)
 
 
-def _unpacked(unknowns: Array, fit: Fit) -> tuple[Float[Array, "poses latent"], Kernel]:
-    count = len(fit.kernel.logs)
-    return unknowns[count:].reshape(fit.latents.shape), Kernel(fit.kernel.kind, unknowns[:count])
-
-
-def _reselected(fit: Fit, active: int) -> Fit:
+def reselected(fit: Fit, active: int) -> Fit:
+    """A fit with its active set chosen anew."""
     return replace(fit, active=select_active(fit.kernel, fit.latents, active))
 
 
-def _inactive_placed(centred: Float[Array, "poses features"], fit: Fit) -> Float[Array, "poses latent"]:
+def others_placed(centred: Float[Array, "poses features"], fit: Fit) -> Fit:
+    """A fit with the x of inactive poses brought towards where L_IK is least."""
     latents, others = fit.latents.copy(), inactive(fit)
     placed, _ = place(fit.pose_loss(centred), centred[others], latents[others], iterations=PLACING_STEPS)
     latents[others] = placed
-    return latents
+    return replace(fit, latents=latents)
 
 
 def inactive(fit: Fit) -> Bool[Array, "poses"]:
@@ -184,7 +198,7 @@ def inactive(fit: Fit) -> Bool[Array, "poses"]:
     return others
 
 
-def _rescaled(centred: Float[Array, "poses features"], fit: Fit) -> Fit:
+def rescaled(centred: Float[Array, "poses features"], fit: Fit) -> Fit:
     """Scales in closed form, where `whole_loss` is least.
 
     Appendix B has sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfit of the other poses, each of them

@@ -1,4 +1,4 @@
-"""Learning a style from clips (Grochow et al. 2004, section 5 and appendix B), and adding poses to a learned one."""
+"""Learning a style from clips (Grochow et al. 2004, section 5 and appendix B)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ ALGORITHMS = ("heuristic", "full")
 WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
 LARGE = 1000  # poses from which on a data set is large
 NOISE_VARIANCES = (0.05, 0.1)  # that smooth the model of a small and of a large data set (section 6.2)
-ADDING_ROUNDS = 5  # of the heuristic when poses are added to a learned style
-ADDING_STEPS = 10  # of the search for where each of them lies
 
 
 def learn_style(
@@ -99,58 +97,49 @@ def learn_model(
         progress=lambda done: progress(share + (0.95 - share) * done),
     )
     placed = _all_placed(poses.centred, fit, working)
-    model = model_of(poses, placed, speakers=speakers, rng=np.random.default_rng(seed))
+    annealed = annealed_kernel(
+        placed,
+        poses.centred[placed.active],
+        pose_count=len(poses.y),
+        rng=np.random.default_rng(seed),
+    )
+    model = model_of(poses, placed, annealed, speakers=speakers)
     progress(1.0)
     return model
 
 
-def model_of(poses: TrainingPoses, fit: Fit, *, speakers: str, rng: np.random.Generator) -> StyleModel:
-    """The model of a fit: scales for still features too, and the annealed kernel."""
-    scales = poses.all_scales(fit.scales)
+def model_of(poses: TrainingPoses, fit: Fit, annealed: Kernel, *, speakers: str) -> StyleModel:
+    """The model of a fit, with scales for still features too."""
     return StyleModel(
         features=poses.features,
         kernel=fit.kernel,
         mean=poses.mean,
-        scales=scales,
+        scales=poses.all_scales(fit.scales),
         latents=fit.latents,
         active=fit.active,
         recorded=poses.y - poses.mean,
-        annealed=annealed_kernel(fit, poses.centred[fit.active], pose_count=len(poses.y), rng=rng),
+        annealed=annealed,
         learning_curve=fit.curve,
         speakers=speakers,
     )
 
 
 def annealed_kernel(
-    fit: Fit, outputs: Float[Array, "active features"], *, pose_count: int, rng: np.random.Generator
+    fit: Fit,
+    outputs: Float[Array, "active features"],
+    *,
+    pose_count: int,
+    rng: np.random.Generator,
+    start: Kernel | None = None,
+    steps: int = fitting.KERNEL_STEPS,
 ) -> Kernel:
     """Alpha', beta', gamma' learned again on noisy active poses, x and scales held (section 6.1.1).
 
     The noise is on scaled features, which vary by one on average, so that one variance suits every feature.
     """
-    variance = NOISE_VARIANCES[pose_count >= LARGE]
-    noise = np.sqrt(variance) * rng.normal(size=outputs.shape) / fit.scales
-    return fitting.fit_kernel(outputs + noise, fit.latents[fit.active], fit.kernel, fit.scales)[0]
-
-
-def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int = 0) -> StyleModel:
-    """The style with more poses learned, from where it was (the wish of section 7.3).
-
-    New poses are placed by L_IK; all poses then compete for the active set in a few rounds of the heuristic.
-    """
-    _check_features(model, y)
-    own = len(model.active)
-    poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
-    varying = poses.varying
-    placed, _ = place_new(pose_loss_of(model, varying), (y - model.mean)[:, varying], iterations=ADDING_STEPS)
-    latents = np.concatenate([model.latents, placed])
-    working = np.arange(0, len(latents), -(-len(latents) // WORKING_POSES["heuristic"]))
-    count = own if own < len(model.latents) else min(len(latents), max(own, choice.ACTIVE_COUNTS[-1]))
-    fit = Fit(model.kernel, model.scales[varying], latents[working], np.arange(own), model.learning_curve)
-    fit = fitting.heuristic(poses.centred[working], fit, active=count, rounds=ADDING_ROUNDS)
-    latents[working] = fit.latents
-    fit = replace(fit, latents=latents, active=working[fit.active])
-    return model_of(poses, fit, speakers=model.speakers, rng=np.random.default_rng(seed))
+    deviation = np.sqrt(NOISE_VARIANCES[pose_count >= LARGE])
+    noisy = outputs + deviation * rng.normal(size=outputs.shape) / fit.scales
+    return fitting.fit_kernel(noisy, fit.latents[fit.active], start or fit.kernel, fit.scales, steps=steps)[0]
 
 
 def pose_loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLoss:
@@ -158,13 +147,6 @@ def pose_loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLos
     outputs = np.ascontiguousarray(model.outputs[:, varying])
     said = model.posterior._replace(weights=np.ascontiguousarray(model.weights[:, varying]))
     return PoseLoss(model.kernel, model.active_latents, outputs, model.scales[varying], said)
-
-
-def _check_features(model: StyleModel, y: Float[Array, "new features"]) -> None:
-    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
-        raise InvalidValueError(
-            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
-        )
 
 
 def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:

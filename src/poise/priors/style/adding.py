@@ -1,0 +1,87 @@
+"""More poses for a learned style, without starting again: what section 7.3 of Grochow et al. (2004) wishes for.
+
+New poses start where a linear regression of x on features, learned from the old ones, puts them: L_IK alone would crowd
+those that are unlike all before at the edge of what is known. The active set is chosen anew once; then L_GP of it
+(Eq. 2) is brought down over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all that are not active,
+and the scales follow in closed form: one round for the ten of learning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.priors.style import choice
+from poise.priors.style.data import TrainingPoses
+from poise.priors.style.fitting import Fit, descended, others_placed, rescaled, reselected
+from poise.priors.style.learning import WORKING_POSES, annealed_kernel, model_of
+from poise.priors.style.model import StyleModel
+
+Array = np.ndarray
+
+DESCENT_STEPS = 10  # of L-BFGS over the kernel and the x of new active poses
+ANNEALING_STEPS = 8  # of L-BFGS over the annealed kernel, from the one before
+RIDGE = 0.1  # of the mean variance of a feature, which holds the regression of places on features back
+
+
+def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int = 0) -> StyleModel:
+    """The style with more poses learned, from where it was."""
+    _check_features(model, y)
+    poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
+    latents = np.concatenate([model.latents, laid_out(model.latents, poses.centred)])
+    working = np.arange(0, len(latents), -(-len(latents) // WORKING_POSES["heuristic"]))
+    is_new = working >= len(model.latents)
+    fit = Fit(
+        model.kernel, model.scales[poses.varying], latents[working], np.empty(0, int), model.learning_curve
+    )
+    fit = _taken_in(poses.centred[working], reselected(fit, _active_count(model, len(latents))), is_new)
+    latents[working] = fit.latents
+    fit = replace(fit, latents=latents, active=working[fit.active])
+    annealed = annealed_kernel(
+        fit,
+        poses.centred[fit.active],
+        pose_count=len(latents),
+        rng=np.random.default_rng(seed),
+        start=model.annealed,
+        steps=ANNEALING_STEPS,
+    )
+    return model_of(poses, fit, annealed, speakers=model.speakers)
+
+
+def laid_out(
+    latents: Float[Array, "old latent"], centred: Float[Array, "poses features"]
+) -> Float[Array, "new latent"]:
+    """Where the poses after the old ones should lie, by ridge regression of places on features."""
+    scaled = centred / centred.std(axis=0)
+    old, new = scaled[: len(latents)], scaled[len(latents) :]
+    middle, average = old.mean(axis=0), latents.mean(axis=0)
+    gram = (old - middle).T @ (old - middle)
+    np.einsum("kk->k", gram)[:] += RIDGE * np.trace(gram) / len(gram)
+    slopes = np.linalg.solve(gram, (old - middle).T @ (latents - average))
+    return np.asarray(average + (new - middle) @ slopes)
+
+
+def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) -> Fit:
+    """A fit whose new poses have found their places and whose kernel and scales have followed."""
+    own = replace(fit, latents=fit.latents[fit.active])
+    own = descended(centred[fit.active], own, moving=is_new[fit.active], steps=DESCENT_STEPS)
+    latents = fit.latents.copy()
+    latents[fit.active] = own.latents
+    fit = replace(fit, kernel=own.kernel, scales=own.scales, latents=latents)
+    return rescaled(centred, others_placed(centred, fit))
+
+
+def _active_count(model: StyleModel, pose_count: int) -> int:
+    """As many as before; where all poses were active, as many as choosing by the data may give."""
+    own = len(model.active)
+    return own if own < len(model.latents) else min(pose_count, max(own, choice.ACTIVE_COUNTS[-1]))
+
+
+def _check_features(model: StyleModel, y: Float[Array, "new features"]) -> None:
+    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
+        raise InvalidValueError(
+            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
+        )
