@@ -1,14 +1,18 @@
 """Takes the studio's pictures from the real page in Chromium, used as a person would: a film for README, and stills.
 
-python docs/make_studio_picture.py [film] [pose] [animate] [photo] [capture] [learn]      all, if none is named
+python docs/make_studio_picture.py [film] [pose] [animate] [photo] [capture] [live] [learn]      all, if none is named
 """
 
 import io
+import json
 import math
+import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -16,6 +20,7 @@ from playwright.sync_api import Browser
 
 import poise
 from poise import pictures
+from poise.apps.perform_markers import WITH_HEAD, marker_layout
 from poise.motion.virtual_markers import virtual_markers
 from poise.performer import act
 
@@ -122,9 +127,10 @@ def film(studio: StudioPage) -> None:
     shown.click(studio.pixel(studio.joint("left_hand")))
     left = shown.at
     shown.drag((left[0] + 80, left[1] - 80), steps=6)
-    for model in ("Gaussian", "Style"):
+    for model in ("Gaussian", "Local", "Dynamics", "Style"):
         shown.click(centre(studio, "button", model))
-        shown.hold(1000)
+        studio.settled()
+        shown.hold(900)
     play_keys(shown)
     shown.save(IMAGES / "studio.webp")
 
@@ -214,6 +220,28 @@ def capture(studio: StudioPage) -> None:
     studio.show_frame(75)
 
 
+def live(studio: StudioPage) -> None:
+    """A performer who boxes, followed by nine markers."""
+    studio.work_in("Capture")
+    studio.page.get_by_label("UDP port").fill("0")
+    studio.press("Start")
+    studio.wait("window.poise.state.performing.value?.step === 'waiting'")
+    port = int(studio.ask("state.performing.value.source").rpartition(" ")[2])
+    Thread(target=send_boxing, args=(port,), daemon=True).start()
+    studio.wait("window.poise.state.performing.value.frames > 100")
+
+
+def send_boxing(port: int) -> None:
+    """The markers of somebody who boxes for a while, sixty times a second."""
+    box = act("box", seconds=8.0, fps=60)
+    markers = virtual_markers(box, marker_layout(box.skeleton, WITH_HEAD, samples=box.rotations))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tracker:
+        for frame in range(len(markers)):
+            places = dict(zip(markers.labels, markers.points[frame].tolist(), strict=True))
+            tracker.sendto(json.dumps(places).encode(), ("127.0.0.1", port))
+            time.sleep(1 / 60)
+
+
 def learn(studio: StudioPage) -> None:
     """A clip that was dropped, learned and used."""
     with TemporaryDirectory() as folder:
@@ -227,7 +255,7 @@ def learn(studio: StudioPage) -> None:
 
 
 STILLS: dict[str, Callable[[StudioPage], None]] = {
-    "pose": pose, "animate": animate, "photo": photo, "capture": capture, "learn": learn,
+    "pose": pose, "animate": animate, "photo": photo, "capture": capture, "live": live, "learn": learn,
 }  # fmt: skip
 
 

@@ -228,9 +228,9 @@ class Page:
 
 
 def memory(process: int) -> float:
-    """What a process holds, in megabytes."""
+    """What a process holds of its own, in megabytes: files that it reads come and go with the system's needs."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1000
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "VmSwap"))) / 1000
 
 
 async def watch(process: int, until: float, seen: list[float]) -> None:

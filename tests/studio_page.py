@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ PAGE = Path(__file__).parents[1] / "src" / "poise" / "studio" / "web" / "dist" /
 
 Point = tuple[float, float]
 Place = tuple[float, float, float]
+Turn = tuple[float, float, float, float]
 
 
 def chromium() -> str | None:
@@ -116,6 +118,17 @@ class StudioPage:
         )
         return (place[0], place[1], place[2])
 
+    def turn(self, role: str) -> Turn:
+        """How the stage shows a joint turned in the world, as a quaternion (wxyz)."""
+        turn = self.page.evaluate(
+            """(role) => {
+              const number = window.poise.state.body.value.joints.findIndex((joint) => joint.role === role);
+              return [...window.poise.shownJoints.value.slice(number * 7 + 3, number * 7 + 7)];
+            }""",
+            role,
+        )
+        return (turn[0], turn[1], turn[2], turn[3])
+
     def handles(self) -> dict[str, dict[str, Any]]:
         return {handle["joint"]: handle for handle in self.ask("state.scene.value.handles")}
 
@@ -170,9 +183,35 @@ class StudioPage:
     def drag_joint(self, role: str, way: Point, **options: Any) -> None:
         self.drag(self.pixel(self.joint(role)), way, **options)
 
+    def drag_gizmo(self, at: Place, grip: Point, way: Point) -> None:
+        """Drags the gizmo that stands at a place; `grip` is where on it, in its own units to the right and up."""
+        x, y = self.page.evaluate(
+            """([at, [right, up]]) => {
+              const { stage } = window.poise;
+              const { camera, canvas } = stage;
+              const wide = (1.9 * Math.tan((Math.PI * camera.fov) / 360)) / camera.zoom;
+              const away = camera.position.distanceTo({ x: at[0], y: at[1], z: at[2] });
+              const unit = (away * Math.min(wide, 7) * 0.75) / 4;
+              const [x, y, z] = stage.screenAxes().right.toArray();
+              const place = [at[0] + unit * right * x, at[1] + unit * (right * y + up), at[2] + unit * right * z];
+              const box = canvas.getBoundingClientRect();
+              const pixel = stage.project(place);
+              return [pixel[0] + box.left, pixel[1] + box.top];
+            }""",
+            [list(at), list(grip)],
+        )
+        self.page.mouse.move(x, y)
+        self.page.wait_for_timeout(50)
+        self.drag((x, y), way, steps=6)
+
     def settled(self) -> None:
         """Waits until the fine model has answered everything that was asked."""
         self.wait(
             "(({ pose, asked, dragged }) => !dragged.value && pose.value.fine && pose.value.seq >= asked.value)"
             "(window.poise.state)"
         )
+
+
+def angle(one: Sequence[float], other: Sequence[float]) -> float:
+    """By how much two turns (wxyz) differ, in radians."""
+    return 2.0 * math.acos(min(1.0, abs(sum(a * b for a, b in zip(one, other, strict=True)))))

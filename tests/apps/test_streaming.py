@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pythonosc.dispatcher import Dispatcher
-from pythonosc.osc_server import BlockingOSCUDPServer
 
+from osc_receiver import Receiver, receiving
 from poise.apps.streaming import BONES, Humanoid, VmcSender, address_from_text, mirrored_turn, stream
 from poise.cli import main
 from poise.errors import InvalidValueError
@@ -24,29 +23,10 @@ from poise.skeleton.neutral import neutral_pose
 WALK = act("walk", seconds=0.5, fps=30)
 
 
-class Receiver:
-    """An OSC server that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, tuple[Any, ...]]] = []
-        dispatcher = Dispatcher()
-        dispatcher.set_default_handler(lambda address, *values: self.heard.append((address, values)))
-        self.server = BlockingOSCUDPServer(("127.0.0.1", 0), dispatcher)
-        self.port = self.server.server_address[1]
-
-    def bones(self, count: int = len(BONES)) -> list[tuple[Any, ...]]:
-        return [values for address, values in self.heard if address == "/VMC/Ext/Bone/Pos"][-count:]
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    thread = threading.Thread(target=receiver.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield receiver
-    receiver.server.shutdown()
-    thread.join()
-    receiver.server.server_close()
+    with receiving() as receiver:
+        yield receiver
 
 
 def wait_for(receiver: Receiver, frames: int) -> None:

@@ -9,18 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from poise.apps.learning import GAUSSIAN, LOCAL, STYLE, learn, read_motion, summary
+from poise.apps.learning import GAUSSIAN, LOCAL, STYLE, learn, read_motion
 from poise.apps.outputs import make_folder
 from poise.errors import PoiseError
 from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import Storable, load, save
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
 from poise.studio.shelf import Shelf
 
 FPS = 30.0
@@ -71,7 +68,7 @@ def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesso
     makers[NEAREST] = partial(_all_of, lessons, LOCAL)
     for number, (name, make) in enumerate(makers.items()):
         step(f"learning {name}", number / len(makers))
-        _put(shelf, _cached(folder / f"{name}{MODEL}", make), name)
+        shelf.add(_cached(folder / f"{name}{MODEL}", make), name)
     step("ready", 1.0)
     return shelf
 
@@ -82,15 +79,15 @@ def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None
     for number, path in enumerate(paths):
         step(f"reading {path.name}", number / len(paths))
         if path.suffix.lower() == MODEL:
-            _put(shelf, load(path), path.stem)
+            shelf.add(load(path), path.stem)
             continue
         motion = read_motion(path)
 
         def report(share: float, number: int = number, path: Path = path) -> None:
             step(f"learning {path.name}", (number + share) / len(paths))
 
-        _put(shelf, learn([motion], kind=STYLE, progress=report), path.stem)
-        _put(shelf, learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
+        shelf.add(learn([motion], kind=STYLE, progress=report), path.stem)
+        shelf.add(learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
     step("ready", 1.0)
     return shelf
 
@@ -105,13 +102,6 @@ def _dynamics_of_walking() -> Prior:
 
 def _all_of(lessons: Sequence[Lesson], kind: str) -> Prior:
     return learn([lesson.motion() for lesson in lessons], kind=kind)
-
-
-def _put(shelf: Shelf, prior: Prior, name: str) -> None:
-    described = ""
-    if isinstance(prior, GaussianPrior | StylePrior | LocalPrior) and not isinstance(prior, DynamicsPrior):
-        described = summary(prior)
-    shelf.add(prior, name, described)
 
 
 def _cached(path: Path, make: Callable[[], Prior]) -> Prior:

@@ -93,9 +93,10 @@ class Session:
 
     def post(self, *said: ServerMessage) -> None:
         """Say something unasked, if anyone is listening."""
-        if self.outlet is not None:
+        outlet = self.outlet  # the page may go at any moment
+        if outlet is not None:
             for message in said:
-                self.outlet(message)
+                outlet(message)
 
     def rest(self) -> None:
         """Nobody is looking: what can be made again is let go, and what was undone or done waits on disk."""

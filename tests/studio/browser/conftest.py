@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from poise.performer import act
+from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.priors.style.prior import StylePrior
 from studio_page import PAGE, Server, StudioPage, browser, chromium
@@ -27,9 +30,11 @@ def models(
     priors: dict[str, StylePrior | GaussianPrior], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Path]:
     folder = tmp_path_factory.mktemp("models")
-    for name, prior in priors.items():
+    walk = act("walk", seconds=2.0, fps=20)
+    more = {"steps": LocalPrior.learn([walk]), "round": DynamicsPrior.learn([walk])}
+    for name, prior in (priors | more).items():
         save(prior, folder / f"{name}.poise")
-    return [folder / f"{name}.poise" for name in priors]
+    return [folder / f"{name}.poise" for name in priors | more]
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,14 @@ import math
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import poise
+from osc_receiver import Receiver, receiving
+from poise.apps.streaming import BONES
 from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
-from studio_page import StudioPage
+from studio_page import StudioPage, angle
 
 
 def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
@@ -37,15 +40,123 @@ def test_the_pose_goes_out_as_bvh_and_glb_and_comes_back(studio: StudioPage, tmp
     studio.settled()
     hand = studio.joint("right_hand")
     for label in ("BVH", "GLB"):
-        studio.press("File")
-        with studio.page.expect_download() as download:
-            studio.press(label, within="Export the pose")
-        path = tmp_path / download.value.suggested_filename
-        download.value.save_as(path)
-        studio.page.keyboard.press("Escape")
-        motion = poise.read(path)
+        motion = poise.read(exported(studio, "Export the pose", label, tmp_path))
         positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
         np.testing.assert_allclose(positions[0, motion.skeleton.index("right_hand")], hand, atol=0.001)
+
+
+def test_turns_are_keyed_and_followed(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    studio.page.keyboard.press("e")
+    for frame, way in ((0, (-12, -45)), (20, (-12, 45))):
+        studio.show_frame(frame)
+        studio.drag_gizmo(studio.joint("right_hand"), (0.75, 0.0), way)
+        studio.wait(
+            f"window.poise.state.scene.value.timeline.keys.some((k) => k.frame === {frame} && k.rotation)"
+        )
+    studio.wait("window.poise.state.progress.value.size === 0")
+    keys = {key["frame"]: key["rotation"] for key in studio.ask("state.scene.value.timeline.keys")}
+    assert angle(keys[0], keys[20]) > 0.3
+    for frame, turn in keys.items():
+        studio.show_frame(frame)
+        studio.until(
+            lambda to=turn: angle(studio.turn("right_hand"), to) < 0.03, f"the turn of frame {frame}"
+        )
+
+
+def test_a_path_is_edited_in_space_and_the_frames_around_follow_at_once(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    for frame in (0, 20):
+        studio.show_frame(frame)
+        studio.drag_joint("right_hand", (-15, -20 - frame))
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+    studio.wait("window.poise.state.progress.value.size === 0")
+    studio.show_frame(10)
+    key = next(key for key in studio.ask("state.scene.value.timeline.keys") if key["frame"] == 20)
+    between = studio.ask("state.motion.value.path('RightHand')[15]")
+    studio.drag(studio.pixel(tuple(key["position"])), (-40, -25), release=False)
+    studio.until(
+        lambda: math.dist(studio.ask("state.motion.value.path('RightHand')[15]"), between) > 0.02,
+        "the path to follow while the key is dragged",
+    )
+    studio.page.mouse.up()
+    studio.wait("window.poise.state.progress.value.size === 0")
+    moved = next(key for key in studio.ask("state.scene.value.timeline.keys") if key["frame"] == 20)
+    assert math.dist(moved["position"], key["position"]) > 0.05
+    studio.show_frame(20)
+    studio.until(
+        lambda: math.dist(studio.joint("right_hand"), moved["position"]) < 0.01, "the hand at the key"
+    )
+
+
+def test_pins_are_ranges_and_the_lane_of_styles_holds_blends(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    studio.show_frame(10)
+    studio.press("Pin")
+    studio.wait("window.poise.state.scene.value.timeline.pins.length === 1")
+    box = studio.page.get_by_role("slider", name="Frame").bounding_box()
+    assert box is not None
+    end = (box["x"] + 10 + (box["width"] - 20) * 25 / 89, box["y"] + 24 + 1.5 * 24)
+    studio.drag(end, ((box["width"] - 20) * 20 / 89, 0))
+    studio.until(
+        lambda: studio.ask("state.scene.value.timeline.pins[0].last") == 45, "the pin to last longer"
+    )
+    assert studio.ask("state.scene.value.timeline.pins[0].first") == 10
+    studio.page.get_by_role("button", name="Blend styles").click()
+    studio.page.get_by_role("slider", name="walk").fill("0.5")
+    studio.wait("window.poise.state.scene.value.weights.length === 2")
+    studio.show_frame(30)
+    studio.page.get_by_role("toolbar", name="Playback and keys").get_by_role("button", name="Style").click()
+    studio.wait("window.poise.state.scene.value.timeline.styles.length === 1")
+    (style,) = studio.ask("state.scene.value.timeline.styles")
+    assert style["frame"] == 30
+    assert [weight["model"] for weight in style["weights"]] == ["reach", "walk"]
+    studio.wait("window.poise.state.progress.value.size === 0")
+
+
+def test_pictures_and_films_go_out(studio: StudioPage, tmp_path: Path) -> None:
+    studio.work_in("Animate")
+    length = studio.page.get_by_role("textbox", name="Length in frames")
+    length.fill("6")
+    length.press("Enter")
+    studio.wait("window.poise.state.scene.value.timeline.frames === 6")
+    for frame in (0, 5):
+        studio.show_frame(frame)
+        studio.drag_joint("right_hand", (-20, -20 - 5 * frame))
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+    studio.wait("window.poise.state.progress.value.size === 0 && window.poise.state.motion.value")
+    for group, label, begins in (
+        ("Export the pose", "PNG", b"\x89PNG"),
+        ("Export the motion", "GIF", b"GIF8"),
+        ("Export the motion", "MP4", b"ftyp"),
+    ):
+        content = exported(studio, group, label, tmp_path).read_bytes()
+        assert begins in content[:12]
+    with Image.open(tmp_path / "reach.gif") as film:
+        assert 2 <= film.n_frames <= 6  # frames that look the same are one
+    with Image.open(tmp_path / "reach.png") as picture:
+        assert len(set(picture.convert("L").get_flattened_data())) > 20
+
+
+def test_poses_go_out_live(studio: StudioPage) -> None:
+    with receiving() as receiver:
+        studio.press("File")
+        studio.page.get_by_label("Send to host and port").fill(f"127.0.0.1:{receiver.port}")
+        studio.page.get_by_role("switch", name="Send").check(force=True)
+        studio.until(lambda: len(receiver.bones()) == len(BONES), "the first pose")
+        studio.page.keyboard.press("Escape")
+        before = of(receiver)
+        studio.drag_joint("right_hand", (-30, -60))
+        studio.settled()
+        studio.until(
+            lambda: math.dist(of(receiver)["RightUpperArm"], before["RightUpperArm"]) > 0.05,
+            "the arm to move",
+        )
+        assert math.dist(of(receiver)["LeftFoot"][3:], before["LeftFoot"][3:]) < 0.2
 
 
 def test_a_dropped_clip_is_learned_and_used(studio: StudioPage, tmp_path: Path) -> None:
@@ -70,3 +181,19 @@ def test_a_file_of_no_use_is_refused_in_words(studio: StudioPage, tmp_path: Path
     studio.press("Learn and use")
     studio.until(lambda: studio.page.get_by_role("alert").is_visible(), "words about it")
     assert "nonsense.bvh" in studio.page.get_by_role("alert").inner_text()
+
+
+def exported(studio: StudioPage, group: str, label: str, folder: Path) -> Path:
+    """A file as the browser saved it."""
+    studio.press("File")
+    with studio.page.expect_download() as download:
+        studio.press(label, within=group)
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    studio.page.keyboard.press("Escape")
+    return path
+
+
+def of(receiver: Receiver) -> dict[str, list[float]]:
+    """The last place and turn of every bone."""
+    return {name: values for name, *values in receiver.bones()}

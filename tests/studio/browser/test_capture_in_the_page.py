@@ -1,10 +1,14 @@
-"""A take of markers in the page: its gaps, and markers hidden by hand."""
+"""Capture in the page: a take with its gaps, markers hidden by hand, and a performer followed live."""
 
+import json
+import math
+import socket
 from pathlib import Path
 
 import numpy as np
 
 import poise
+from poise.apps.perform_markers import WITH_HEAD, marker_layout
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
 from poise.performer import act
@@ -28,3 +32,36 @@ def test_gaps_are_seen_and_markers_hidden(studio: StudioPage, tmp_path: Path) ->
     studio.wait("window.poise.state.take.value.gaps(5).length === 1")
     studio.page.get_by_role("button", name=f"Show {other} again").click()
     studio.wait("window.poise.state.take.value.gaps(5).length === 0")
+
+
+def test_the_body_follows_a_performer_live(studio: StudioPage) -> None:
+    walk = act("walk", seconds=1.0, fps=30)
+    markers = virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD, samples=walk.rotations))
+    studio.work_in("Capture")
+    studio.page.get_by_label("UDP port").fill("0")
+    studio.press("Start")
+    studio.wait("window.poise.state.performing.value?.step === 'waiting'")
+    port = int(studio.ask("state.performing.value.source").rpartition(" ")[2])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tracker:
+        for frame in range(20):
+            places = dict(zip(markers.labels, markers.points[frame].tolist(), strict=True))
+            tracker.sendto(json.dumps(places).encode(), ("127.0.0.1", port))
+            studio.wait(f"window.poise.state.performing.value.frames > {frame}")
+    studio.until(
+        lambda: math.dist(studio.joint("left_hand"), markers.points[19, markers.index("left_hand")]) < 0.02,
+        "the hand to be where the marker is",
+    )
+    figures = studio.page.get_by_label("How the performance goes")
+    studio.until(lambda: "9 of 9" in figures.inner_text(), "the markers to be counted")
+    assert "ms, 95 % within" in figures.inner_text()
+    studio.press("Stop")
+    studio.wait("window.poise.state.performing.value.step === 'over'")
+    studio.wait("window.poise.state.motion.value?.frames === 20")
+
+
+def test_a_stream_that_cannot_be_opened_is_said(studio: StudioPage) -> None:
+    studio.work_in("Capture")
+    studio.page.get_by_label("UDP port").fill("nowhere")
+    studio.press("Start")
+    studio.until(lambda: studio.page.get_by_role("alert").is_visible(), "words about it")
+    assert "a port is a number" in studio.page.get_by_role("alert").inner_text()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from studio_page import StudioPage
+from studio_page import StudioPage, angle
 
 CENTIMETRE = 0.01
 
@@ -74,6 +74,105 @@ def test_another_model_keeps_the_handles_and_shows_the_one_before(studio: Studio
     assert studio.ask("stage.ghosts.get('before').mesh.visible") is (kind == "Gaussian")
 
 
+def test_the_gizmo_moves_along_an_axis_and_turns(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    start = studio.joint("right_hand")
+    studio.page.keyboard.press("w")
+    studio.drag_gizmo(start, (0.0, 0.45), (0, -40))
+    studio.settled()
+    moved = studio.handles()["RightHand"]["position"]
+    assert moved[1] > start[1] + 2 * CENTIMETRE
+    assert (moved[0], moved[2]) == pytest.approx((start[0], start[2]), abs=0.002)
+    assert math.dist(studio.joint("right_hand"), moved) < CENTIMETRE
+    before = studio.turn("right_hand")
+    studio.page.keyboard.press("e")
+    studio.drag_gizmo(studio.joint("right_hand"), (0.75, 0.0), (-12, -45))
+    studio.wait("window.poise.state.scene.value.handles[0].rotation !== null")
+    studio.settled()
+    held = studio.handles()["RightHand"]["rotation"]
+    studio.until(lambda: angle(studio.turn("right_hand"), held) < 0.02, "the hand to be turned")
+    assert angle(before, held) > 0.15
+
+
+def test_undo_and_redo_go_back_and_forth_without_loss(studio: StudioPage) -> None:
+    start = studio.joint("right_hand")
+    for way in ((-30, -50), (10, 60), (25, -30)):
+        studio.drag_joint("right_hand", way)
+        studio.settled()
+    end = studio.joint("right_hand")
+    steps = studio.ask("state.scene.value.undo")
+    for left in range(steps - 1, -1, -1):
+        studio.page.keyboard.press("Control+z")
+        studio.wait(f"window.poise.state.scene.value.undo === {left}")
+    studio.until(lambda: math.dist(studio.joint("right_hand"), start) < 1e-4, "the pose of the start")
+    assert studio.handles() == {}
+    assert studio.page.get_by_role("button", name="Undo").is_disabled()
+    for done in range(1, steps + 1):
+        studio.press("Redo")
+        studio.wait(f"window.poise.state.scene.value.undo === {done}")
+    studio.until(lambda: math.dist(studio.joint("right_hand"), end) < 1e-4, "the pose of the end")
+
+
+def test_look_mirror_views_and_starting_again(studio: StudioPage) -> None:
+    studio.drag_joint("right_hand", (-30, -50))
+    studio.settled()
+    hand, root = studio.joint("right_hand"), studio.joint("pelvis")
+    before = studio.turn("head")
+    studio.press("Look at a point")
+    studio.wait("window.poise.state.scene.value.lookAt")
+    studio.drag(studio.pixel(tuple(studio.ask("state.scene.value.lookAt"))), (60, 10))
+    studio.settled()
+    studio.until(lambda: angle(studio.turn("head"), before) > 0.05, "the head to turn")
+    studio.press("Look at a point")
+    studio.wait("!window.poise.state.scene.value.lookAt")
+    studio.page.keyboard.press("m")
+    studio.wait("window.poise.state.scene.value.handles[0].joint === 'LeftHand'")
+    mirrored = (2 * root[0] - hand[0], hand[1], hand[2])
+    studio.until(lambda: math.dist(studio.joint("left_hand"), mirrored) < 0.05, "the other hand up there")
+    camera = studio.ask("stage.camera.position.toArray()")
+    studio.page.keyboard.press("4")
+    studio.until(lambda: math.dist(studio.ask("stage.camera.position.toArray()"), camera) > 1.0, "the view")
+    studio.press("Reset")
+    studio.wait("window.poise.state.scene.value.handles.length === 0")
+
+
+def test_sliders_blend_styles(studio: StudioPage) -> None:
+    studio.drag_joint("right_hand", (-30, -50))
+    studio.settled()
+    target = studio.handles()["RightHand"]["position"]
+    studio.page.get_by_role("button", name="Blend styles").click()
+    before = studio.joint("left_hand")
+    studio.page.get_by_role("slider", name="walk").fill("0.6")
+    studio.wait("window.poise.state.scene.value.weights.length === 2")
+    studio.settled()
+    weights = {weight["model"]: weight["weight"] for weight in studio.ask("state.scene.value.weights")}
+    assert weights == {"reach": 1, "walk": 0.6}
+    studio.until(lambda: math.dist(studio.joint("left_hand"), before) > 0.005, "another body")
+    assert math.dist(studio.joint("right_hand"), target) < CENTIMETRE
+
+
+def test_the_space_of_a_model_in_time_is_a_cylinder_to_drag_on(studio: StudioPage) -> None:
+    studio.press("Dynamics", within="Kind of model")
+    studio.wait("window.poise.state.latentMap.value?.cylinder")
+    studio.page.get_by_role("switch", name="Keep handles where they are").uncheck(force=True)
+    map_ = studio.page.get_by_label("Style space: drag")
+    box = map_.bounding_box()
+    assert box is not None
+    centre = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    before = studio.joint("left_foot")
+    studio.drag(centre, (50, 0))
+    studio.settled()
+    studio.until(
+        lambda: math.dist(studio.joint("left_foot"), before) > CENTIMETRE, "another moment of the walk"
+    )
+    place, pixels = studio.ask("state.latentPlace.value"), map_.evaluate("(map) => map.toDataURL()")
+    studio.page.mouse.move(*centre)
+    studio.page.mouse.wheel(0, 100)
+    studio.until(lambda: map_.evaluate("(map) => map.toDataURL()") != pixels, "the cylinder to turn")
+    assert studio.ask("state.latentPlace.value") == place
+
+
 def test_dragging_in_style_space_moves_the_body(studio: StudioPage) -> None:
     studio.wait("window.poise.state.latentMap.value")
     box = studio.page.get_by_label("Style space: drag").bounding_box()
@@ -122,7 +221,3 @@ def test_the_page_explains_itself(studio: StudioPage) -> None:
     studio.until(lambda: not studio.page.get_by_role("dialog", name="Help").is_visible(), "help to close")
     studio.page.keyboard.press("t")
     assert studio.page.evaluate("document.documentElement.dataset.theme") == "dark"
-    unnamed = studio.page.evaluate(
-        "[...document.querySelectorAll('button')].filter((b) => !(b.ariaLabel || b.innerText.trim())).length"
-    )
-    assert unnamed == 0

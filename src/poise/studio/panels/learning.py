@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from poise.apps import markers
-from poise.apps.learning import learn, read_motion, summary
+from poise.apps.learning import learn, read_motion
 from poise.apps.marker_takes import read_take
 from poise.motion.motion import Motion
 from poise.priors.style.prior import StylePrior
@@ -45,7 +45,7 @@ class LearningPanel:
             curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
 
             def take() -> Answer:
-                entry = session.shelf.add(prior, message.name, summary(prior))
+                entry = session.shelf.add(prior, message.name)
                 chosen = StylesPanel(session).choose(messages.ChooseModel(model=entry.id))
                 return [messages.Models(models=session.shelf.described()), *chosen]
 

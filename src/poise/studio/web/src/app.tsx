@@ -29,18 +29,26 @@ const PANELS: Record<state.Workspace, () => JSX.Element> = {
 export function App(): JSX.Element {
   useEffect(acceptDrops, []);
   const Panel = PANELS[state.workspace.value];
-  const timed = state.workspace.value === "animate" || state.workspace.value === "capture";
+  const timed = hasTimeline();
   return (
     <div class={`studio ${state.workspace.value} ${timed ? "timed" : ""}`}>
       <Bar />
       <StageArea />
       <aside class="panel" aria-label={`${state.workspace.value} panel`}>
-        <Panel />
+        <div class="sections">
+          <Panel />
+        </div>
       </aside>
       {timed && <Timeline />}
       <Help />
     </div>
   );
+}
+
+/** Where there is something in time to look at, or to make. */
+function hasTimeline(): boolean {
+  if (state.workspace.value === "animate") return true;
+  return state.workspace.value === "capture" && !state.isLive.value && !!(state.take.value ?? state.motion.value);
 }
 
 function StageArea(): JSX.Element {

@@ -172,6 +172,7 @@ function takeIn(message: ServerMessage): void {
       break;
     case "performing":
       state.performing.value = message;
+      state.ghostOf.value = null;
       break;
     case "progress":
       takeProgress(message);

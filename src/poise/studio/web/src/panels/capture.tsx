@@ -37,7 +37,7 @@ export function CapturePanel(): JSX.Element {
           )}
         </div>
       </Section>
-      <Live />
+      <Live key={take ? "beside a take" : "alone"} closed={take !== null} />
       {take && <Markers take={take} />}
     </>
   );

@@ -25,12 +25,15 @@ const videos = signal<readonly File[]>([]);
 const cameraFile = signal<File | null>(null);
 const mapping = signal<File | null>(null);
 
-export function Live(): JSX.Element {
+export function Live({ closed }: { closed: boolean }): JSX.Element {
   const models = state.models.value.filter((model) => model.kind === "local");
   const now = state.performing.value;
-  const lamp = <span class={`lamp ${now && state.isLive.value ? now.step : ""}`}>{words(now)}</span>;
   return (
-    <Section title="Live performance" aside={lamp}>
+    <Section
+      title="Live performance"
+      closed={closed && !state.isLive.value}
+      aside={now && state.isLive.value && <Lamp step={now.step} />}
+    >
       {!models.length && (
         <p class="empty">
           The body follows the nearest of recorded poses: learn a model of the kind Local first, from motions like those
@@ -52,9 +55,19 @@ export function Live(): JSX.Element {
   );
 }
 
-function words(now: Performing | null): string {
-  if (!now || now.step === "over") return "";
-  return { preparing: "preparing", waiting: "waiting for markers", following: "following" }[now.step];
+const STEPS: Record<Performing["step"], string> = {
+  preparing: "Preparing",
+  waiting: "Waiting for markers",
+  following: "Following",
+  over: "Over",
+};
+
+function Lamp({ step }: { step: Performing["step"] }): JSX.Element {
+  return (
+    <span class={`lamp ${step}`} role="status">
+      {STEPS[step]}
+    </span>
+  );
 }
 
 function Setup({ models }: { models: readonly Model[] }): JSX.Element {

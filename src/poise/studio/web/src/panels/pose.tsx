@@ -10,7 +10,7 @@ import { Section, Segmented } from "./ui";
 
 const FEET: readonly { value: Scene["feet"]; label: string; hint: string }[] = [
   { value: "planted", label: "Planted", hint: "Feet stay where they are" },
-  { value: "above", label: "On the floor", hint: "Feet go anywhere but below the floor" },
+  { value: "above", label: "Above floor", hint: "Feet go anywhere but below the floor" },
   { value: "free", label: "Free", hint: "The floor counts for nothing" },
 ];
 

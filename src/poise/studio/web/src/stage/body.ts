@@ -75,6 +75,9 @@ export class Figure {
   }
 }
 
+/** As if two centimetres further away: where ghost and body are in one place, the body is seen whole. */
+const BEHIND = { polygonOffset: true, polygonOffsetUnits: 900 } as const;
+
 /** A see-through figure: its depth is drawn first, so that only its outside shows. */
 export class GhostFigure extends Figure {
   constructor(shape: Shape, colour: string, opacity: number) {
@@ -87,9 +90,10 @@ export class GhostFigure extends Figure {
         opacity,
         depthWrite: false,
         depthFunc: EqualDepth,
+        ...BEHIND,
       }),
     );
-    const depth = new SkinnedMesh(shape.geometry, new MeshBasicMaterial({ colorWrite: false }));
+    const depth = new SkinnedMesh(shape.geometry, new MeshBasicMaterial({ colorWrite: false, ...BEHIND }));
     depth.bind(this.mesh.skeleton, new Matrix4());
     depth.frustumCulled = false;
     depth.renderOrder = 1;
