@@ -11,7 +11,7 @@ from osc_receiver import Receiver, receiving
 from poise.apps.streaming import BONES
 from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
-from studio_page import StudioPage, angle
+from studio_page import Place, StudioPage, angle
 
 
 def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
@@ -74,21 +74,23 @@ def test_a_path_is_edited_in_space_and_the_frames_around_follow_at_once(studio: 
         studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
     studio.wait("window.poise.state.progress.value.size === 0")
     studio.show_frame(10)
-    key = next(key for key in studio.ask("state.scene.value.timeline.keys") if key["frame"] == 20)
-    between = studio.ask("state.motion.value.path('RightHand')[15]")
-    studio.drag(studio.pixel(tuple(key["position"])), (-40, -25), release=False)
+
+    def key() -> Place:
+        x, y, z = studio.ask("state.scene.value.timeline.keys.find(({ frame }) => frame === 20).position")
+        return (x, y, z)
+
+    before, between = key(), studio.ask("state.motion.value.path('RightHand')[15]")
+    studio.drag(studio.pixel(before), (-40, -25), release=False)
     studio.until(
         lambda: math.dist(studio.ask("state.motion.value.path('RightHand')[15]"), between) > 0.02,
         "the path to follow while the key is dragged",
     )
+    assert key() == before  # nothing is taken for good until the hand lets go
     studio.page.mouse.up()
+    studio.until(lambda: math.dist(key(), before) > 0.05, "the key to be taken")
     studio.wait("window.poise.state.progress.value.size === 0")
-    moved = next(key for key in studio.ask("state.scene.value.timeline.keys") if key["frame"] == 20)
-    assert math.dist(moved["position"], key["position"]) > 0.05
     studio.show_frame(20)
-    studio.until(
-        lambda: math.dist(studio.joint("right_hand"), moved["position"]) < 0.01, "the hand at the key"
-    )
+    studio.until(lambda: math.dist(studio.joint("right_hand"), key()) < 0.01, "the hand at the key")
 
 
 def test_pins_are_ranges_and_the_lane_of_styles_holds_blends(studio: StudioPage) -> None:
