@@ -11,7 +11,7 @@ from poise.motion.virtual_markers import optical_layout
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
-from poise.vision.label import gates, label, label_layout
+from poise.vision.label import label_layout
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import MarkerTracker
 
@@ -56,7 +56,8 @@ def test_markers_are_placed_within_millimetres_and_keep_their_labels(watched):
     sim, tracker = watched
     predicted, errors = sim.truth.points[0], []
     for frame in range(0, len(sim.motion), 2):
-        moment = tracker.step([sim.picture(frame, camera) for camera in range(2)], predicted)
+        pictures = [sim.picture(frame, camera) for camera in range(2)]
+        moment = tracker.step(pictures, predicted, seconds=2 / 60)
         errors.append(np.linalg.norm(moment.sighting.points - sim.truth.points[frame], axis=1))
         predicted = sim.truth.points[min(frame + 2, len(sim.motion) - 1)]
     assert np.nanmedian(errors) < 0.008
@@ -75,6 +76,7 @@ def test_a_first_frame_is_labelled_by_the_layout_wherever_the_performer_faces(wa
 
 def test_a_lost_camera_leaves_pixels_of_the_other(watched):
     sim, tracker = watched
+    tracker.begin([sim.picture(3, camera) for camera in range(2)], sim.truth.points[3][None])
     moment = tracker.step([sim.picture(4, 0), None], sim.truth.points[4])
     assert not np.any(moment.sighting.is_placed)
     assert np.sum(moment.sighting.is_seen) >= 7
@@ -138,25 +140,6 @@ def test_colours_tell_apart_what_epipolar_lines_cannot():
     coloured = [Blobs(part.centres, part.sizes, colours) for part in (first, second)]
     found = exclusive(Matcher(RIG).candidates(coloured))
     assert sorted(candidate.blobs for candidate in found) == [((0, 0), (1, 0)), ((0, 1), (1, 1))]
-
-
-def test_swapped_markers_are_told_apart_by_the_body():
-    points = np.array([[-0.2, 1.0, 0.0], [0.2, 1.0, 0.0], [0.0, 1.5, 0.0]])
-    order = np.array([1, 0, 2])
-    seen = [blobs_at(points[order], camera) for camera in range(2)]
-    sighting = label(
-        RIG, seen, Matcher(RIG).candidates(seen), predicted=points + 0.02, gate=gates(np.zeros(3))
-    )
-    assert np.allclose(sighting.points, points, atol=1e-3)
-
-
-def test_what_is_too_far_from_every_prediction_stays_without_a_label():
-    points = np.array([[-0.2, 1.0, 0.0], [0.9, 1.7, 0.4]])
-    seen = [blobs_at(points, camera) for camera in range(2)]
-    expected = np.array([[-0.2, 1.0, 0.0], [0.3, 0.5, 0.0]])
-    sighting = label(RIG, seen, Matcher(RIG).candidates(seen), predicted=expected, gate=gates(np.zeros(2)))
-    assert list(sighting.is_placed) == [True, False]
-    assert list(sighting.is_seen) == [True, False]
 
 
 def test_a_layout_is_found_among_more_points_than_it_has():

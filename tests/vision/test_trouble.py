@@ -152,7 +152,7 @@ def test_an_unplugged_camera_leaves_the_others(folder, steps):
 def test_a_take_is_performed_and_recorded_to_be_performed_again(folder, performance, sim, tmp_path):
     take = run(folder, performance, record=tmp_path / "session")
     assert not take.notes
-    assert len(take.frames) >= len(sim.motion) - 5  # found within some frames
+    assert len(take.frames) >= len(sim.motion) - 2  # found within two frames
     again = run(tmp_path / "session", performance)
     assert len(again.frames) == len(take.frames)
     apart = np.linalg.norm(again.frames[-1].markers - take.frames[-1].markers, axis=1)
@@ -202,13 +202,12 @@ def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):
     late = run(folder, performance, *videos)
     told = run(folder, performance, *videos, sync="flash")
     assert offsets_by_flash([0.1, 0.3])[1] == pytest.approx(-0.2)
-    assert _met(told) > _met(late)
+    assert any("at one place for all cameras" in note for note in late.notes)
+    assert not told.notes
+    apart = np.linalg.norm(told.frames[-1].markers - run(folder, performance).frames[-1].markers, axis=1)
+    assert np.median(apart) < 0.01
     with pytest.raises(InvalidValueError, match="shows no flash"):
         run(folder, performance, sync="flash")
-
-
-def _met(take: CameraTake) -> int:
-    return sum(int(moment.moment.sighting.is_placed.sum()) for moment in take.watched)
 
 
 def test_mistakes_in_a_take_are_told(folder, performance):

@@ -147,6 +147,11 @@ class Performance:
         self._history = [*recent, (self._clock, points)]
         return points
 
+    def exchange(self, first: int, second: int) -> None:
+        """Two markers had each other's label until now: what was noted of their past is exchanged."""
+        for _, points in self._history:
+            points[[first, second]] = points[[second, first]]
+
     def run(
         self,
         take: Markers,

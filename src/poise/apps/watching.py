@@ -15,7 +15,9 @@ from jaxtyping import Float, UInt8
 
 from poise.apps.perform import Frame, Glimpse, Performance
 from poise.errors import InvalidValueError
+from poise.priors.local.examples import LAG
 from poise.vision.label import Sighting
+from poise.vision.labeller import Wearer
 from poise.vision.rig import Rig
 from poise.vision.sources import Step
 from poise.vision.tracker import MarkerTracker, Moment
@@ -24,7 +26,10 @@ Array = np.ndarray
 
 NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
 CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
-LAYOUTS = 40  # poses of the library that a first frame is compared with, where no calibration pose is given
+LAYOUTS = 120  # poses of the library that a first frame is compared with, where no calibration pose is given
+SHAPES = 300  # poses of the library by which swapped labels are told
+LIVELY = 1.2  # metres per second, beside the root, of the liveliest markers
+CALMEST = 0.2  # of that, for the calmest
 LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is looked for anew
 FEWEST = 3  # markers below which a frame says too little
 
@@ -60,6 +65,7 @@ class CameraPerformance:
             )
         self.tracker, self.performance = tracker, performance
         self._layouts = self._library_layouts() if calibration_pose is None else calibration_pose[None]
+        tracker.get_to_know(wearer_of(performance))
         self._last: Frame | None = None
         self._before: Array | None = None
         self._last_time, self._seen_time = 0.0, 0.0
@@ -73,7 +79,7 @@ class CameraPerformance:
         if self._last is None:
             moment = self.tracker.begin(pictures, self._layouts)
         else:
-            moment = self.tracker.step(pictures, self._expected(at))
+            moment = self.tracker.step(pictures, self._expected(at), seconds=max(at - self._last_time, 1e-3))
         seen, work = time.perf_counter() - begun, time.thread_time() - work
         frame = self._posed(moment, at)
         return Watched(at, moment, frame, work, seen, time.perf_counter() - begun)
@@ -96,9 +102,10 @@ class CameraPerformance:
             self._seen_time = at
         elif self._last is None:
             return None
+        for pair in moment.exchanged:
+            self.performance.exchange(*pair)
         glimpses = glimpses_of(self.tracker.rig, sighting)
-        alone = len(self.tracker.rig) == 1 and self._last is not None
-        guesses = guesses_of(self.tracker.rig, sighting, self._expected(at)) if alone else None
+        guesses = None if self._last is None else guesses_of(self.tracker.rig, sighting, self._expected(at))
         self._before = None if self._last is None else self._last.markers
         frame = self.performance.step(sighting.points, glimpses=glimpses, guesses=guesses, at=at)
         self._last, self._last_time = frame, at
@@ -117,6 +124,16 @@ class CameraPerformance:
         examples = self.performance.prior.examples
         places, _ = examples.every(max(1, len(examples) // LAYOUTS)).markers(self.performance.handles)
         return np.asarray(places)
+
+
+def wearer_of(performance: Performance) -> Wearer:
+    """What a library says about markers: where they are in its poses, and how they move beside the root."""
+    examples = performance.prior.examples
+    some = examples.every(max(1, len(examples) // SHAPES))
+    now, before = some.markers(performance.handles)
+    roots = (some.q[:, :3] - some.before[:, :3])[:, None]
+    speeds = np.sqrt(np.mean(np.sum((now - before - roots) ** 2, axis=-1), axis=0)) / LAG
+    return Wearer(now, np.clip(speeds / LIVELY, CALMEST, 1.5))
 
 
 def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:

@@ -45,6 +45,11 @@ class Blobs:
     def __len__(self) -> int:
         return len(self.centres)
 
+    @property
+    def tints(self) -> Float[Array, "blobs 3"]:
+        """Colours without their brightness: the strongest channel is 1."""
+        return np.asarray(self.colours / np.maximum(self.colours.max(axis=1, keepdims=True), 1e-9))
+
     @classmethod
     def none(cls) -> Blobs:
         """A picture in which no marker is seen."""

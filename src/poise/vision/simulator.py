@@ -108,19 +108,19 @@ class Simulator:
         self.truth: Markers = virtual_markers(motion, layout)
         self._positions, self._turns = joint_transforms(motion)
         self._mannequin: Mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
-        self._rng = np.random.default_rng(seed)
+        self._seed, rng = seed, np.random.default_rng(seed)
         shape = (rig.cameras[0].size[1], rig.cameras[0].size[0], 3)
-        self._noise = self._rng.standard_normal((_NOISE_TILES, *shape), dtype=np.float32)
-        self._delays = self._rng.uniform(-0.5, 0.5, len(rig)) * self.conditions.out_of_step
-        self._rooms = [self._room(camera) for camera in rig.cameras]
+        self._noise = rng.standard_normal((_NOISE_TILES, *shape), dtype=np.float32)
+        self._delays = rng.uniform(-0.5, 0.5, len(rig)) * self.conditions.out_of_step
+        self._rooms = [self._room(camera, rng) for camera in rig.cameras]
         self._colours = np.array(
             [self.conditions.marker_colours.get(name, (1.0, 1.0, 1.0)) for name in self.truth.labels]
         )
 
     def empty_room(self, camera: int, count: int = 30) -> Iterator[UInt8[Array, "height width 3"]]:
         """Pictures without anybody, for the background's statistics."""
-        for _ in range(count):
-            yield self._developed(self._rooms[camera].copy(), frame=0)
+        for number in range(count):
+            yield self._developed(self._rooms[camera].copy(), 0, noise=(camera, -1 - number))
 
     def picture(self, frame: int, camera: int) -> UInt8[Array, "height width 3"]:
         """What one camera sees at one frame (blue, green, red)."""
@@ -129,7 +129,7 @@ class Simulator:
         seen = nearness > 0
         canvas[seen] = light[seen]
         self._paint_markers(canvas, nearness, frame, camera)
-        return self._developed(canvas, frame)
+        return self._developed(canvas, frame, noise=(camera, frame))
 
     def pictures(self) -> Iterator[tuple[UInt8[Array, "height width 3"], ...]]:
         """All frames, one picture per camera each."""
@@ -200,26 +200,27 @@ class Simulator:
         mask = cv2().GaussianBlur(mask, (31, 31), 9)
         return np.asarray(canvas * (1.0 - self.conditions.shadow * mask)[..., None], dtype=np.float32)
 
-    def _developed(self, canvas: Array, frame: int) -> UInt8[Array, "height width 3"]:
-        """Light to bytes: drift, noise, saturation."""
+    def _developed(
+        self, canvas: Array, frame: int, *, noise: tuple[int, int]
+    ) -> UInt8[Array, "height width 3"]:
+        """Light to bytes: drift, noise, saturation. Every picture has a noise of its own, whenever it is asked for."""
         conditions = self.conditions
         drift = 1.0 + conditions.light_drift * np.sin(2 * np.pi * frame / (20.0 * self.motion.fps))
         canvas = canvas * np.float32(drift)
         if conditions.shot_noise or conditions.read_noise:
-            tile = self._noise[self._rng.integers(_NOISE_TILES)]
-            tile = np.roll(tile, self._rng.integers(0, tile.shape[1]), axis=1)[
-                : canvas.shape[0], : canvas.shape[1]
-            ]
+            rng = np.random.default_rng([self._seed, noise[0], noise[1] % 2**32])
+            tile = self._noise[rng.integers(_NOISE_TILES)]
+            tile = np.roll(tile, rng.integers(0, tile.shape[1]), axis=1)[: canvas.shape[0], : canvas.shape[1]]
             strength = np.sqrt(conditions.read_noise**2 + conditions.shot_noise**2 * np.maximum(canvas, 0.0))
             canvas = canvas + strength * tile
         return np.asarray(np.clip(canvas, 0, 255), dtype=np.uint8)
 
-    def _room(self, camera: LensCamera) -> Array:
+    def _room(self, camera: LensCamera, seeds: np.random.Generator) -> Array:
         """A wall, a floor and clutter, the same for every picture of one camera."""
         width, height = camera.size
         rows = np.linspace(0.0, 1.0, height)[:, None, None]
         canvas = np.asarray((88 + 40 * rows) * np.ones((height, width, 3)), dtype=np.float32)
-        rng = np.random.default_rng(self._rng.integers(2**31))
+        rng = np.random.default_rng(seeds.integers(2**31))
         for _ in range(self.conditions.clutter):
             corner, extent = rng.integers(0, (width, height)), rng.integers(8, 90, size=2)
             colour = rng.uniform(25, 165, size=3)

@@ -1,0 +1,101 @@
+"""Markers that may have been taken for each other, and the proof that they were: a swap is found and undone.
+
+Two markers that come so close that either track could go on in the other's blob are in doubt from then on. As long as
+they are, the poses of the library are asked moment by moment, turned to fit all the other markers: how near do they
+come with these two labels, and how near with the two exchanged? Once the evidence is clear, the labels are exchanged,
+or the doubt is dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry.alignment import rigid_fits
+from poise.vision.tracks import Tracks
+
+Array = np.ndarray
+Pair = tuple[int, int]
+
+NEAR = 9.0  # squared deviations that two tracks are apart where they may be taken for each other
+REACH = 0.05  # metres: a marker's blob may be as far from its track, on top of the track's own deviation
+DEEP = 0.5  # metres that markers may be behind each other in one picture
+UNLIKE = 0.08  # metres by which the nearest pose of the library typically differs at a marker
+MEMORY = 0.1  # seconds in which poses are so alike that they prove a thing once
+PROOF = 5.0  # log-likelihood ratio from which labels are exchanged
+TRUST = -10.0  # from which the labels are trusted again
+MOST_PAIRS = 4  # that are judged at one moment
+
+
+class Doubts:
+    """Pairs of markers in doubt, and the evidence so far."""
+
+    def __init__(self, shapes: Float[Array, "poses markers 3"]) -> None:
+        self._shapes = np.ascontiguousarray(shapes)
+        count = shapes.shape[1]
+        self._open = np.zeros((count, count), dtype=np.bool_)
+        self._evidence = np.zeros((count, count))
+
+    def note(self, tracks: Tracks, centres: Float[Array, "cameras 3"]) -> None:
+        """Pairs whose tracks are near each other; in one picture, where not both are followed by two cameras."""
+        if not len(self._shapes):
+            return
+        first, second = np.triu_indices(len(tracks.places), 1)
+        gaps = tracks.places[first] - tracks.places[second]
+        both = tracks.spreads[first] + tracks.spreads[second] + REACH**2 * np.eye(3)
+        near = _squared_deviations(gaps, both) < NEAR
+        unsure = (tracks.unseen[first] > 0) | (tracks.unseen[second] > 0)
+        for centre in centres:
+            rays = tracks.places[first] - centre
+            along = DEEP**2 * rays[:, :, None] * rays[:, None] / np.sum(rays**2, axis=1)[:, None, None]
+            near |= unsure & (_squared_deviations(gaps, both + along) < NEAR)
+        self._open[first[near], second[near]] = True
+
+    def judged(
+        self, places: Float[Array, "markers 3"], across: Float[Array, "markers 3 3"], seconds: float
+    ) -> list[Pair]:
+        """Pairs whose labels are wrong by the evidence of all moments so far, this one included.
+
+        `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
+        where one does, nothing where none does.
+        """
+        seen = np.any(across, axis=(1, 2))
+        wrong = []
+        for first, second in self._most_doubtful():
+            others = seen.copy()
+            others[[first, second]] = False
+            if not (seen[first] or seen[second]) or np.sum(others) < 3:
+                continue
+            told = self._told(places, across, others, [first, second])
+            evidence = self._evidence[first, second] + told * min(seconds / MEMORY, 1.0)
+            self._evidence[first, second] = evidence
+            if evidence >= PROOF:
+                wrong.append((first, second))
+            if not TRUST < evidence < PROOF:
+                self._open[first, second], self._evidence[first, second] = False, 0.0
+        return wrong
+
+    def _most_doubtful(self) -> list[Pair]:
+        pairs = np.argwhere(self._open)
+        order = np.argsort(-self._evidence[self._open])[:MOST_PAIRS]
+        return [(int(first), int(second)) for first, second in pairs[order]]
+
+    def _told(self, places: Array, across: Array, others: Array, pair: list[int]) -> float:
+        """How much likelier this moment is with two labels exchanged (log)."""
+        turns, shifts, left = rigid_fits(self._shapes[:, others], places[others], upright=True)
+        expected = self._shapes[:, pair] @ turns.transpose(0, 2, 1) + shifts[:, None]
+        swapped = pair[::-1]
+        as_they_are = left**2 + _squared_gaps(expected, places[pair], across[pair])
+        exchanged = left**2 + _squared_gaps(expected, places[swapped], across[swapped])
+        return float(as_they_are.min() - exchanged.min()) / (2.0 * UNLIKE**2)
+
+
+def _squared_deviations(gaps: Float[Array, "pairs 3"], spreads: Float[Array, "pairs 3 3"]) -> Array:
+    return np.einsum("pa,pa->p", gaps, np.linalg.solve(spreads, gaps[..., None])[..., 0])
+
+
+def _squared_gaps(
+    expected: Float[Array, "poses 2 3"], places: Float[Array, "2 3"], across: Float[Array, "2 3 3"]
+) -> Float[Array, "poses"]:
+    gaps = np.einsum("mab,pmb->pma", across, expected - places)
+    return np.asarray(np.sum(gaps**2, axis=(1, 2)))

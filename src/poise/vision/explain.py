@@ -1,0 +1,189 @@
+"""Which blobs are which markers, all at once: the likeliest explanation in which no blob is two markers.
+
+For every marker all ways to see it are listed: in each camera a blob near enough, or none. Blobs of one marker must
+suit its track and each other, camera after camera (a Kalman update each, by which the second camera's blob has to lie
+on the epipolar line of the first one's); they must be of one colour, and of the marker's own. What a way costs is minus
+twice its log-likelihood ratio against "hidden everywhere, and all of these blobs are something else". The cheapest set
+of ways is searched for by branch and bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.compiled import compiled
+from poise.vision.blobs import Blobs
+from poise.vision.tracks import Tracks, inverse_of_two, pixel_variance, seen_from
+
+Array = np.ndarray
+
+STRAY = 1e-6  # blobs per pixel of a picture that are no marker
+GATE = 30.0  # squared deviations beyond which a blob is not a marker's
+COLOUR_OFF = 0.12  # by which a marker's tint differs from picture to picture, 0 to 1 per channel
+MOST_WAYS = 64  # of one marker, the likeliest
+BURSTS = 0.05  # the chance that a marker speeds up far more than usual
+LONGEST_SEARCH = 20_000  # sets that are looked into
+
+
+def explain(
+    matrices: Float[Array, "cameras 3 4"],
+    straight: Sequence[Float[Array, "_ 2"]],
+    blobs: Sequence[Blobs],
+    tracks: Tracks,
+    *,
+    chances: Float[Array, "cameras markers"],
+    tints: Float[Array, "markers 3"],
+) -> tuple[Int[Array, "markers cameras"], Bool[Array, "markers"]]:
+    """The blob of each marker in each camera, -1 where it is hidden; and which markers speed up more than usual.
+
+    `chances` are those of a marker to be seen where it is expected; tints are NaN where not known.
+    """
+    counts, pixels, seen_tints = _as_arrays(straight, blobs)
+    size = tints.shape[0], MOST_WAYS
+    ways, costs = np.empty((*size, len(blobs)), dtype=np.int64), np.empty(size)
+    bursts, known = np.zeros(size, dtype=np.bool_), np.zeros(size[0], dtype=np.int64)
+    places, spreads, noise, burst = tracks.places, tracks.spreads, tracks.noise, tracks.burst
+    for marker in range(size[0]):
+        known[marker] = _list_ways(
+            matrices, pixels, counts, seen_tints, places[marker], spreads[marker], noise[marker], burst[marker],
+            chances[:, marker], tints[marker], ways[marker], costs[marker], bursts[marker],
+        )  # fmt: skip
+    chosen = _cheapest(ways, costs, known, pixels.shape[1])
+    own, hidden = np.arange(size[0]), chosen < 0
+    return np.where(hidden[:, None], -1, ways[own, chosen]), bursts[own, chosen] & ~hidden
+
+
+def _as_arrays(straight: Sequence[Array], blobs: Sequence[Blobs]) -> tuple[Array, Array, Array]:
+    """How many blobs each camera sees, their pixels without the lens and their tints, filled up to the most."""
+    counts = np.array([len(own) for own in blobs])
+    most = int(counts.max(initial=1))
+    pixels, tints = np.zeros((len(blobs), most, 2)), np.zeros((len(blobs), most, 3))
+    for camera, own in enumerate(blobs):
+        pixels[camera, : len(own)], tints[camera, : len(own)] = straight[camera], own.tints
+    return counts, pixels, tints
+
+
+@compiled
+def _list_ways(
+    matrices: Array, pixels: Array, counts: Array, seen_tints: Array, place: Array, spread: Array, noise: float,
+    burst: float, seen_chance: Array, tint: Array, ways: Array, costs: Array, bursts: Array,
+) -> int:  # fmt: skip
+    """All ways to see one marker that are likelier than not to see it, cheapest first; returns how many there are."""
+    most, cameras = len(costs), len(matrices)
+    points, covariances = np.empty((most, 3)), np.empty((most, 3, 3))
+    pixel, jacobian = np.empty(2), np.empty((2, 3))
+    ways[:2], points[:2], bursts[0], bursts[1] = -1, place, False, True
+    costs[0], costs[1] = 0.0, -2.0 * np.log(BURSTS)
+    covariances[0], covariances[1] = spread, spread + burst**2 * np.eye(3)
+    total = 2
+    for camera in range(cameras):
+        for way in range(total):
+            if ways[way, camera] >= 0 or not seen_from(matrices[camera], points[way], pixel, jacobian):
+                continue
+            carried = jacobian @ covariances[way]
+            inverse, room = inverse_of_two(carried @ jacobian.T, pixel_variance(jacobian, noise))
+            told = np.log(4.0 * np.pi**2 * room) + 2.0 * np.log(STRAY)
+            told -= 2.0 * np.log(seen_chance[camera] / (1.0 - seen_chance[camera]))
+            for blob in range(counts[camera]):
+                gap = pixels[camera, blob] - pixel
+                off = gap @ inverse @ gap
+                if off > GATE:
+                    continue
+                off += _tint_cost(seen_tints, ways[way], camera, blob, tint)
+                if total < most:
+                    slot = total
+                    total += 1
+                else:
+                    slot = int(np.argmax(costs))
+                    if slot <= way or costs[slot] <= costs[way] + off + told:
+                        continue
+                ways[slot], bursts[slot] = ways[way], bursts[way]
+                ways[slot, camera] = blob
+                costs[slot] = costs[way] + off + told
+                gain = carried.T @ inverse
+                points[slot] = points[way] + gain @ gap
+                covariances[slot] = covariances[way] - gain @ carried
+    order = np.argsort(costs[:total])
+    kept = 0
+    for way in order:
+        kept += costs[way] < 0.0
+    ways[:kept], costs[:kept], bursts[:kept] = ways[order[:kept]], costs[order[:kept]], bursts[order[:kept]]
+    return kept
+
+
+@compiled
+def _tint_cost(seen_tints: Array, way: Array, camera: int, blob: int, tint: Array) -> float:
+    """How much a blob's tint differs from the marker's own, or else from its first blob's, in squared deviations."""
+    if not np.isnan(tint[0]):
+        return _squared_off(seen_tints[camera, blob], tint)
+    for other in range(camera):
+        if way[other] >= 0:
+            return _squared_off(seen_tints[camera, blob], seen_tints[other, way[other]])
+    return 0.0
+
+
+@compiled
+def _squared_off(first: Array, second: Array) -> float:
+    return (np.abs(first - second).max() / COLOUR_OFF) ** 2
+
+
+@compiled
+def _cheapest(ways: Array, costs: Array, known: Array, blobs: int) -> Array:
+    """A way for each marker (-1: hidden), no blob in two of them, at the least cost in all: depth first, by bounds."""
+    markers, cameras = len(known), ways.shape[2]
+    order = np.argsort(np.array([costs[m, 0] if known[m] else 0.0 for m in range(markers)]))
+    bounds = np.zeros(markers + 1)
+    for depth in range(markers - 1, -1, -1):
+        marker = order[depth]
+        bounds[depth] = bounds[depth + 1] + (costs[marker, 0] if known[marker] else 0.0)
+    taken = np.zeros((cameras, blobs), dtype=np.bool_)
+    chosen, best = np.full(markers, -1), np.full(markers, -1)
+    tried = np.zeros(markers + 1, dtype=np.int64)
+    spent = np.zeros(markers + 1)
+    least, depth = np.inf, 0
+    for _ in range(LONGEST_SEARCH):
+        if depth == markers:
+            if spent[depth] < least:
+                least = spent[depth]
+                best[:] = chosen
+            depth -= 1
+            continue
+        marker = order[depth]
+        if chosen[marker] >= 0:
+            _mark(taken, ways[marker, chosen[marker]], False)
+            chosen[marker] = -1
+        way = tried[depth]
+        tried[depth] += 1
+        cost = costs[marker, way] if way < known[marker] else 0.0
+        if way > known[marker] or spent[depth] + cost + bounds[depth + 1] >= least:
+            tried[depth] = 0
+            depth -= 1
+            if depth < 0:
+                break
+            continue
+        if way < known[marker]:
+            if not _is_free(taken, ways[marker, way]):
+                continue
+            chosen[marker] = way
+            _mark(taken, ways[marker, way], True)
+        spent[depth + 1] = spent[depth] + cost
+        depth += 1
+    return best
+
+
+@compiled
+def _is_free(taken: Array, way: Array) -> bool:
+    free = True
+    for camera in range(len(way)):
+        free &= way[camera] < 0 or not taken[camera, way[camera]]
+    return free
+
+
+@compiled
+def _mark(taken: Array, way: Array, is_taken: bool) -> None:
+    for camera in range(len(way)):
+        if way[camera] >= 0:
+            taken[camera, way[camera]] = is_taken

@@ -1,0 +1,144 @@
+"""Labels of markers, moment after moment: blobs of all cameras in, places and pixels of each marker out.
+
+A first frame is labelled by layouts that the performer may be in; from then on tracks, the body, colours and what each
+camera saw before decide together (`explain`), and what was taken for another marker is exchanged again (`doubts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.vision.blobs import Blobs
+from poise.vision.correspond import Matcher
+from poise.vision.doubts import Doubts, Pair
+from poise.vision.explain import explain
+from poise.vision.label import Sighting, fit_layout
+from poise.vision.label_picture import find_in_picture
+from poise.vision.rig import Rig
+from poise.vision.tracks import Tracks
+from poise.vision.triangulate import projections, triangulate_all
+
+Array = np.ndarray
+
+FIRST_FIT = 0.12  # metres per marker that the first frame may differ from the calibrated layout
+STAYS, COMES_BACK = 0.95, 0.3  # chances to see a marker that the camera has just seen, and that it has not
+TINT_MEMORY = 0.1  # of a marker's tint that each moment renews
+
+
+@dataclass(frozen=True, eq=False)
+class Wearer:
+    """Who wears the markers: where they are in typical poses, and how lively each is (1: as hands are)."""
+
+    shapes: Float[Array, "poses markers 3"]
+    liveliness: Float[Array, "markers"]
+
+    @classmethod
+    def unknown(cls, markers: int) -> Wearer:
+        """Somebody, of whom nothing is known."""
+        return cls(np.zeros((0, markers, 3)), np.ones(markers))
+
+
+class Labeller:
+    """Tells the markers of one performer apart in the blobs of a rig."""
+
+    def __init__(self, rig: Rig, wearer: Wearer) -> None:
+        self.rig, self._wearer = rig, wearer
+        self._matcher, self._matrices = Matcher(rig), projections(rig.cameras)
+        self._centres = np.stack([camera.pinhole.centre for camera in rig.cameras])
+        self._tracks: Tracks | None = None
+        self._was_seen = np.ones((len(rig), len(wearer.liveliness)), dtype=np.bool_)
+        self._tints = np.full((len(wearer.liveliness), 3), np.nan)
+        self._doubts = Doubts(wearer.shapes)
+
+    def begin(self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"]) -> Sighting:
+        """A first frame, by the layout that fits it best, wherever the performer stands and faces; else nothing."""
+        self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
+        self._tints, self._doubts = np.full_like(self._tints, np.nan), Doubts(self._wearer.shapes)
+        sighting = Sighting.nothing(len(self.rig), layouts.shape[1])
+        points = [candidate.meeting.point for candidate in self._matcher.candidates(blobs)]
+        if len(points) > layouts.shape[1] // 2 + 1:
+            fit = fit_layout(np.stack(points), layouts)
+            if fit.cost <= FIRST_FIT:
+                sighting, _ = self.step(blobs, fit.placed, 0.0)
+        else:
+            self._begin_in_one(blobs, layouts, sighting)
+            self._was_seen = np.isfinite(sighting.pixels[..., 0])
+        return sighting
+
+    def step(
+        self, blobs: Sequence[Blobs], body: Float[Array, "markers 3"], seconds: float
+    ) -> tuple[Sighting, list[Pair]]:
+        """A further frame, so many seconds later, with the body's markers expected at these places.
+
+        Also returns the pairs that have had each other's label until now.
+        """
+        if self._tracks is None:
+            self._tracks = Tracks(body, liveliness=self._wearer.liveliness)
+        else:
+            self._tracks.carry_on(seconds, body)
+        straight = [
+            camera.straightened(own.centres) for camera, own in zip(self.rig.cameras, blobs, strict=True)
+        ]
+        chances = np.where(self._was_seen, STAYS, COMES_BACK)
+        chosen, bursts = explain(
+            self._matrices, straight, blobs, self._tracks, chances=chances, tints=self._tints
+        )
+        self._doubts.note(self._tracks, self._centres)
+        sighting = self._noted(chosen, bursts, blobs, straight)
+        across = sighting.known_across(self.rig, self._tracks.places)
+        exchanged = self._doubts.judged(self._tracks.places, across, seconds)
+        for pair in exchanged:
+            self._tracks.exchange(*pair)
+            sighting.exchange(*pair)
+            self._was_seen[:, pair] = self._was_seen[:, pair[::-1]]
+        return sighting, exchanged
+
+    def _noted(
+        self,
+        chosen: Int[Array, "markers cameras"],
+        bursts: Array,
+        blobs: Sequence[Blobs],
+        straight: Sequence[Array],
+    ) -> Sighting:
+        """What was chosen as a sighting; tracks follow it."""
+        assert self._tracks is not None
+        sighting = Sighting.nothing(len(self.rig), len(chosen))
+        flat = np.full_like(sighting.pixels, np.nan)
+        for camera, numbers in enumerate(chosen.T):
+            markers = np.flatnonzero(numbers >= 0)
+            own = numbers[markers]
+            sighting.pixels[camera, markers], flat[camera, markers] = (
+                blobs[camera].centres[own],
+                straight[camera][own],
+            )
+            self._remember(markers, blobs[camera].tints[own])
+        self._was_seen = chosen.T >= 0
+        self._tracks.correct(self._matrices, flat, bursts=bursts)
+        placed = np.flatnonzero(self._was_seen.sum(axis=0) >= 2)
+        meetings = triangulate_all(self._matrices, flat[:, placed].swapaxes(0, 1))
+        for marker, meeting in zip(placed, meetings, strict=True):
+            sighting.points[marker], sighting.covariances[marker] = meeting.point, meeting.covariance
+        return sighting
+
+    def _remember(self, markers: Array, tints: Array) -> None:
+        known = self._tints[markers]
+        renewed = known + TINT_MEMORY * (tints - known)
+        self._tints[markers] = np.where(np.isfinite(known), renewed, tints)
+
+    def _begin_in_one(
+        self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"], sighting: Sighting
+    ) -> None:
+        """Where one camera alone sees the performer: places are a layout's own, for want of better ones."""
+        seeing = [number for number, own in enumerate(blobs) if len(own)]
+        if len(seeing) != 1 or len(blobs[seeing[0]]) <= layouts.shape[1] // 2 + 1:
+            return
+        number = seeing[0]
+        found = find_in_picture(self.rig.cameras[number], blobs[number].centres, layouts)
+        if found.distance <= FIRST_FIT:
+            has = found.numbers >= 0
+            sighting.points[has] = found.points[has]
+            sighting.pixels[number, has] = blobs[number].centres[found.numbers[has]]

@@ -1,0 +1,159 @@
+"""Where markers are expected: each is carried on by its own velocity, a Kalman filter per marker.
+
+What two cameras see tells a place by itself. A marker that fewer see leans on the body: where the pose that explains
+the others has it, taken to be the less sure the longer no two cameras have seen it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.compiled import compiled
+
+Array = np.ndarray
+
+AGILITY = 60.0  # metres per second squared by which the liveliest markers speed up from frame to frame
+BURST = 4.0  # times more, now and then: throws and punches
+FIRST_OFF = 0.08  # metres that markers are off the layout they are first found by
+BODY_OFF = 0.05  # metres that the body's marker is off where it was just seen
+BODY_DRIFT = 0.5  # metres per second by which that grows, for the liveliest, while it is not
+BODY_FAR = 0.25  # metres at most
+PIXEL_OFF = 0.7  # pixels that the centre of a still marker's blob is off: noise, half of it hidden
+OUT_OF_STEP = (
+    0.0007  # seconds by which shutters are out of step: a moving marker is off by that much of its way
+)
+
+
+class Tracks:
+    """Places and velocities of all markers, with covariances."""
+
+    def __init__(
+        self,
+        places: Float[Array, "markers 3"],
+        *,
+        liveliness: Float[Array, "markers"],
+    ) -> None:
+        """`liveliness` is 1 for what moves as hands do, and less for what moves with the trunk."""
+        self._liveliness, self._seconds = liveliness, 0.0
+        self.states = np.concatenate([places, np.zeros_like(places)], axis=1)
+        self.covariances = np.zeros((len(places), 6, 6))
+        self.unseen = np.zeros(len(places))
+        self.covariances[:, :3, :3] = FIRST_OFF**2 * np.eye(3)
+        self.covariances[:, 3:, 3:] = np.eye(3)
+
+    @property
+    def places(self) -> Float[Array, "markers 3"]:
+        """Where markers are expected."""
+        return np.ascontiguousarray(self.states[:, :3])
+
+    @property
+    def spreads(self) -> Float[Array, "markers 3 3"]:
+        """How sure that is."""
+        return np.ascontiguousarray(self.covariances[:, :3, :3])
+
+    @property
+    def noise(self) -> Float[Array, "markers"]:
+        """Metres that markers are off in the moment a camera sees them, along their way."""
+        return np.asarray(OUT_OF_STEP * np.linalg.norm(self.states[:, 3:], axis=1))
+
+    @property
+    def burst(self) -> Float[Array, "markers"]:
+        """Metres by which markers get further since the last moment if they speed up far more than usual."""
+        return np.asarray(BURST * AGILITY * self._liveliness * self._seconds**2)
+
+    def carry_on(self, seconds: float, body: Float[Array, "markers 3"]) -> None:
+        """To the next moment, when the body is expected to have its markers at these places."""
+        self._seconds = seconds
+        step, noise = _carrying(seconds)
+        self.states = self.states @ step.T
+        self.covariances = step @ self.covariances @ step.T + self._liveliness[:, None, None] ** 2 * noise
+        self.unseen += seconds
+        off = np.minimum(BODY_OFF + self._liveliness * BODY_DRIFT * self.unseen, BODY_FAR)
+        for marker in np.flatnonzero(self.unseen > 1.5 * seconds):
+            self._lean(int(marker), body[marker], off[marker])
+
+    def correct(
+        self,
+        matrices: Float[Array, "cameras 3 4"],
+        straight: Float[Array, "cameras markers 2"],
+        *,
+        bursts: Bool[Array, "markers"],
+    ) -> None:
+        """By pixels without the lens, NaN where a camera does not see a marker; some speed up more than usual."""
+        if self._seconds > 0:
+            more = (bursts * BURST * self._liveliness) ** 2
+            self.covariances += more[:, None, None] * _carrying(self._seconds)[1]
+        _correct(self.states, self.covariances, matrices, np.ascontiguousarray(straight), self.noise)
+        self.unseen[np.isfinite(straight[..., 0]).sum(axis=0) >= min(2, len(matrices))] = 0.0
+
+    def exchange(self, first: int, second: int) -> None:
+        """Two tracks that had each other's label."""
+        for values in (self.states, self.covariances, self.unseen):
+            values[[first, second]] = values[[second, first]]
+
+    def _lean(self, marker: int, place: Array, off: float) -> None:
+        covariance = self.covariances[marker]
+        gain = np.linalg.solve(covariance[:3, :3] + off**2 * np.eye(3), covariance[:3]).T
+        self.states[marker] += gain @ (place - self.states[marker, :3])
+        rest = covariance - gain @ covariance[:3]
+        self.covariances[marker] = 0.5 * (rest + rest.T)
+
+
+def _carrying(seconds: float) -> tuple[Array, Array]:
+    """How states go on at constant velocity, and what unknown acceleration adds to their covariance."""
+    unit = np.eye(3)
+    step = np.block([[unit, seconds * unit], [np.zeros((3, 3)), unit]])
+    push = np.concatenate([0.5 * seconds**2 * unit, seconds * unit])
+    return step, AGILITY**2 * push @ push.T
+
+
+@compiled
+def seen_from(matrix: Array, place: Array, pixel: Array, jacobian: Array) -> bool:
+    """The pixel of a place and how it changes with it; whether the place is before the camera."""
+    depth = matrix[2, 3]
+    for i in range(3):
+        depth += matrix[2, i] * place[i]
+    if depth < 0.05:
+        return False
+    for axis in range(2):
+        along = matrix[axis, 3]
+        for i in range(3):
+            along += matrix[axis, i] * place[i]
+        pixel[axis] = along / depth
+        for i in range(3):
+            jacobian[axis, i] = (matrix[axis, i] - pixel[axis] * matrix[2, i]) / depth
+    return True
+
+
+@compiled
+def pixel_variance(jacobian: Array, noise: float) -> float:
+    """Of a blob's centre, for a marker that is so many metres off on its way; per axis."""
+    scale = max(np.abs(jacobian[0]).max(), np.abs(jacobian[1]).max())
+    return PIXEL_OFF**2 + (scale * noise) ** 2
+
+
+@compiled
+def inverse_of_two(matrix: Array, more: float) -> tuple[Array, float]:
+    """The inverse and the determinant of a 2x2 matrix with more on its diagonal."""
+    a, b, c, d = matrix[0, 0] + more, matrix[0, 1], matrix[1, 0], matrix[1, 1] + more
+    determinant = a * d - b * c
+    inverse = np.empty((2, 2))
+    inverse[0, 0], inverse[0, 1], inverse[1, 0], inverse[1, 1] = d, -b, -c, a
+    return inverse / determinant, determinant
+
+
+@compiled
+def _correct(states: Array, covariances: Array, matrices: Array, straight: Array, noise: Array) -> None:
+    pixel, jacobian = np.empty(2), np.zeros((2, 6))
+    for marker in range(len(states)):
+        for camera in range(len(matrices)):
+            seen = straight[camera, marker]
+            if np.isnan(seen[0]) or not seen_from(matrices[camera], states[marker], pixel, jacobian):
+                continue
+            carried = jacobian @ covariances[marker]
+            inverse, _ = inverse_of_two(carried @ jacobian.T, pixel_variance(jacobian, noise[marker]))
+            gain = carried.T @ inverse
+            states[marker] += gain @ (seen - pixel)
+            rest = covariances[marker] - gain @ carried
+            covariances[marker] = 0.5 * (rest + rest.T)  # rounding would else drive it apart, frame by frame
