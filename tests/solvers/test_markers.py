@@ -17,6 +17,7 @@ from poise.priors.style.prior import StylePrior
 from poise.skeleton.measure import segment_lengths
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.calibration import Calibration, calibrate
+from poise.solvers.marker_confidence import ASIS, Confidence, confidence_from
 from poise.solvers.marker_filling import fill
 from poise.solvers.marker_labels import NOBODY, assign
 from poise.solvers.marker_tracking import MarkerTracker
@@ -176,3 +177,56 @@ def test_a_fill_meets_what_was_measured_at_both_ends() -> None:
     assert filled.sigmas[30, 0] < filled.sigmas[50, 0] <= 0.02
     np.testing.assert_array_equal(filled.points[filled.measured], track[filled.measured])
     assert errors.sigma(Gap(0, 30, 70, closed=True), fps).argmax() in (19, 20)
+
+
+def test_doubles_and_points_at_a_wrong_distance_are_nobodys(
+    fitted: Calibration, points: np.ndarray, style: StylePrior
+) -> None:
+    """A file may hold a seen marker twice; a hidden neighbour must not take the second for itself."""
+    labels = list(fitted.layout)
+    hidden, seen = labels.index("RFHD"), labels.index("LFHD")
+    tracker = MarkerTracker(style, fitted, fps=FPS)
+    for frame in points[:20]:
+        tracker.push(frame)
+    frame = points[20].copy()
+    frame[hidden] = np.nan
+    double, astray = frame[seen], points[20, hidden] + 0.3 * (points[20, seen] - points[20, hidden])
+    assert tracker.push(frame, np.stack([double, astray])).sources[hidden] == NOBODY
+    frame = points[21].copy()
+    frame[hidden] = np.nan
+    found = tracker.push(frame, np.stack([frame[seen], points[21, hidden]]))
+    assert found.sources[hidden] == len(labels) + 1
+
+
+def test_a_marker_that_stood_still_until_it_was_lost_goes_with_the_body() -> None:
+    """Where nothing comes after a gap, staying is as wrong as the body says it moved."""
+    frames, fps = 60, 30.0
+    carried = np.zeros((frames, 1, 3))
+    carried[20:, 0, 0] = np.linspace(0.0, 1.0, 40)
+    measured = carried.copy()
+    measured[20:] = np.nan
+    errors = SplineErrors(np.array([0.01]), 2.0, np.array([0.001]), np.array([0.01]))
+    filled = fill(measured, carried, np.full((frames, 1), 0.02), errors=errors, fps=fps)
+    assert np.linalg.norm(filled.points - carried, axis=2)[20:].max() < 0.02
+
+
+def test_claims_widen_by_how_wrong_they_were_and_never_narrow() -> None:
+    rng = np.random.default_rng(0)
+    lengths = {share: [factor * np.linalg.norm(rng.normal(size=(4000, 3)), axis=1)] for share, factor in
+               [(0.3, 0.5), (0.5, 2.0), (0.9, 1.5)]}  # fmt: skip
+    confidence = confidence_from(lengths)
+    assert confidence.factor(0.0) == confidence.factor(0.3) == 1.0
+    assert confidence.factor(0.5) == pytest.approx(2.0, rel=0.05)
+    assert confidence.factor(0.4) == pytest.approx(1.5, rel=0.05)
+    assert confidence.factor(0.9) == confidence.factor(0.5)
+
+
+def test_a_tracker_reports_what_its_confidence_says(
+    fitted: Calibration, points: np.ndarray, style: StylePrior
+) -> None:
+    seen = points[0].copy()
+    seen[::2] = np.nan
+    share = np.isnan(seen[:, 0]).mean()
+    plain = MarkerTracker(style, fitted, fps=FPS, confidence=ASIS).push(seen)
+    wider = MarkerTracker(style, fitted, fps=FPS, confidence=Confidence((0.0, share), (1.0, 3.0))).push(seen)
+    np.testing.assert_allclose(wider.sigmas, 3.0 * plain.sigmas)

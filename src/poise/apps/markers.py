@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.calibration import Calibration, calibrate
+from poise.solvers.marker_confidence import ASIS, DRAWS, SHARES, USUAL, Confidence, confidence_from
 from poise.solvers.marker_filling import Filled, fill
 from poise.solvers.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
 
@@ -34,6 +35,9 @@ COMPLETE = 0.9  # of the markers seen: a frame to learn from
 SHORTEST = 0.5  # seconds of such frames in a row
 LEAST_LEARNED = 1.0  # seconds of them in all, for a style
 NOWHERE_NEAR = 0.3  # metres from where the body carries a marker: the point of something else
+LEARNED_PART = 2 / 3  # of a well-seen part: what a prior learns that is to be put to the test on the rest ...
+LONGEST_CHECK = 3.0  # ... for so many seconds at most ...
+RUN_UP = 10  # ... after so many frames in which all is seen
 LEARNING_FPS = 30.0  # what styles are learned at
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
 """How the style of a take is learned: markers tell which way is up, so that the style need not."""
@@ -119,9 +123,13 @@ def solve(
         progress=lambda share: progress("fitting the body", int(100 * share), 100),
     )  # fmt: skip
     notes: tuple[str, ...] = ()
+    confidence = USUAL
     if prior is None:
         prior, notes = learned_prior(take, calibration, learner, progress)
-    frames = track(MarkerTracker(prior, calibration, fps=take.markers.fps), take, progress)
+        if not isinstance(prior, BroadPrior):
+            confidence = confidence_of(take, calibration, learner or learn_style)
+    tracker = MarkerTracker(prior, calibration, fps=take.markers.fps, confidence=confidence)
+    frames = track(tracker, take, progress)
     own = prior.space.on_body(calibration.skeleton)
     return Capture(take, calibration, prior, own, frames, notes)
 
@@ -147,6 +155,44 @@ def learned_prior(
 def learn_style(clips: Sequence[Motion]) -> StylePrior:
     """The style of a take."""
     return StylePrior.learn(clips, **STYLE)
+
+
+def confidence_of(take: Take, calibration: Calibration, learner: Learner) -> Confidence:
+    """How sure a prior of this take may be: one of the start of its longest well-seen part is tried on the rest."""
+    part = max(well_seen(take.markers), key=lambda part: part.stop - part.start)
+    (clip,) = complete_clips(
+        replace(take, markers=take.markers[part], unlabelled=take.unlabelled[part]), calibration
+    )
+    points = take.markers.points[part][:: round(take.markers.fps / clip.fps)]
+    first = round(LEARNED_PART * len(clip))
+    last = min(len(clip), first + round(LONGEST_CHECK * clip.fps))
+    if first / clip.fps < LEAST_LEARNED:
+        return USUAL
+    prior, rng = learner([clip[:first]]), np.random.default_rng(0)
+    errors: dict[float, list[Array]] = {}
+    for share in SHARES:
+        for _ in range(DRAWS):
+            hidden = rng.permutation(points.shape[1])[: round(share * points.shape[1])]
+            tracker = MarkerTracker(prior, calibration, fps=clip.fps, confidence=ASIS)
+            errors.setdefault(share, []).append(_errors_over_claims(tracker, points[:last], first, hidden))
+    return confidence_from(errors)
+
+
+def _errors_over_claims(
+    tracker: MarkerTracker, points: Float[Array, "frames markers 3"], first: int, hidden: Array
+) -> Float[Array, "n"]:
+    """Of markers that are hidden from a frame on: how far they are found from where they are, over what was claimed."""
+    found = []
+    for number in range(max(0, first - RUN_UP), len(points)):
+        seen = points[number].copy()
+        if number >= first:
+            seen[hidden] = np.nan
+        frame = tracker.push(seen)
+        if number >= first:
+            off = np.linalg.norm(frame.positions - points[number], axis=1)
+            found.append((off / frame.sigmas)[hidden])
+    ratios = np.concatenate(found)
+    return ratios[np.isfinite(ratios)]
 
 
 def complete_clips(

@@ -25,6 +25,7 @@ from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.pictures.stage import facing_of
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
@@ -45,6 +46,7 @@ POINTS = {
 LEARNERS: dict[str, Callable[[Sequence[Motion]], Model]] = {
     "style": lambda clips: StylePrior.learn(clips, **STYLE),
     "gaussian": lambda clips: GaussianPrior.learn(clips, clusters=100),
+    "local": lambda clips: LocalPrior.learn(clips),
     "dls": lambda clips: training_poses(clips)[0],
 }
 DEFAULT_METHODS = tuple(LEARNERS)

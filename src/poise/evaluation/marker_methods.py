@@ -12,13 +12,22 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.apps.marker_takes import Take
-from poise.apps.markers import Capture, Learner, complete_clips, fill_gaps, learn_style, template
+from poise.apps.markers import (
+    Capture,
+    Learner,
+    complete_clips,
+    confidence_of,
+    fill_gaps,
+    learn_style,
+    template,
+)
 from poise.errors import UnknownNameError
 from poise.geometry.alignment import rigid_fit
 from poise.motion.gaps import spline_filled
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.calibration import Calibration, calibrate
 from poise.solvers.marker_tracking import MarkerTracker
@@ -123,10 +132,11 @@ def principal_components(scene: Scene) -> Filler:
 def body(scene: Scene, learner: Learner) -> Filler:
     """A body with a prior learned from the first part, followed frame by frame."""
     prior = learner(scene.clips)
+    confidence = confidence_of(scene.opening, scene.calibration, learner)
 
     def filled(points: Float[Array, "frames markers 3"]) -> Answer:
         markers = scene.take.markers
-        tracker = MarkerTracker(prior, scene.calibration, fps=markers.fps)
+        tracker = MarkerTracker(prior, scene.calibration, fps=markers.fps, confidence=confidence)
         start = max(0, scene.first - round(RUN_UP * markers.fps))
         frames, seconds = [], np.zeros(len(points))
         for number in range(start, len(points)):
@@ -161,6 +171,7 @@ METHODS: dict[str, Callable[[Scene], Filler]] = {
     "pca": principal_components,
     "style": partial(body, learner=learn_style),
     "gaussian": partial(body, learner=learn_gaussian),
+    "local": partial(body, learner=LocalPrior.learn),
 }
 
 

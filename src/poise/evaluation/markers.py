@@ -123,7 +123,8 @@ def _rows(scene: Scene, name: str) -> list[Row]:
     for what, hidden in _hidings(scene):
         seen = np.where(hidden[..., None], np.nan, true)
         answer, baseline = method(seen), splines(seen)
-        off, plain = (np.linalg.norm(a.points - true, axis=2)[hidden] for a in (answer, baseline))
+        axes, plain = (answer.points - true)[hidden], np.linalg.norm(baseline.points - true, axis=2)[hidden]
+        off = np.linalg.norm(axes, axis=1)
         known = np.isfinite(off) & np.isfinite(plain)
         rows.append(
             {
@@ -133,7 +134,7 @@ def _rows(scene: Scene, name: str) -> list[Row]:
                 "mean_mm": round(1000 * float(off[known].mean()), 3),
                 "p95_mm": round(1000 * float(np.quantile(off[known], 0.95)), 3),
                 "of_spline": round(float(off[known].mean() / plain[known].mean()), 4),
-                **_claims(answer, off, hidden),
+                **_claims(answer, axes, hidden),
                 "ms_per_frame": round(1000 * float(answer.seconds.mean()), 4),
                 "ms_p95": round(1000 * float(np.quantile(answer.seconds, 0.95)), 4),
                 "failed": int((~np.isfinite(off)).sum()),
@@ -160,19 +161,23 @@ def _hidings(scene: Scene) -> list[tuple[Row, Array]]:
     return found  # type: ignore[return-value]
 
 
-def _claims(answer: Answer, off: Float[Array, "hidden"], hidden: Array) -> Row:
-    """Errors over claimed deviations (root mean square and median; 1: as claimed), and how many were flagged."""
+def _claims(answer: Answer, axes: Float[Array, "hidden 3"], hidden: Array) -> Row:
+    """Claims: errors over deviations (1: as claimed), coverage (0.68 and 0.95 if normal), and what was flagged."""
     if answer.sigmas is None:
         return {}
-    sigmas = answer.sigmas[hidden]
-    ratios = off / (np.sqrt(3.0) * np.maximum(sigmas, 1e-6))
-    return {
+    sigmas, off = answer.sigmas[hidden], np.linalg.norm(axes, axis=1)
+    ratios = np.abs(axes) / np.maximum(sigmas, 1e-6)[:, None]
+    flagged = sigmas > UNSURE
+    row: Row = {
         "over_claimed_rms": round(float(np.sqrt(np.mean(ratios**2))), 3),
-        "over_claimed_median": round(
-            float(np.median(ratios) / 0.888), 3
-        ),  # of the length of three unit normals
-        "flagged_percent": round(100 * float((sigmas > UNSURE).mean()), 2),
+        "within_1_sigma": round(float(np.mean(ratios <= 1.0)), 3),
+        "within_2_sigma": round(float(np.mean(ratios <= 2.0)), 3),
+        "flagged_percent": round(100 * float(flagged.mean()), 2),
     }
+    if flagged.any() and not flagged.all():
+        row["flagged_mm"] = round(1000 * float(off[flagged].mean()), 1)
+        row["unflagged_mm"] = round(1000 * float(off[~flagged].mean()), 1)
+    return row
 
 
 def _complete_row(recorded: Recorded, stride: int) -> Row:

@@ -49,6 +49,8 @@ def fill(
         guess, variance = carried[frames, m] + offset, np.maximum(left, LEAST_LEFT) * sigmas[frames, m] ** 2
         if np.isfinite(splines[gap.start, m]).all():
             own = errors.sigma(gap, fps, acceleration=_acceleration(carried[:, m], gap, fps)) ** 2
+            if not gap.closed:
+                own += _gone(carried[:, m], gap)
             share = variance / (variance + own)
             if gap.closed:
                 share = np.maximum(share, np.clip(2.0 - len(gap) / (SHORT * fps), 0.0, 1.0))
@@ -56,6 +58,15 @@ def fill(
             variance = (1.0 - share) ** 2 * variance + share**2 * own
         points[frames, m], spread[frames, m] = guess, np.sqrt(variance)
     return Filled(points, spread, seen)
+
+
+def _gone(carried: Float[Array, "frames 3"], gap: Gap) -> Float[Array, "gap"]:
+    """How far the body has carried a marker from the one end at which it was seen: squared, per axis.
+
+    What stays where it was last seen is that far off, however still the marker has been until then.
+    """
+    known = carried[gap.start - 1] if gap.start > 0 else carried[gap.end]
+    return np.asarray(np.square(carried[gap.start : gap.end] - known).mean(axis=1))
 
 
 def _acceleration(carried: Float[Array, "frames 3"], gap: Gap, fps: float) -> float:

@@ -10,7 +10,8 @@ by frame, to where it allows the poses that visible markers show (expectation-ma
 
 What the rows leave open is the conditioned covariance P of the pose; through a marker's Jacobian it says where a hidden
 marker may be. Markers that are seen tell whether such claims hold: each is predicted from the others (leave-one-out, in
-closed form), and the claims are scaled by how far these predictions were off lately.
+closed form), and the claims are scaled by how far these predictions were off lately. That says little of what is far
+from anything seen: `marker_confidence` widens what is reported by how much too sure the prior is when less is seen.
 
 A point farther from its prediction than that uncertainty and any acceleration a person has would allow is not believed:
 it may be another marker's (labels swap), an unlabelled one's, or nobody's.
@@ -34,6 +35,7 @@ from poise.solvers.blend_run import BlendRun, runner_of
 from poise.solvers.calibration import Calibration
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE
+from poise.solvers.marker_confidence import USUAL, Confidence
 from poise.solvers.marker_labels import NOBODY, assign
 from poise.solvers.primal_step import conditioned, information
 from poise.solvers.problem import Problem, Settings
@@ -47,6 +49,8 @@ ACCELERATION = 200.0  # metres per second squared: what no marker on a person ex
 DOUBT = 4.0  # deviations beyond which a point is not believed
 SLACK = 0.03  # metres beside them
 SWAPPED = 0.03  # metres from its prediction at which a marker takes a point of another label
+CLEAR = 0.5  # of the distance to any other missing marker within which an unlabelled point is a marker's
+GHOST = 0.01  # metres from a marker that is seen: no other marker is so near, the point is its double
 LOST = 0.4  # share of the points not believed at which it is the prediction that is wrong
 MEMORY = 0.5  # seconds over which the prior and its claims are compared with what is seen
 MOST_STRETCH = 1e4  # of the prior's variances
@@ -80,10 +84,12 @@ class TrackedFrame:
 class MarkerTracker:
     """Follows one performer from marker frames as they arrive: `push` a frame, get a pose."""
 
-    def __init__(self, prior: Prior, calibration: Calibration, *, fps: float) -> None:
+    def __init__(
+        self, prior: Prior, calibration: Calibration, *, fps: float, confidence: Confidence = USUAL
+    ) -> None:
         if not fps > 0:
             raise InvalidValueError(f"markers come at a positive frame rate; got {fps}")
-        self.calibration, self.fps = calibration, fps
+        self.calibration, self.fps, self.confidence = calibration, fps, confidence
         self.count = len(calibration.layout)
         self._share = min(1.0, 1.0 / (MEMORY * fps))
         self.use(prior)
@@ -190,16 +196,33 @@ class MarkerTracker:
         own = np.arange(self.count)
         near = seen[own] & (np.linalg.norm(np.nan_to_num(points[own]) - expected, axis=1) <= gates)
         sources = np.where(near, own, NOBODY)
-        free = seen.copy()
-        free[own[near]] = False
+        free = seen & ~_ghosts(points, own[near])
         left, wanting = np.flatnonzero(free), np.flatnonzero(~near)
         if len(left) and len(wanting):
             given = assign(expected[wanting], gates[wanting], points[left])
             found, taken = wanting[given != NOBODY], left[given[given != NOBODY]]
-            gaps = np.linalg.norm(expected[found] - points[taken], axis=1)
-            sure = (taken >= self.count) | (gaps <= SWAPPED)  # a label is doubted only for a much better one
+            gaps = np.linalg.norm(expected[wanting, None] - points[None, taken], axis=2)
+            own_gaps = np.linalg.norm(expected[found] - points[taken], axis=1)
+            clear = (gaps * CLEAR < own_gaps).sum(axis=0) <= 1  # no other marker is nearly as likely
+            sure = np.where(
+                taken >= self.count, clear, own_gaps <= SWAPPED
+            )  # labels are doubted for much better ones
+            pairs = zip(found.tolist(), taken.tolist(), strict=True)
+            sure &= np.array([self._fits(m, points[p], points, near) for m, p in pairs], dtype=np.bool_)
             sources[found[sure]] = taken[sure]
         return sources
+
+    def _fits(
+        self,
+        marker: int,
+        point: Float[Array, "3"],
+        points: Float[Array, "all 3"],
+        near: Bool[Array, "markers"],
+    ) -> bool:
+        """Whether a point is as far from the seen markers of the same body part as the marker is known to be."""
+        fellows = np.flatnonzero(near & (self._handles.joints == self._handles.joints[marker]))
+        known = np.linalg.norm(self._handles.offsets[fellows] - self._handles.offsets[marker], axis=1)
+        return bool(np.all(np.abs(np.linalg.norm(points[fellows] - point, axis=1) - known) <= SLACK))
 
     def _solve(
         self,
@@ -220,7 +243,8 @@ class MarkerTracker:
         if np.any(used):
             self._compare(gaps, used)
         self._before = self._last
-        self._last = TrackedFrame(q, targets - gaps, self._claims(), sources, misfit)
+        sigmas = self.confidence.factor(1.0 - used.mean()) * self._claims()
+        self._last = TrackedFrame(q, targets - gaps, sigmas, sources, misfit)
         return self._last
 
     def _set_rows(self, targets: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
@@ -288,3 +312,9 @@ class MarkerTracker:
         """Mean variance per axis of where the pose carries each marker, from what is open of the pose."""
         moved = self._jacobian @ self._spread
         return np.asarray(np.einsum("ij,ij->i", moved, self._jacobian).reshape(-1, 3).mean(axis=1))
+
+
+def _ghosts(points: Float[Array, "all 3"], known: Int[Array, "known"]) -> Bool[Array, "all"]:
+    """Points that are a marker already, or lie where one is: a file may hold the same point twice."""
+    distances = np.linalg.norm(points[:, None] - points[None, known], axis=2)
+    return np.asarray((distances <= GHOST).any(axis=1))
