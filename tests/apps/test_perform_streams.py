@@ -15,6 +15,7 @@ from poise.apps.perform_calibrate import (
     markers_from_t_pose,
     skeleton_from_motion,
     skeleton_from_t_pose,
+    skeleton_of_sides,
     t_pose_markers,
 )
 from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
@@ -23,11 +24,13 @@ from poise.apps.perform_streams import Stream, serve_udp
 from poise.cli.main import main
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write
+from poise.library import build
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.skeleton.measure import leg_length
+from poise.skeleton.skeleton import Skeleton
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,81 @@ def test_a_short_motion_tells_how_large_the_body_is(prior: LocalPrior, walk: Mot
     shown = virtual_markers(large, marker_layout(large.skeleton, LOCOMOTION))
     found = skeleton_from_motion(prior.examples, layout, shown)
     assert leg_length(found) == pytest.approx(1.1 * leg_length(walk.skeleton), rel=0.03)
+
+
+def test_a_t_pose_is_explained_by_a_mixture_of_all_the_librarys_skeletons(walk: Motion) -> None:
+    layout = marker_layout(walk.skeleton, WITH_HEAD)
+    long_legs, long_arms = (_with_long(walk.skeleton, part) for part in ("shin", "forearm"))
+    body = walk.skeleton.with_offsets(0.5 * (long_legs.offsets + walk.skeleton.offsets))
+    points = t_pose_markers(body, layout)
+    plain = skeleton_from_t_pose([walk.skeleton], layout, points)
+    mixed = skeleton_from_t_pose([walk.skeleton, long_legs, long_arms], layout, points)
+    assert _off(mixed, body) < 0.5 * _off(plain, body)
+
+
+def test_left_and_right_sides_are_calibrated_one_after_the_other(walk: Motion) -> None:
+    left, right = walk.skeleton.scaled(1.1), walk.skeleton.scaled(0.9)
+    both = skeleton_of_sides(left, right)
+    for role, source in (("left_hand", left), ("right_foot", right)):
+        joint = both.index(role)
+        np.testing.assert_array_equal(both.offsets[joint], source.offsets[joint])
+    spine = both.index("chest")
+    np.testing.assert_allclose(both.offsets[spine], walk.skeleton.offsets[spine], atol=1e-12)
+
+
+def test_a_short_motion_tells_proportions_where_there_are_skeletons(prior: LocalPrior, walk: Motion) -> None:
+    long_legs = _with_long(walk.skeleton, "shin")
+    shown = virtual_markers(
+        Motion(long_legs, walk.fps, walk.root_positions, walk.rotations), marker_layout(long_legs, LOCOMOTION)
+    )
+    layout = marker_layout(walk.skeleton, LOCOMOTION)
+    plain = skeleton_from_motion(prior.examples, layout, shown)
+    told = skeleton_from_motion(prior.examples, layout, shown, skeletons=[walk.skeleton, long_legs])
+    assert _off(told, long_legs) < 0.7 * _off(plain, long_legs)
+
+
+def _with_long(skeleton: Skeleton, part: str) -> Skeleton:
+    """The same with a part's bones a quarter longer."""
+    offsets = skeleton.offsets.copy()
+    for side in ("left", "right"):
+        joint = skeleton.index(f"{side}_{part}")
+        below = np.flatnonzero(skeleton.parents == joint)
+        offsets[below] *= 1.25
+    return skeleton.with_offsets(offsets)
+
+
+def _off(found: Skeleton, body: Skeleton) -> float:
+    """How much the lengths of bones differ, in all."""
+    return float(np.abs(np.linalg.norm(found.offsets, axis=1) - np.linalg.norm(body.offsets, axis=1)).sum())
+
+
+def test_a_performer_is_calibrated_by_files(prior: LocalPrior, take: Markers, tmp_path: Path) -> None:
+    body = prior.space.skeleton.scaled(1.05)
+    layout = marker_layout(prior.space.skeleton, LOCOMOTION)
+    stood = t_pose_markers(body, layout)
+    files = []
+    for side, other in (("left", "right_"), ("right", "left_")):
+        points = stood.copy()
+        points[[name.startswith(other) and "hand" in name for name in layout]] = np.nan
+        files.append(tmp_path / f"{side}.trc")
+        write(Markers(tuple(layout), points[None], 30.0), files[-1])
+    ready = performing.set_up(prior, take, calibration=files)
+    assert leg_length(ready.space.skeleton) == pytest.approx(leg_length(body), rel=0.03)
+    with pytest.raises(InvalidValueError, match="left side, then right side"):
+        performing.set_up(prior, take, calibration=[*files, files[0]])
+
+
+def test_the_skeletons_of_a_library_are_those_of_its_clips(tmp_path: Path, walk: Motion) -> None:
+    bodies = [walk.skeleton, walk.skeleton.scaled(1.1)]
+    for number, body in enumerate(bodies):
+        moved = Motion(body, walk.fps, (1 + 0.1 * number) * walk.root_positions, walk.rotations)
+        write(moved, tmp_path / f"{number}.bvh")
+    build(tmp_path / "moves", sorted(tmp_path.glob("*.bvh")))
+    found = performing.library_skeletons(tmp_path / "moves")
+    assert sorted(leg_length(body) for body in found) == pytest.approx(
+        sorted(leg_length(body) for body in bodies), rel=1e-3
+    )
+    assert performing.library_skeletons(tmp_path / "0.bvh") == []
 
 
 def test_the_command_animates_a_take(

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
+from poise.apps.perform_input import Filler, Recent
 from poise.errors import InvalidValueError
 from poise.geometry.alignment import rigid_fit
 from poise.geometry.cameras import Camera
@@ -22,7 +23,6 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.priors.local import regression
 from poise.priors.local.control import Control, root_from_seen, touched_outputs
-from poise.priors.local.examples import LAG
 from poise.priors.local.kernels import Data
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
@@ -34,7 +34,6 @@ from poise.solvers.problem import Problem, Settings
 Array = np.ndarray
 Root = Literal["solved", "torso"]
 
-FILLED_FROM = 24  # examples that say what a missing marker would have
 KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
@@ -67,6 +66,8 @@ class Frame:
 class Performance:
     """A library or model, a marker set and a body: `step` takes markers and gives a pose, as fast as they come."""
 
+    channels = "xyz"  # what a frame tells of each marker
+
     def __init__(
         self,
         prior: LocalPrior,
@@ -84,15 +85,16 @@ class Performance:
         self.space, self.fps, self._noise, self._root = self.prior.space, fps, noise, root
         self.handles = self.space.handles(self._places)
         self.control = Control.of(self.prior.examples, self.handles)
-        self._inputs, outputs = self.control.of_examples(self.prior.examples)
+        inputs, outputs = self.control.of_examples(self.prior.examples)
         self._regression = regression.fit(
-            Data(self._inputs, outputs, self.prior.examples.blocks),
+            Data(inputs, outputs, self.prior.examples.blocks),
             signal=self.control.signal,
             limbs=self.control.limbs(self.space),
             touched=touched_outputs(self.space, self.handles),
-            progress=progress,
+            progress=lambda done: progress(0.4 * done),
         )
-        self._filler = _Filler(self._inputs * self._regression.cover.scales)
+        self._regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
+        self._filler = Filler(inputs, self._regression.cover.scales)
         self._problems: dict[bytes, Problem] = {}
         self.reset()
 
@@ -101,8 +103,7 @@ class Performance:
         q = np.zeros(self.space.size)
         q[3], q[ROOT_SIZE:] = 1.0, self.prior.mean
         q[:3] = self.prior.examples.q[:, :3].mean(axis=0)
-        self._history: list[tuple[float, Array]] = []
-        self._clock = 0.0
+        self._recent = Recent()
         self._started = False
         self._last = Frame(
             q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0
@@ -127,7 +128,7 @@ class Performance:
         )
         seen = np.isfinite(points).all(axis=1)
         if not np.any(seen) and not glimpses:
-            self._history.clear()
+            self._recent.forget()
             return self._keep(self._last.q, seen, begun)
         x, turn, place = self._signals(likely, np.isfinite(likely).all(axis=1))
         mean, covariance = self._regression(x)
@@ -142,9 +143,7 @@ class Performance:
     ) -> Float[Array, "markers 3"]:
         """Take note of a frame without finding its pose: the next one's velocities follow from it."""
         points = self._checked(markers)
-        self._clock = at if at is not None else self._clock + 1.0 / self.fps
-        recent = [entry for entry in self._history if entry[0] > self._clock - 1.5 * LAG]
-        self._history = [*recent, (self._clock, points)]
+        self._recent.note(points, step=1.0 / self.fps, at=at)
         return points
 
     def exchange(self, first: int, second: int) -> None:
@@ -189,17 +188,12 @@ class Performance:
         stand_in = points if np.all(seen[torso]) else self._moved_along(points, seen)
         turns, places = self.control.torso.frames(stand_in[None])
         x = self.control.seen(points[None], velocities[None], turns=turns, places=places)[0]
-        if not np.all(np.isfinite(x)):
-            x = self._filler(x * self._regression.cover.scales) / self._regression.cover.scales
-        return x, turns[0], places[0]
+        return self._filler(x), turns[0], places[0]
 
     def _velocities(self, points: Array) -> Array:
         """Over the lag of the examples, or as much of it as there is; NaN where a marker was not seen then."""
-        earlier = self._history[:-1]
-        if not earlier:
-            return np.full_like(points, np.nan)
-        when, then = min(earlier, key=lambda entry: abs(entry[0] - (self._clock - LAG)))
-        return np.asarray((points - then) / max(self._clock - when, 1e-6))
+        before = self._recent.before()
+        return np.full_like(points, np.nan) if before is None else (points - before[1]) / before[0]
 
     def _moved_along(self, points: Array, seen: Array) -> Array:
         """Where all markers are if those not seen moved along with the rest since the last frame."""
@@ -282,24 +276,6 @@ def motion_of(frames: Sequence[Frame], fps: float, name: str = "") -> Motion:
         raise InvalidValueError("a performance without frames is no motion")
     places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
     return Motion(frames[0].space.skeleton, fps, places, turns, name=name)
-
-
-class _Filler:
-    """Fills in control signals that are missing, from the examples that agree with those that are there."""
-
-    def __init__(self, inputs: Float[Array, "examples columns"]) -> None:
-        self._inputs = np.asarray(inputs, dtype=np.float32)
-        self._squares = self._inputs**2
-
-    def __call__(self, x: Float[Array, "columns"]) -> Float[Array, "columns"]:
-        known = np.isfinite(x)
-        values = np.where(known, x, 0.0).astype(np.float32)
-        distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
-        near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
-        apart = np.maximum(distances[near] + values @ values, 0.0)
-        shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
-        typical = (shares / shares.sum()) @ self._inputs[near]
-        return np.where(known, x, typical.astype(np.float64))
 
 
 def _turned(covariance: Float[Array, "outputs outputs"], turn: Float[Array, "3 3"]) -> Array:

@@ -1,8 +1,9 @@
 """Subject calibration (Chai and Hodgins 2005, section 4.2): whose body it is, and where on it the markers sit.
 
 Skeleton: the markers of a T-pose are explained by a mixture of the library's skeletons, each of which says where it
-would have them; the same mixture of limb lengths is the performer's skeleton, both sides at once. Without a T-pose, a
-short motion tells how large the body is: at its size, its markers are closest to those of the library's poses.
+would have them; the same mixture of limb lengths is the performer's skeleton, both sides at once, or the left side and
+then the right as in the paper. Without a T-pose, a short motion does: first how large the body is (at its size, its
+markers are closest to those of the library's poses), then the mixture that explains them in those poses.
 Markers: each one's place on its segment, as it was in the T-pose.
 """
 
@@ -20,7 +21,7 @@ from poise.priors.local.control import Control
 from poise.priors.local.examples import Examples
 from poise.priors.local.pca import Query
 from poise.skeleton.neutral import neutral_pose
-from poise.skeleton.pose_space import Handle, Handles
+from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -43,14 +44,18 @@ def skeleton_from_t_pose(
     seen = np.isfinite(points).all(axis=1)
     if seen.sum() < 3:
         raise InvalidValueError(f"a T-pose needs at least three markers to be seen; got {int(seen.sum())}")
-    bodies = [skeleton.scaled(size) for skeleton in skeletons for size in SIZES]
+    bodies = _bodies(skeletons)
     shapes = np.stack([t_pose_markers(body, markers, samples=samples)[seen] for body in bodies])
-    shares = np.full(len(bodies), 1.0 / len(bodies))
-    for _ in range(ROUNDS):
-        turn, shift, _ = rigid_fit(points[seen], np.tensordot(shares, shapes, 1))
-        shares = _mixture(shapes, points[seen] @ turn.T + shift)
-    offsets = np.tensordot(shares, np.stack([body.offsets for body in bodies]), 1)
-    return bodies[0].with_offsets(offsets)
+    return _mixed(bodies, shapes[:, None], points[None, seen], ROUNDS)
+
+
+def skeleton_of_sides(left: Skeleton, right: Skeleton) -> Skeleton:
+    """The left side of one skeleton and the right side of another; what is in the middle is halfway."""
+    side = np.array([_side(left, joint) for joint in range(len(left))])[:, None]
+    offsets = np.where(
+        side < 0, right.offsets, np.where(side > 0, left.offsets, 0.5 * (left.offsets + right.offsets))
+    )
+    return left.with_offsets(offsets)
 
 
 def markers_from_t_pose(
@@ -87,8 +92,14 @@ def t_pose_markers(
     return np.asarray(neutral.positions[joints] + np.einsum("mab,mb->ma", neutral.world[joints], offsets))
 
 
-def skeleton_from_motion(examples: Examples, markers: Mapping[str, Handle], take: Markers) -> Skeleton:
-    """The examples' skeleton at the size at which a motion's markers are nearest to those of its poses."""
+def skeleton_from_motion(
+    examples: Examples,
+    markers: Mapping[str, Handle],
+    take: Markers,
+    *,
+    skeletons: Sequence[Skeleton] = (),
+) -> Skeleton:
+    """The mixture of skeletons that explains a motion's markers in the library's poses; without any, only its size."""
     columns = [take.index(name) for name in markers]
     points = take.points[:, columns]
     whole = points[np.isfinite(points).all(axis=(1, 2))]
@@ -97,13 +108,63 @@ def skeleton_from_motion(examples: Examples, markers: Mapping[str, Handle], take
             "calibration from a motion needs a frame in which every marker is seen; got none"
         )
     few = whole[np.linspace(0, len(whole) - 1, min(FRAMES, len(whole))).astype(int)]
-    gaps = [_distance(examples, markers, few, float(scale)) for scale in SCALES]
+    gaps = [_nearest(examples, markers, few, float(scale))[1] for scale in SCALES]
     best = int(np.argmin(gaps))
-    return examples.space.skeleton.scaled(float(SCALES[best]) + _vertex(gaps, best))
+    scale = float(SCALES[best]) + _vertex(gaps, best)
+    sized = examples.space.skeleton.scaled(scale)
+    distinct = _distinct([body for body in skeletons if body.same_topology(sized)])
+    if len(distinct) < 2:
+        return sized
+    poses = examples.maps[_nearest(examples, markers, few, scale)[0]]
+    bodies = _bodies([sized, *distinct])
+    shapes = np.stack([_posed_markers(examples.space.on_body(body), markers, poses) for body in bodies])
+    return _mixed(bodies, shapes, few, ROUNDS)
+
+
+def _bodies(skeletons: Sequence[Skeleton]) -> list[Skeleton]:
+    """The different skeletons among these, each at several sizes."""
+    return [skeleton.scaled(size) for skeleton in _distinct(skeletons) for size in SIZES]
+
+
+def _distinct(skeletons: Sequence[Skeleton]) -> list[Skeleton]:
+    return list({np.round(skeleton.offsets, 4).tobytes(): skeleton for skeleton in skeletons}.values())
+
+
+def _posed_markers(space: PoseSpace, markers: Mapping[str, Handle], poses: Array) -> Array:
+    return space.points_in_root_frame(poses, space.handles(list(markers.values())))
+
+
+def _mixed(
+    bodies: Sequence[Skeleton],
+    shapes: Float[Array, "bodies frames markers 3"],
+    points: Float[Array, "frames markers 3"],
+    rounds: int,
+) -> Skeleton:
+    """The mixture of bodies whose markers, moved rigidly frame by frame, are closest to those seen."""
+    shares = np.full(len(bodies), 1.0 / len(bodies))
+    for _ in range(rounds):
+        mixed = np.tensordot(shares, shapes, 1)
+        target = np.empty_like(points)
+        for frame, (seen, shape) in enumerate(zip(points, mixed, strict=True)):
+            turn, shift, _ = rigid_fit(seen, shape)
+            target[frame] = seen @ turn.T + shift
+        shares = _mixture(shapes / np.sqrt(len(points)), target / np.sqrt(len(points)))
+    return bodies[0].with_offsets(np.tensordot(shares, np.stack([body.offsets for body in bodies]), 1))
+
+
+def _side(skeleton: Skeleton, joint: int) -> int:
+    """1 on the left, -1 on the right, 0 in the middle: by the first role on the way up to the root."""
+    sides = {
+        skeleton.index(role): (role.startswith("left_")) - (role.startswith("right_"))
+        for role in skeleton.roles
+    }
+    while joint > 0 and joint not in sides:
+        joint = int(skeleton.parents[joint])
+    return sides.get(joint, 0)
 
 
 def _mixture(
-    shapes: Float[Array, "bodies markers 3"], target: Float[Array, "markers 3"]
+    shapes: Float[Array, "bodies *markers 3"], target: Float[Array, "*markers 3"]
 ) -> Float[Array, "bodies"]:
     """Shares that sum to one and mix the shapes closest to a target, near equal parts where that does not matter."""
     count = len(shapes)
@@ -118,8 +179,10 @@ def _centred(changes: Float[Array, "bodies"]) -> Float[Array, "bodies"]:
     return changes - changes.mean()
 
 
-def _distance(examples: Examples, markers: Mapping[str, Handle], points: Array, scale: float) -> float:
-    """How far frames are from the library's poses at a scale, in units of the body's size."""
+def _nearest(
+    examples: Examples, markers: Mapping[str, Handle], points: Array, scale: float
+) -> tuple[Array, float]:
+    """The library's poses nearest to frames at a scale, and how far they are, in units of the body's size."""
     body = examples.on_body(examples.space.skeleton.scaled(scale))
     plain = body.space.handles(list(markers.values()))
     handles = Handles(plain.joints, scale * plain.offsets)
@@ -129,7 +192,8 @@ def _distance(examples: Examples, markers: Mapping[str, Handle], points: Array, 
     query = Query(np.einsum("fba,fmb->fma", turns, shapes - places[:, None]) / scale, body.maps)
     turns, places = control.torso.frames(points)
     seen = np.einsum("fba,fmb->fma", turns, points - places[:, None]) / scale
-    return float(np.mean([query(frame, None, 1)[1][0] for frame in seen]))
+    found = [query(frame, None, 1) for frame in seen]
+    return np.array([near[0] for near, _ in found]), float(np.mean([squares[0] for _, squares in found]))
 
 
 def _vertex(gaps: Sequence[float], best: int) -> float:

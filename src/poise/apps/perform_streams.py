@@ -2,8 +2,9 @@
 
 JSON: {"left_hand": [x, y, z], "head": null, "time": 1.25} gives {"root": [x, y, z, w, x, y, z], "joints": {"Neck":
 [w, x, y, z], ...}, "ms": 1.1}. CSV: a header `time,left_hand.x,left_hand.y,left_hand.z,...`, then numbers, empty where
-a marker was not seen; poses come back as CSV with a header of their own. Metres, Y up. A line that cannot be read is
-answered with {"error": ...} (CSV: skipped and counted), and the performance goes on.
+a marker was not seen; poses come back as CSV with a header of their own. Sensors tell quaternions instead of places:
+{"pelvis": [w, x, y, z], ...} or columns pelvis.w,pelvis.x,pelvis.y,pelvis.z. Metres, Y up. A line that cannot be read
+is answered with {"error": ...} (CSV: skipped and counted), and the performance goes on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from poise.apps.perform import Frame, Performance
+from poise.apps.perform_orientations import OrientationPerformance
 
 Array = np.ndarray
 
@@ -34,7 +36,7 @@ class Stream:
     `trouble` says what was wrong with the last line that had to be skipped.
     """
 
-    performance: Performance
+    performance: Performance | OrientationPerformance
     frames: list[Frame] = field(default_factory=list)
     labelled: int = 0
     skipped: int = 0
@@ -78,7 +80,7 @@ class Stream:
     def _json(self, text: str) -> str:
         try:
             message = json.loads(text)
-            places = {name: _place(value) for name, value in message.items() if name != "time"}
+            places = {name: self._told(value) for name, value in message.items() if name != "time"}
             when = message.get("time")
             frame = self._step(places, None if when is None else float(when))
         except (ValueError, TypeError, AttributeError) as error:
@@ -99,7 +101,9 @@ class Stream:
             numbers = [float(cell) if cell.strip() else math.nan for cell in text.split(",")]
             cells = dict(zip(header, numbers, strict=True))
             names = {name.rpartition(".")[0] for name in header if name.endswith(".x")}
-            places = {name: np.array([cells[f"{name}.{c}"] for c in "xyz"]) for name in names}
+            places = {
+                name: np.array([cells[f"{name}.{c}"] for c in self.performance.channels]) for name in names
+            }
             frame = self._step(places, cells.get("time"))
         except (ValueError, KeyError):
             self._skip(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
@@ -109,7 +113,7 @@ class Stream:
         yield ",".join(f"{value:.6g}" for value in values)
 
     def _step(self, places: dict[str, Array], when: float | None) -> Frame:
-        missing = np.full(3, np.nan)
+        missing = np.full(len(self.performance.channels), np.nan)
         points = np.stack([places.get(name, missing) for name in self.performance.names])
         frame = self.performance.step(points, at=when)
         self.frames.append(frame)
@@ -118,6 +122,16 @@ class Stream:
 
     def _skip(self, trouble: str) -> None:
         self.skipped, self.trouble = self.skipped + 1, trouble
+
+    def _told(self, value: Any) -> Array:
+        """What a message tells of a marker or sensor, or NaN where it was not seen."""
+        size = len(self.performance.channels)
+        if value is None:
+            return np.full(size, np.nan)
+        told = np.array([math.nan if number is None else float(number) for number in value])
+        if told.shape != (size,):
+            raise ValueError(f"a frame has {self.performance.channels} or null for each; got {value!r}")
+        return told
 
     def _turns(self, frame: Frame) -> dict[str, Array]:
         _, turns = frame.space.frames_from_q(frame.q)
@@ -163,13 +177,3 @@ def _newest(server: socket.socket, data: bytes, sender: Any) -> tuple[bytes, Any
     while data.startswith(b"{") and select.select([server], [], [], 0.0)[0]:
         data, sender = server.recvfrom(LONGEST_LINE)
     return data, sender
-
-
-def _place(value: Any) -> Array:
-    """A marker's place, or NaN where it was not seen."""
-    if value is None:
-        return np.full(3, np.nan)
-    place = np.array([math.nan if number is None else float(number) for number in value])
-    if place.shape != (3,):
-        raise ValueError(f"a marker is three numbers or null; got {value!r}")
-    return place

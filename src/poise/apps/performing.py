@@ -14,9 +14,11 @@ from poise.apps.perform_calibrate import (
     markers_from_t_pose,
     skeleton_from_motion,
     skeleton_from_t_pose,
+    skeleton_of_sides,
     t_pose_markers,
 )
 from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.apps.perform_orientations import OrientationPerformance, t_pose
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write
 from poise.formats.files import existing_file
@@ -46,13 +48,23 @@ def open_prior(path: Path) -> LocalPrior:
     return prior
 
 
+def library_skeletons(path: Path) -> list[Skeleton]:
+    """The skeletons of a library's clips, each once, where they have the joints that it is searched on; else none."""
+    if not path.is_dir():
+        return []
+    library = Library.open(path)
+    own = [library.catalogue.skeleton(number) for number in {clip.skeleton for clip in library.clips}]
+    return [skeleton for skeleton in own if skeleton.same_topology(library.skeleton)]
+
+
 def read_take(source: str, *, fps: float) -> Markers | None:
     """The markers of a take; None for what comes live."""
     if source == "-" or source.startswith(UDP):
         return None
     path = Path(source)
     if path.suffix.lower() == ".csv":
-        return _read_csv(path, fps)
+        labels, points, rate = _read_csv(path, fps, Performance.channels)
+        return Markers(tuple(labels), points, rate, name=path.stem)
     found = read(path)
     if not isinstance(found, Markers):
         raise InvalidValueError(f"{path.name} is a motion; a performance needs markers (.c3d, .trc or .csv)")
@@ -64,24 +76,52 @@ def set_up(
     take: Markers | None,
     *,
     mapping: Path | None = None,
-    calibration: Path | None = None,
+    calibration: Sequence[Path] = (),
+    skeletons: Sequence[Skeleton] = (),
     noise: float = 0.0,
     fps: float = 60.0,
     markers: Sequence[str] = WITH_HEAD,
 ) -> Performance:
     """A performance for a take, or for what will come live, by whoever stood for the calibration.
 
-    What comes live has no labels of its own: without a mapping, it is these markers.
+    What comes live has no labels of its own: without a mapping, it is these markers. The performer's skeleton is
+    interpolated from `skeletons`; of two T-poses, the first tells the left side and the second the right.
     """
     places = _layout(prior, take, mapping, markers)
     skeleton: Skeleton | None = None
-    if calibration is not None:
-        stood = read_take(str(calibration), fps=fps)
-        if stood is None:
-            raise InvalidValueError("a calibration is read from a file, not live")
-        skeleton, places = _calibrated(prior, places, stood)
+    if calibration:
+        stood = [_stood(path, fps) for path in calibration]
+        skeleton, places = _calibrated(prior, places, stood, skeletons or [prior.space.skeleton])
     rate = fps if take is None else take.fps
     return Performance(prior, places, skeleton=skeleton, noise=noise, fps=rate)
+
+
+def set_up_sensors(
+    prior: LocalPrior,
+    names: Sequence[str],
+    *,
+    calibration: Sequence[Path] = (),
+    noise: float = 0.0,
+    fps: float = 60.0,
+) -> OrientationPerformance:
+    """A performance by sensors on these segments; a calibration's first frame is a T-pose that faces +Z."""
+    worn = None
+    if calibration:
+        stood = read_orientations(calibration[0], names, fps=fps)[0][0]
+        worn = t_pose(prior.space.skeleton, names, stood, samples=_samples(prior))
+    return OrientationPerformance(prior, names, fps=fps, noise=noise, worn=worn)
+
+
+def read_orientations(
+    path: Path, names: Sequence[str], *, fps: float
+) -> tuple[Float[Array, "frames sensors 4"], float]:
+    """Quaternions from columns pelvis.w, pelvis.x, pelvis.y, pelvis.z, ..., and the frame rate."""
+    labels, values, rate = _read_csv(path, fps, OrientationPerformance.channels)
+    if missing := [name for name in names if name not in labels]:
+        raise ParseError(
+            f"no columns for the sensor {missing[0]!r}; there are {', '.join(labels)}", path=path
+        )
+    return values[:, [labels.index(name) for name in names]], rate
 
 
 def save(frames: Sequence[Frame], fps: float, path: Path) -> None:
@@ -126,16 +166,36 @@ def _layout(
     return guessed_mapping(take.labels, prior.space.skeleton, samples=samples)
 
 
+def _stood(path: Path, fps: float) -> Markers:
+    take = read_take(str(path), fps=fps)
+    if take is None:
+        raise InvalidValueError("a calibration is read from a file, not live")
+    return take
+
+
 def _calibrated(
-    prior: LocalPrior, places: Mapping[str, Handle], stood: Markers
+    prior: LocalPrior, places: Mapping[str, Handle], stood: Sequence[Markers], skeletons: Sequence[Skeleton]
 ) -> tuple[Skeleton, Mapping[str, Handle]]:
-    if stood.seconds > LONGEST_T_POSE:
-        return skeleton_from_motion(prior.examples, places, stood), places
+    if len(stood) > 2 or (len(stood) == 2 and max(take.seconds for take in stood) > LONGEST_T_POSE):
+        raise InvalidValueError(
+            "calibrate by one T-pose, by two (left side, then right side), or by one short motion; "
+            f"got {len(stood)} takes"
+        )
+    if stood[0].seconds > LONGEST_T_POSE:
+        return skeleton_from_motion(prior.examples, places, stood[0], skeletons=skeletons), places
     samples = _samples(prior)
-    columns = [stood.index(name) for name in places]
-    points = stood.points[0, columns]
-    skeleton = skeleton_from_t_pose([prior.space.skeleton], places, points, samples=samples)
-    return skeleton, markers_from_t_pose(skeleton, places, points, samples=samples)
+    points = [_first_frame(take, places) for take in stood]
+    found = [skeleton_from_t_pose(skeletons, places, seen, samples=samples) for seen in points]
+    skeleton = found[0] if len(found) == 1 else skeleton_of_sides(*found)
+    for seen in points:
+        places = markers_from_t_pose(skeleton, places, seen, samples=samples)
+    return skeleton, places
+
+
+def _first_frame(take: Markers, places: Mapping[str, Handle]) -> Float[Array, "markers 3"]:
+    """The markers of a take's first frame, NaN for those that it does not have."""
+    missing = np.full(3, np.nan)
+    return np.stack([take.points[0, take.index(name)] if name in take.labels else missing for name in places])
 
 
 def _samples(prior: LocalPrior) -> Float[Array, "frames joints 4"]:
@@ -143,16 +203,18 @@ def _samples(prior: LocalPrior) -> Float[Array, "frames joints 4"]:
     return prior.space.frames_from_q(prior.examples.q[::stride])[1]
 
 
-def _read_csv(path: Path, fps: float) -> Markers:
-    """Markers from columns label.x, label.y, label.z, with an optional time."""
+def _read_csv(
+    path: Path, fps: float, channels: str
+) -> tuple[list[str], Float[Array, "frames labels channels"], float]:
+    """Columns label.x, label.y, label.z (or whatever the channels are) with an optional time; and the frame rate."""
     lines = existing_file(path).read_text(encoding="utf-8-sig").splitlines()
     header = [name.strip() for name in lines[0].split(",")] if lines else []
-    labels = [name.removesuffix(".x") for name in header if name.endswith(".x")]
-    columns = [f"{label}.{c}" for label in labels for c in "xyz"]
+    last = f".{channels[0]}"
+    labels = [name.removesuffix(last) for name in header if name.endswith(last)]
+    columns = [f"{label}.{channel}" for label in labels for channel in channels]
     if not labels or not set(columns) <= set(header):
-        raise ParseError(
-            "expected a header such as time,left_hand.x,left_hand.y,left_hand.z", path=path, line=1
-        )
+        named = ",".join(f"left_hand.{channel}" for channel in channels)
+        raise ParseError(f"expected a header such as time,{named}", path=path, line=1)
     rows = np.empty((len(lines) - 1, len(header)))
     for number, line in enumerate(lines[1:]):
         cells = line.split(",")
@@ -162,7 +224,6 @@ def _read_csv(path: Path, fps: float) -> Markers:
             raise ParseError(
                 f"expected {len(header)} numbers; got {line[:60]!r}", path=path, line=number + 2
             ) from None
-    points = rows[:, [header.index(name) for name in columns]].reshape(len(rows), len(labels), 3)
+    values = rows[:, [header.index(name) for name in columns]].reshape(len(rows), len(labels), len(channels))
     times = rows[:, header.index("time")] if "time" in header and len(rows) > 1 else None
-    rate = fps if times is None else 1.0 / float(np.median(np.diff(times)))
-    return Markers(tuple(labels), points, rate, name=path.stem)
+    return labels, values, fps if times is None else 1.0 / float(np.median(np.diff(times)))

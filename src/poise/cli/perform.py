@@ -13,8 +13,12 @@ from poise.cli.perform_video import Watching, perform_videos, say_latency
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from poise.apps.perform import Performance
+    from collections.abc import Sequence
+
+    from poise.apps.perform import Frame, Performance
+    from poise.apps.perform_orientations import OrientationPerformance
     from poise.apps.perform_streams import Stream
+    from poise.priors.local.prior import LocalPrior
 
 app = App(
     name="perform",
@@ -31,6 +35,15 @@ joint) are taken as they are; others need a mapping file:
   LWRIST = "left_hand"
   STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }
 
+With --sensors, inertial sensors take the place of markers: every frame tells how
+these segments are turned (quaternions w, x, y, z in the world; the pelvis first),
+as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
+Where the performer goes is then the library's guess, and drifts.
+
+--calibrate takes one T-pose, or two (left side, then right side), or a motion of
+more than two seconds; the skeleton is interpolated from all of the library's.
+With --sensors it is a T-pose facing +Z, and tells how each sensor is worn.
+
 Examples:
   poise perform boxing.poise take.c3d -o take.bvh
   poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
@@ -38,6 +51,7 @@ Examples:
   poise perform moves/ --video left.avi --video right.avi --cameras cams.toml -o take.bvh
   poise perform moves/ --video 0 --video 1 --cameras cams.toml --live --record session
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
+  poise perform moves/ imu.csv --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
 """,
 )
@@ -55,9 +69,15 @@ def perform(
     ] = None,
     markers: Annotated[Path | None, Parameter(help="A mapping file from labels to places.")] = None,
     calibrate: Annotated[
-        Path | None, Parameter(help="A take whose first frame is a T-pose; or a short motion.")
-    ] = None,
-    noise: Annotated[float, Parameter(help="Metres by which markers may be off; 0: met exactly.")] = 0.0,
+        tuple[Path, ...],
+        Parameter(help="A take whose first frame is a T-pose (or two: left, right); or a short motion."),
+    ] = (),
+    sensors: Annotated[
+        str, Parameter(help="Segments with inertial sensors, with commas between, instead of markers.")
+    ] = "",
+    noise: Annotated[
+        float, Parameter(help="Metres (sensors: radians) by which markers may be off; 0: met exactly.")
+    ] = 0.0,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
     video: Annotated[
         tuple[str, ...],
@@ -72,25 +92,34 @@ def perform(
     with terminal.working(f"opening {library.name}"):
         prior = performing.open_prior(library)
     if video:
-        perform_videos(prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate)
+        perform_videos(
+            prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate,
+            skeletons=performing.library_skeletons(library),
+        )  # fmt: skip
         return
     if take is None:
         raise InvalidValueError("give a take, - for standard input, udp:PORT, or --video for each camera")
+    if sensors:
+        names = [name.strip() for name in sensors.split(",") if name.strip()]
+        _by_sensors(prior, take, names, calibrate, noise=noise, fps=fps, output=output)
+        return
     source = performing.read_take(take, fps=fps)
     with terminal.working("making local models for these markers"):
         performance = performing.set_up(
-            prior, source, mapping=markers, calibration=calibrate, noise=noise, fps=fps
+            prior,
+            source,
+            mapping=markers,
+            calibration=calibrate,
+            skeletons=performing.library_skeletons(library),
+            noise=noise,
+            fps=fps,
         )
     if source is None:
         _stream(performance, take, output)
         return
     with terminal.counting(take) as report:
         frames = performance.run(source, progress=report)
-    say_latency(1000.0 * performing.seconds_of(frames))
-    if output is None:
-        raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
-    performing.save(frames, source.fps, output)
-    print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+    _save(frames, source.fps, output)
 
 
 @app.command
@@ -118,7 +147,44 @@ def placement(
         print(f"{output}: {terminal.file_size(output)}")
 
 
-def _stream(performance: Performance, take: str, output: Path | None) -> None:
+def _by_sensors(
+    prior: LocalPrior,
+    take: str,
+    names: Sequence[str],
+    calibrate: Sequence[Path],
+    *,
+    noise: float,
+    fps: float,
+    output: Path | None,
+) -> None:
+    from poise.apps import performing
+
+    live = take == "-" or take.startswith(performing.UDP)
+    turned, rate = (None, fps) if live else performing.read_orientations(Path(take), names, fps=fps)
+    with terminal.working("making local models for these sensors"):
+        performance = performing.set_up_sensors(prior, names, calibration=calibrate, noise=noise, fps=rate)
+    if turned is None:
+        _stream(performance, take, output)
+        return
+    with terminal.counting(take) as report:
+        frames = []
+        for number, frame in enumerate(turned):
+            frames.append(performance.step(frame))
+            report(number + 1, len(turned))
+    _save(frames, rate, output)
+
+
+def _save(frames: Sequence[Frame], fps: float, output: Path | None) -> None:
+    from poise.apps import performing
+
+    say_latency(1000.0 * performing.seconds_of(frames))
+    if output is None:
+        raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
+    performing.save(frames, fps, output)
+    print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+
+
+def _stream(performance: Performance | OrientationPerformance, take: str, output: Path | None) -> None:
     from poise.apps import performing
     from poise.apps.perform_streams import Stream, serve_udp
 
@@ -137,7 +203,7 @@ def _stream(performance: Performance, take: str, output: Path | None) -> None:
     _finish(stream, performance, output)
 
 
-def _finish(stream: Stream, performance: Performance, output: Path | None) -> None:
+def _finish(stream: Stream, performance: Performance | OrientationPerformance, output: Path | None) -> None:
     from poise.apps import performing
 
     if stream.skipped:

@@ -12,7 +12,10 @@ from poise.cli import terminal
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from poise.priors.local.prior import LocalPrior
+    from poise.skeleton.skeleton import Skeleton
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def perform_videos(
     *,
     output: Path | None,
     mapping: Path | None,
-    calibrate: Path | None,
+    calibrate: Sequence[Path],
+    skeletons: Sequence[Skeleton],
 ) -> None:
     """Open the cameras, run the performance, say what there is to say, and write the motion."""
     from poise.apps import performing
@@ -57,7 +61,13 @@ def perform_videos(
     names = NINE if len(found.rig) > 1 else MORE
     with terminal.working("making local models for these markers"):
         performance = performing.set_up(
-            prior, None, mapping=mapping, calibration=calibrate, noise=NOISE, markers=names
+            prior,
+            None,
+            mapping=mapping,
+            calibration=calibrate,
+            skeletons=skeletons,
+            noise=NOISE,
+            markers=names,
         )
     with terminal.counting("performing") as count:
         take = perform_take(

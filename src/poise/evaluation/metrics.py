@@ -66,6 +66,8 @@ class Scores:
             "jitter": _ratio(all_of["acceleration"], all_of["true_acceleration"]),
             "ms_per_frame": float(milliseconds.mean()),
             "ms_p95": float(np.percentile(milliseconds, 95)),
+            "ms_p99": float(np.percentile(milliseconds, 99)),
+            "ms_max": float(milliseconds.max()),
             "frames": len(reached),
             "failed": self.failed,
         }

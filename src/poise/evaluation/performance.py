@@ -1,12 +1,12 @@
 """Protocol `performance` (Chai and Hodgins 2005, Fig. 6): a few markers of an unseen recording in, the body out.
 
 Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture and local-pca as
-published, `local` as `poise perform` runs it, and the priors of other protocols with the root solved.
+published, `local` as `poise perform` runs it, and the priors of other protocols with the root solved. The methods
+`orientations` and `orientations-nearest` see no marker, only how six segments are turned (`performance_orientations`).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -18,12 +18,14 @@ from poise.errors import InvalidValueError
 from poise.evaluation.handles import Row
 from poise.evaluation.methods import method_named
 from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.performance_orientations import ORIENTATION_METHODS, Recovery
 from poise.evaluation.splits import Fold
+from poise.evaluation.timing import timed
 from poise.geometry import rotations
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.priors.local.baselines import BASELINES
+from poise.priors.local.baselines import BASELINES, Baseline
 from poise.priors.local.control import Control
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import LocalPrior
@@ -59,18 +61,25 @@ def evaluate_performance(
     """A row of metrics per method, over the test clips of all folds."""
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
-    learners = [(name, _learner(name)) for name in methods]
+    learners = [(name, _learner(name, markers)) for name in methods]
     scores = {name: Scores() for name in methods}
     steps, done = len(methods) * sum(len(fold.test) for fold in folds), 0
     for fold in folds:
         for name, learn in learners:
             progress(name, done, steps)
-            set_up = learn(fold.train)
+            recovery = learn(fold.train)
             for clip in fold.test:
-                scores[name].add(recover(set_up, clip, markers, stride=stride))
+                scores[name].add(recovery(clip, stride))
                 done += 1
                 progress(name, done, steps)
-    return [{"method": name, **score.metrics()} for name, score in scores.items()]
+    return [{"method": name, **_told(name, score.metrics())} for name, score in scores.items()]
+
+
+def _told(name: str, metrics: dict[str, float]) -> dict[str, float]:
+    """What says something about a method: without markers, no marker was reached."""
+    if name not in ORIENTATION_METHODS:
+        return metrics
+    return {key: value for key, value in metrics.items() if not key.startswith(("handle", "reached"))}
 
 
 SetUp = Callable[[Motion, dict[str, Handle]], tuple[PoseSpace, Reconstruction]]
@@ -98,7 +107,19 @@ def recover(set_up: SetUp, clip: Motion, markers: Sequence[str], *, stride: int 
     )
 
 
-def _learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
+def _learner(name: str, markers: Sequence[str]) -> Callable[[Sequence[Motion]], Recovery]:
+    if name in ORIENTATION_METHODS:
+        return ORIENTATION_METHODS[name]
+    from_markers = _marker_learner(name)
+
+    def learn(train: Sequence[Motion]) -> Recovery:
+        set_up = from_markers(train)
+        return lambda clip, stride: recover(set_up, clip, markers, stride=stride)
+
+    return learn
+
+
+def _marker_learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
     if name in BASELINES:
         return lambda train: _baseline(name, Examples.of_motions(train))
     if name == LOCAL:
@@ -123,8 +144,9 @@ def local_set_up(prior: LocalPrior) -> SetUp:
 
         def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
             performance.step(take.points[0])
-            frames = performance.run(take, stride=stride)
-            return np.stack([frame.q for frame in frames]), np.array([frame.seconds for frame in frames])
+            performance.reset()
+            performance.fps = take.fps
+            return timed(lambda points: performance.step(points).q, take.points, stride, performance.observe)
 
         return performance.space, reconstruct
 
@@ -132,16 +154,20 @@ def local_set_up(prior: LocalPrior) -> SetUp:
 
 
 def _baseline(name: str, examples: Examples) -> SetUp:
+    learned: list[Baseline] = []  # what a method learns of poses serves every body
+
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         body = examples.on_body(clip.skeleton)
-        baseline = BASELINES[name](body, body.space.handles(list(layout.values())))
+        handles = body.space.handles(list(layout.values()))
+        if not learned:
+            learned.append(BASELINES[name](body, handles))
+        baseline = learned[0].worn(body, handles)
 
         def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
             baseline.step(take.points[0])
             baseline.reset()
             every = _smooth_stride(stride, take.fps)
-            poses, seconds = _timed(baseline.step, take.points[::every])
-            return poses[:: stride // every], seconds[:: stride // every]
+            return timed(baseline.step, take.points[::every], stride // every, baseline.step)
 
         return body.space, reconstruct
 
@@ -169,7 +195,7 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
         def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
             answer(take.points[0])
             last[ROOT_SIZE:] = model.mean
-            return _timed(answer, take.points[::stride])
+            return timed(answer, take.points[::stride])
 
         return model.space, reconstruct
 
@@ -180,12 +206,3 @@ def _smooth_stride(stride: int, fps: float) -> int:
     """The largest step within a stride at which two frames say where the next will be."""
     most = max(1, round(fps * LAG))
     return next(step for step in range(min(stride, most), 0, -1) if stride % step == 0)
-
-
-def _timed(answer: Callable[[Array], Array], frames: Array) -> tuple[Array, Array]:
-    poses, seconds = [], []
-    for markers in frames:
-        begun = time.process_time()
-        poses.append(answer(markers))
-        seconds.append(time.process_time() - begun)
-    return np.stack(poses), np.array(seconds)

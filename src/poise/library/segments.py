@@ -40,8 +40,12 @@ class Runs:
 
 def find_runs(poses: Poses, *, reach: float = REACH, longest: int = LONGEST) -> Runs:
     """Divide the frames of every clip into runs."""
-    starts, middles, radii = _runs(poses.maps, poses.starts, reach, longest)
-    return Runs(starts, middles, radii)
+    return Runs(*_runs(poses.maps, poses.starts, reach, longest))
+
+
+def runs_of(maps: Float[Array, "frames maps"], *, reach: float = REACH, longest: int = LONGEST) -> Runs:
+    """Divide poses into runs where it is not told which clips they are of."""
+    return Runs(*_runs(np.asarray(maps, dtype=np.float32), np.array([0, len(maps)]), reach, longest))
 
 
 @compiled

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import cdist
 
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -117,6 +117,14 @@ def held_out_from(
         members = np.flatnonzero(blocks == block)
         errors[members] = np.linalg.solve(inverse[np.ix_(members, members)], solved[members])
     return errors
+
+
+def solved(
+    kernel: Float[Array, "samples samples"], outputs: Float[Array, "samples maps"]
+) -> Float[Array, "samples maps"]:
+    """The kernel's inverse times outputs, by its Cholesky factor."""
+    factor, failed = dpotrf(kernel, lower=1)
+    return np.linalg.solve(kernel, outputs) if failed else np.asarray(dpotrs(factor, outputs, lower=1)[0])
 
 
 def inverse_of(kernel: Float[Array, "samples samples"]) -> Float[Array, "samples samples"]:

@@ -91,7 +91,7 @@ def test_two_examples_are_the_least(walks: list[Motion]) -> None:
 def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = _around_a_circle(monkeypatch)
     assert len(fitted.cover) == 10
-    assert fitted.fitted == regression.SURVEYED
+    assert fitted.fitted == 0
     fine = np.linspace(0.2, 5.8, 2000)
     found = np.stack([fitted(np.array([np.cos(t), np.sin(t)]))[0] for t in fine])
     np.testing.assert_allclose(found[:, 0], np.sin(3 * fine), atol=0.1)
@@ -99,18 +99,17 @@ def test_neighbourhoods_take_over_from_each_other_without_a_jump(monkeypatch: py
     assert fitted.fitted == 10
 
 
-def test_only_so_many_neighbourhoods_are_kept_and_one_that_was_dropped_comes_back_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(regression, "KEPT", 5)
-    fitted = _around_a_circle(monkeypatch)
-    first = fitted(np.array([1.0, 0.0]))
+def test_fitting_everywhere_ahead_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy, eager = _around_a_circle(monkeypatch), _around_a_circle(monkeypatch)
+    told: list[float] = []
+    eager.fit_everywhere(told.append)
+    assert eager.fitted == len(told) == 10
+    assert told[-1] == 1.0
     for t in np.linspace(0.0, 6.0, 50):
-        fitted(np.array([np.cos(t), np.sin(t)]))
-        assert fitted.fitted <= 5
-    again = fitted(np.array([1.0, 0.0]))
-    np.testing.assert_array_equal(again[0], first[0])
-    np.testing.assert_array_equal(again[1], first[1])
+        x = np.array([np.cos(t), np.sin(t)])
+        np.testing.assert_array_equal(lazy(x)[0], eager(x)[0])
+        np.testing.assert_array_equal(lazy(x)[1], eager(x)[1])
+    assert eager.fitted == 10
 
 
 def _around_a_circle(monkeypatch: pytest.MonkeyPatch) -> regression.LocalRegression:

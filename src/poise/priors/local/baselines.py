@@ -7,6 +7,7 @@ for the whole library, a mixture of local linear models (a subspace per cluster)
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -39,6 +40,15 @@ class Baseline:
     """A way from markers to poses over one set of examples; it remembers the last two poses, as Eq. 2 asks."""
 
     def __init__(self, examples: Examples, handles: Handles) -> None:
+        self._wear(examples, handles)
+
+    def worn(self, examples: Examples, handles: Handles) -> Baseline:
+        """The same models of poses for other markers, or on another body."""
+        other = copy.copy(self)
+        other._wear(examples, handles)
+        return other
+
+    def _wear(self, examples: Examples, handles: Handles) -> None:
         self.examples, self.handles = examples, handles
         self.space: PoseSpace = examples.space
         self.control = Control.of(examples, handles)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import cdist
 
+from poise.compiled import compiled
 from poise.priors.process import held_out_errors
 
 Array = np.ndarray
@@ -132,6 +133,26 @@ def matern(distances: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The Matern 3/2 kernel at unit reach."""
     scaled = math.sqrt(3.0) * distances
     return np.asarray((1.0 + scaled) * np.exp(-scaled))
+
+
+def kernel_matrix(scaled: Float[Array, "members columns"], noise: float) -> Float[Array, "members members"]:
+    """The kernel between all examples, by one product of matrices, with noise on the diagonal."""
+    centred = scaled - scaled.mean(axis=0)
+    kernel = centred @ centred.T
+    matern_from_products(kernel, noise)
+    return kernel
+
+
+@compiled
+def matern_from_products(kernel: Array, noise: float) -> None:
+    """Turn the inner products of examples into their Matern 3/2 kernel, in place."""
+    lengths = np.diag(kernel).copy()
+    for i in range(len(kernel)):
+        for j in range(i):
+            square = lengths[i] + lengths[j] - 2.0 * kernel[i, j]
+            root = math.sqrt(3.0 * max(square, 0.0))
+            kernel[i, j] = kernel[j, i] = (1.0 + root) * math.exp(-root)
+        kernel[i, i] = 1.0 + noise
 
 
 def _misfit(parts: Sequence[_Trial], logs: Array) -> float:

@@ -20,6 +20,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
+from poise.library.coherent import CoherentSearch
+from poise.library.segments import runs_of
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, handle_points
 from poise.skeleton.pose_space import Handles, PoseSpace
 
@@ -34,17 +36,16 @@ FLAT = 1e-8  # radians squared: directions with less variance carry nothing
 
 
 class Query:
-    """The query metric of Eq. 2 over all examples, exhaustively: one product of a matrix with a vector."""
+    """The query metric of Eq. 2 over all examples, asked frame after frame by the coherent search of a library."""
 
     def __init__(
         self, markers: Float[Array, "examples markers 3"], maps: Float[Array, "examples maps"]
     ) -> None:
         self._control = math.sqrt(CONTROL_SHARE) / _spread(markers)
         self._continuity = math.sqrt(1.0 - CONTROL_SHARE) / _spread(maps)
-        self._markers = np.asarray(self._control * markers.reshape(len(markers), -1), dtype=np.float32)
-        self._maps = np.asarray(self._continuity * maps, dtype=np.float32)
-        self._marker_squares = self._markers**2
-        self._map_squares = np.einsum("ij,ij->i", self._maps, self._maps)
+        rows = np.hstack([self._control * markers.reshape(len(markers), -1), self._continuity * maps])
+        self._unknown = np.full(maps.shape[1], np.nan)
+        self._search = CoherentSearch(runs_of(maps), rows.astype(np.float32))
 
     def __call__(
         self,
@@ -53,18 +54,10 @@ class Query:
         count: int,
     ) -> tuple[Int[Array, "count"], Float[Array, "count"]]:
         """The closest examples in order, with their squared distances; markers that are NaN do not count."""
-        flat = self._control * markers.ravel()
-        known = np.isfinite(flat)
-        values = np.where(known, flat, 0.0).astype(np.float32)
-        distances = self._marker_squares @ known.astype(np.float32) - 2.0 * (self._markers @ values)
-        distances += values @ values
-        if expected is not None:
-            going = np.asarray(self._continuity * expected, dtype=np.float32)
-            distances += self._map_squares - 2.0 * (self._maps @ going) + going @ going
-        count = min(count, len(distances))
-        near = np.argpartition(distances, count - 1)[:count]
-        near = near[np.argsort(distances[near], kind="stable")]
-        return near, np.maximum(distances[near].astype(np.float64), 0.0)
+        going = self._unknown if expected is None else expected
+        query = np.concatenate([self._control * markers.ravel(), self._continuity * going])
+        found = self._search.nearest(query.astype(np.float32), count)
+        return found.frames.astype(np.int64), found.distances.astype(np.float64)
 
 
 def _spread(values: Float[Array, "examples *columns"]) -> float:

@@ -1,29 +1,26 @@
 """Local regression: Gaussian processes from control signals to poses, one per neighbourhood of the examples.
 
 Chai and Hodgins (2005, section 5) fit a model to the examples around each query. Here the library is covered by
-neighbourhoods that overlap, each with a Gaussian process of its own, fitted when a query first comes near and kept; a
-query blends those around it by weights that fade to zero before a neighbourhood drops out, so that nothing jumps.
-Neither preparing nor a frame grows with the size of the library by more than a search through it.
+neighbourhoods that overlap, each with a Gaussian process of its own; a query blends those around it by weights that
+fade to zero before a neighbourhood drops out, so that nothing jumps. They are fitted when a query first comes near, or
+all ahead (`fit_everywhere`), so that no frame of a performance has to wait.
 
 Each limb has its own kernel (Matern 3/2, see `kernels`). What the processes get wrong about held-out pieces of the
-recordings has a covariance, partly the neighbourhood's own and partly that of a survey of the library: the S of the
-solver's exact finish.
+recordings has a covariance, taken at neighbourhoods spread over the library: the S of the solver's exact finish.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial.distance import cdist
 
 from poise.compiled import compiled
-from poise.priors.local.kernels import Data, Kernel, Limb, Signal, choose_kernel, matern, several
-from poise.priors.process import held_out_from, inverse_of
+from poise.priors.local.kernels import Data, Kernel, Limb, Signal, choose_kernel, kernel_matrix, several
+from poise.priors.process import held_out_errors, solved
 
 Array = np.ndarray
 
@@ -37,10 +34,9 @@ BLENDED = 2  # neighbourhoods that answer a query
 TRIALS = 6  # neighbourhoods on which a kernel is chosen
 TRIAL_MEMBERS = 840  # examples in all of them together
 MOST_MEMBERS = 280  # examples in one of them
-SURVEYED = 4  # neighbourhoods whose mistakes stand for those of the library
-KEPT = 200  # neighbourhoods that are kept once fitted
+SURVEYED = 24  # neighbourhoods whose mistakes stand for those around them
+WHOLE_SHARE = 0.5  # of the mean of their covariances in each one
 DIAGONAL_SHARE = 0.3  # of a covariance that is only its diagonal: few pieces of recordings are held out
-WHOLE_SHARE = 0.5  # of the covariance over the library in each neighbourhood's
 BETA = 3e-4  # radians (or metres) squared, added to every variance
 UNTOUCHED = 0.5  # how much joints that move no marker follow those that do, of what the residuals say
 
@@ -52,7 +48,7 @@ class Neighbourhood:
     inputs: Float[Array, "members columns"]
     weights: Float[Array, "members outputs"]  # columns limb after limb
     mean: Float[Array, "outputs"]
-    covariance: Float[Array, "outputs outputs"]
+    surveyed: int  # which of the covariances is that of its mistakes
 
 
 class Cover:
@@ -94,7 +90,7 @@ class Cover:
 
 
 class LocalRegression:
-    """Neighbourhoods of examples, fitted as they are needed, and the kernels that they share."""
+    """Neighbourhoods of examples, fitted as they are needed or all at once, and the kernels that they share."""
 
     def __init__(
         self,
@@ -107,17 +103,24 @@ class LocalRegression:
         touched: Bool[Array, "outputs"],
     ) -> None:
         self.cover, self.kernels = cover, tuple(kernels)
-        self._data, self._signal, self._limbs, self._touched = data, signal, tuple(limbs), touched
+        self._data, self._signal, self._limbs = data, signal, tuple(limbs)
         self._order = np.concatenate([limb.components for limb in limbs])
         self._ends = np.cumsum([len(limb.components) for limb in limbs])
         self._unit_weights = np.stack([kernel.weights for kernel in kernels])
-        self._kept: OrderedDict[int, Neighbourhood] = OrderedDict()
-        self._survey()
+        self._surveyed, wrong = self._survey()
+        self._covariances = [_made_safe(covariance, touched) for covariance in wrong]
+        self._places: dict[int, Neighbourhood] = {}
 
     @property
     def fitted(self) -> int:
-        """How many neighbourhoods are fitted and kept."""
-        return len(self._kept)
+        """How many neighbourhoods are fitted."""
+        return len(self._places)
+
+    def fit_everywhere(self, progress: Callable[[float], None] = lambda _: None) -> None:
+        """Fit every neighbourhood now, so that no frame of a performance has to wait for one."""
+        for number in range(len(self.cover)):
+            self._place(number)
+            progress((number + 1) / len(self.cover))
 
     def __call__(
         self, x: Float[Array, "columns"]
@@ -127,54 +130,50 @@ class LocalRegression:
         size = len(self._order)
         mean, covariance = np.zeros(size), np.zeros((size, size))
         for number, share in zip(around, shares, strict=True):
-            place = self._neighbourhood(int(number))
+            place = self._place(int(number))
             add_prediction(
                 share, x, place.inputs, self._signal.unit, self._unit_weights, place.weights, self._order,
                 self._ends, place.mean, mean,
             )  # fmt: skip
-            covariance += share * place.covariance
+            covariance += share * self._covariances[place.surveyed]
         return mean, covariance
 
-    def _neighbourhood(self, number: int) -> Neighbourhood:
-        """From those kept, or fitted now; the one longest unused makes room."""
-        if number in self._kept:
-            self._kept.move_to_end(number)
-        else:
-            place, own = self._fit(number)
-            self._keep(number, place, own)
-        return self._kept[number]
+    def _place(self, number: int) -> Neighbourhood:
+        """A neighbourhood, fitted when it is first asked for."""
+        if number not in self._places:
+            self._places[number] = self._fit(number)
+        return self._places[number]
 
-    def _survey(self) -> None:
-        """Some neighbourhoods, spread over the library, say how wrong predictions are in general."""
-        found = {int(number): self._fit(int(number)) for number in _spread(len(self.cover), SURVEYED)}
-        self._whole = np.mean([own for _, own in found.values()], axis=0)
-        for number, (place, own) in found.items():
-            self._keep(number, place, own)
+    def _fit(self, number: int) -> Neighbourhood:
+        """The processes of one neighbourhood; its mistakes are like those of the nearest that was surveyed."""
+        data, centres = self._data[self.cover.members(number)], self.cover.centres
+        mean = data.outputs.mean(axis=0)
+        weights = [
+            solved(matrix, data.outputs[:, limb.components] - mean[limb.components])
+            for limb, matrix in self._matrices(data)
+        ]
+        nearest = np.argmin(((centres[self._surveyed] - centres[number]) ** 2).sum(axis=1))
+        return Neighbourhood(data.inputs, np.hstack(weights), mean, int(nearest))
 
-    def _keep(self, number: int, place: Neighbourhood, own: Array) -> None:
-        """With its covariance: partly its own, partly of all, and made safe to use."""
-        follow = np.where(self._touched[:, None] == self._touched[None, :], 1.0, UNTOUCHED)
-        np.fill_diagonal(follow, 1.0)
-        mixed = (1.0 - WHOLE_SHARE) * own + WHOLE_SHARE * self._whole
-        mixed = (1.0 - DIAGONAL_SHARE) * follow * mixed + DIAGONAL_SHARE * np.diag(np.diag(mixed))
-        place.covariance[:] = mixed + BETA * np.eye(len(mixed))
-        self._kept[number] = place
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+    def _survey(self) -> tuple[Int[Array, "surveyed"], Float[Array, "surveyed outputs outputs"]]:
+        """Neighbourhoods spread over the library, and the covariance of mistakes at each: partly that of all."""
+        chosen = _spread(len(self.cover), SURVEYED)
+        wrong = np.stack([self._wrong(self.cover.members(int(k))) for k in chosen])
+        return chosen, (1.0 - WHOLE_SHARE) * wrong + WHOLE_SHARE * wrong.mean(axis=0)
 
-    def _fit(self, number: int) -> tuple[Neighbourhood, Array]:
-        """The processes of one neighbourhood, and the covariance of what they get wrong on held-out pieces."""
-        data = self._data[self.cover.members(number)]
-        mean, blocks = data.outputs.mean(axis=0), several(data.blocks)
-        weights, wrong = [], np.empty_like(data.outputs)
+    def _wrong(self, members: Int[Array, "_"]) -> Float[Array, "outputs outputs"]:
+        """The covariance of what the processes of a neighbourhood get wrong on held-out pieces."""
+        data = self._data[members]
+        centred, blocks = data.outputs - data.outputs.mean(axis=0), several(data.blocks)
+        wrong = np.empty_like(centred)
+        for limb, matrix in self._matrices(data):
+            wrong[:, limb.components] = held_out_errors(matrix, centred[:, limb.components], blocks)
+        return np.asarray(wrong.T @ wrong / len(wrong))
+
+    def _matrices(self, data: Data) -> Iterator[tuple[Limb, Float[Array, "members members"]]]:
+        """Each limb with the kernel between examples."""
         for limb, kernel in zip(self._limbs, self.kernels, strict=True):
-            scaled = data.inputs * np.sqrt(kernel.weights[self._signal.unit])
-            matrix = matern(cdist(scaled, scaled)) + kernel.noise * np.eye(len(data))
-            inverse = inverse_of(matrix)
-            weights.append(inverse @ (data.outputs[:, limb.components] - mean[limb.components]))
-            wrong[:, limb.components] = held_out_from(inverse, weights[-1], blocks)
-        own = wrong.T @ wrong / len(wrong)
-        return Neighbourhood(data.inputs, np.hstack(weights), mean, np.empty_like(own)), own
+            yield limb, kernel_matrix(data.inputs * np.sqrt(kernel.weights[self._signal.unit]), kernel.noise)
 
 
 def fit(
@@ -231,6 +230,13 @@ def add_prediction(
             begin = ends[limb]
     for i in range(len(mean)):
         mean[order[i]] += share * (centre[order[i]] + sums[i])
+
+
+def _made_safe(covariance: Array, touched: Array) -> Array:
+    """A covariance of few held-out pieces, fit to be followed: nearer to its diagonal, and nowhere too sure."""
+    follow = np.where(touched[:, None] == touched[None, :], 1.0, UNTOUCHED) * (1.0 - DIAGONAL_SHARE)
+    np.fill_diagonal(follow, 1.0)
+    return np.asarray(follow * covariance + BETA * np.eye(len(covariance)))
 
 
 def _scales(inputs: Array, signal: Signal) -> Array:

@@ -1,0 +1,59 @@
+"""What performances take in: the last moment of it, and what stands in for signals that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.priors.local.examples import LAG
+
+Array = np.ndarray
+
+FILLED_FROM = 24  # examples that say what a missing signal would have
+
+
+class Recent:
+    """What was seen over the last moment, and when: velocities follow from it."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+        self._seen: list[tuple[float, Array]] = []
+
+    def forget(self) -> None:
+        """Nothing was seen so far; the clock goes on."""
+        self._seen = []
+
+    def note(self, values: Array, *, step: float, at: float | None) -> None:
+        """Take note of a frame, so many seconds after the last unless its time is given."""
+        self.clock = at if at is not None else self.clock + step
+        lately = [entry for entry in self._seen if entry[0] > self.clock - 1.5 * LAG]
+        self._seen = [*lately, (self.clock, values)]
+
+    def before(self) -> tuple[float, Array] | None:
+        """The frame nearest to the examples' lag before the last: how many seconds before, and what was seen."""
+        earlier = self._seen[:-1]
+        if not earlier:
+            return None
+        when, then = min(earlier, key=lambda entry: abs(entry[0] - (self.clock - LAG)))
+        return max(self.clock - when, 1e-6), then
+
+
+class Filler:
+    """Fills in control signals that are missing, from the examples that agree with those that are there."""
+
+    def __init__(self, inputs: Float[Array, "examples columns"], scales: Float[Array, "columns"]) -> None:
+        self._scales = scales
+        self._inputs = np.asarray(inputs * scales, dtype=np.float32)
+        self._squares = self._inputs**2
+
+    def __call__(self, x: Float[Array, "columns"]) -> Float[Array, "columns"]:
+        known = np.isfinite(x)
+        if np.all(known):
+            return x
+        values = np.where(known, x * self._scales, 0.0).astype(np.float32)
+        distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
+        near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
+        apart = np.maximum(distances[near] + values @ values, 0.0)
+        shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
+        typical = (shares / shares.sum()) @ self._inputs[near]
+        return np.where(known, x, typical.astype(np.float64) / self._scales)

@@ -1,0 +1,78 @@
+"""The performance protocol without markers: six segments' orientations of an unseen recording in, the body out.
+
+`orientations` is `poise perform` with sensors; `orientations-nearest` the example whose signals are most alike. Neither
+is told where the performer is, so that joints are compared as seen from the root; how far the root has gone astray over
+the floor is not part of any figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.perform_orientations import SIX, OrientationPerformance
+from poise.evaluation.metrics import Recovered
+from poise.evaluation.timing import timed
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.motion.world import joint_transforms
+from poise.priors.local.prior import LocalPrior
+from poise.skeleton.kernels import ROOT_SIZE
+
+Array = np.ndarray
+
+Recovery = Callable[[Motion, int], Recovered]
+"""From a clip, with the stride at which poses are wanted, to what was recovered."""
+
+_Answer = Callable[[Float[Array, "sensors 4"]], Float[Array, "size"]]
+
+
+def recover(
+    prior: LocalPrior, clip: Motion, stride: int, answer: Callable[[OrientationPerformance], _Answer]
+) -> Recovered:
+    """One clip from how six of its segments are turned."""
+    performance = OrientationPerformance(prior, SIX, skeleton=clip.skeleton, fps=clip.fps)
+    turns = joint_transforms(clip)[1][:, performance.sensors.joints]
+    orientations = rotations.quaternion_from_matrix(turns)
+    performance.step(orientations[0])
+    performance.reset()
+    poses, seconds = timed(answer(performance), orientations, stride, performance.observe)
+    _, found = performance.space.frames_from_q(poses)
+    truth = clip[::stride]
+    places, unseen = truth.root_positions, np.zeros((len(poses), 1))
+    return Recovered(performance.space, places, found, places, truth.rotations, unseen, seconds)
+
+
+def _local(performance: OrientationPerformance) -> _Answer:
+    return lambda orientations: performance.step(orientations).q
+
+
+def _nearest(performance: OrientationPerformance) -> _Answer:
+    scales = performance.regression.cover.scales
+    scaled = performance.inputs * scales
+
+    def answer(orientations: Float[Array, "sensors 4"]) -> Float[Array, "size"]:
+        turned = performance.observe(orientations)
+        gaps = scaled - scales * performance.signals(turned)
+        nearest = int(np.argmin(np.einsum("ij,ij->i", gaps, gaps)))
+        return np.concatenate([np.zeros(3), turned[0], performance.prior.examples.q[nearest, ROOT_SIZE:]])
+
+    return answer
+
+
+def _method(
+    answer: Callable[[OrientationPerformance], _Answer],
+) -> Callable[[Sequence[Motion]], Recovery]:
+    def learn(train: Sequence[Motion]) -> Recovery:
+        prior = LocalPrior.learn(train)
+        return lambda clip, stride: recover(prior, clip, stride, answer)
+
+    return learn
+
+
+ORIENTATION_METHODS: Mapping[str, Callable[[Sequence[Motion]], Recovery]] = {
+    "orientations": _method(_local),
+    "orientations-nearest": _method(_nearest),
+}

@@ -1,0 +1,106 @@
+"""Control signals of sensors that tell orientations alone: how a few segments are turned, seen from the root's.
+
+Chai and Hodgins (2005, section 9) propose a few inertial sensors instead of markers. One is on the root: seen from it,
+the others' rotations and angular velocities do not depend on the way a performer faces; which way is up is kept. No
+sensor tells where anyone is. So the root's height and velocity are predicted with the pose, and its place is where that
+velocity has led.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.priors.local.control import limbs_of, touched_outputs
+from poise.priors.local.examples import LAG, Examples
+from poise.priors.local.kernels import Limb, Signal
+from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.skeleton.pose_space import Handle, Handles, PoseSpace
+
+Array = np.ndarray
+
+TURN, SPIN, UP = range(3)  # kinds of signal
+ROOT_OUTPUTS = 4  # of the root: its height, and its velocity as seen from it
+_BESIDE = (0.0, 0.1, 0.0)  # a point that turns with its joint, as the sensor does
+
+
+@dataclass(frozen=True, eq=False)
+class Sensors:
+    """Which segments have a sensor; the first is the root's."""
+
+    space: PoseSpace
+    joints: Int[Array, "sensors"]
+
+    @classmethod
+    def on(cls, space: PoseSpace, names: Sequence[str]) -> Sensors:
+        """Sensors on joints or roles of these names."""
+        joints = np.array([space.skeleton.index(name) for name in names], dtype=np.int64)
+        if len(joints) < 2 or joints[0] != 0 or len(set(joints.tolist())) < len(joints):
+            raise InvalidValueError(
+                "sensors are on different segments, the root (pelvis) first and at least one more; "
+                f"got {', '.join(names) or 'none'}"
+            )
+        return cls(space, joints)
+
+    @property
+    def signal(self) -> Signal:
+        """What the columns are."""
+        others = np.arange(1, len(self.joints))
+        owner = np.concatenate([others, np.arange(len(self.joints)), [-1]])
+        kind = np.repeat([TURN, SPIN, UP], [len(others), len(self.joints), 1])
+        return Signal(np.repeat(np.arange(len(owner)), np.where(kind == TURN, 9, 3)), owner, kind)
+
+    def signals(
+        self,
+        turns: Float[Array, "frames sensors 3 3"],
+        before: Float[Array, "frames sensors 3 3"],
+        *,
+        lag: float = LAG,
+    ) -> Float[Array, "frames columns"]:
+        """Control signals from orientations in the world, now and `lag` seconds before."""
+        count, root = len(turns), turns[:, :1].swapaxes(-1, -2)
+        seen = (root @ turns[:, 1:]).reshape(count, -1)
+        spun = root @ (turns @ before.swapaxes(-1, -2)) @ root.swapaxes(-1, -2)
+        return np.concatenate([seen, _turns_per_second(spun, lag).reshape(count, -1), turns[:, 0, 1]], axis=1)
+
+    def of_examples(self, examples: Examples) -> tuple[Array, Array]:
+        """Control signals of a library, and what is to be predicted: the root's height and velocity, and the pose."""
+        now, before = (self.space.forward(q)[1] for q in (examples.q, examples.before))
+        inputs = self.signals(now[:, self.joints], before[:, self.joints])
+        velocity = np.einsum("fba,fb->fa", now[:, 0], (examples.q[:, :3] - examples.before[:, :3]) / LAG)
+        return inputs, np.hstack([examples.q[:, 1:2], velocity, examples.maps])
+
+    @property
+    def limbs(self) -> list[Limb]:
+        """The root, and joints that turn the same sensors or hang from the same, each with their own sensors."""
+        return [
+            Limb(np.arange(ROOT_OUTPUTS), np.ones(len(self.joints), dtype=np.bool_)),
+            *(
+                Limb(limb.components - ROOT_FREEDOMS + ROOT_OUTPUTS, limb.own)
+                for limb in limbs_of(self.space, self._handles)
+            ),
+        ]
+
+    @property
+    def touched(self) -> Bool[Array, "outputs"]:
+        """Which outputs turn a sensor; the root's do not."""
+        maps = touched_outputs(self.space, self._handles)[ROOT_FREEDOMS:]
+        return np.concatenate([np.zeros(ROOT_OUTPUTS, dtype=np.bool_), maps])
+
+    @property
+    def _handles(self) -> Handles:
+        names = self.space.skeleton.names
+        return self.space.handles([Handle(names[joint], _BESIDE) for joint in self.joints])
+
+
+def _turns_per_second(spun: Float[Array, "frames sensors 3 3"], lag: float) -> Array:
+    """Rotations over a lag as angular velocities; NaN stays NaN."""
+    known = np.isfinite(spun).all(axis=(-2, -1))
+    whole = np.where(known[..., None, None], spun, np.eye(3))
+    turned = rotations.expmap_from_quaternion(rotations.quaternion_from_matrix(whole)) / lag
+    return np.where(known[..., None], turned, np.nan)
