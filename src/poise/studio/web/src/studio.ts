@@ -26,8 +26,14 @@ export function sessionToken(): string {
 
 // --- posing ---------------------------------------------------------------------------------------------------------
 
+/** Says something that changes the pose: the ghost of an earlier result has nothing more to tell. */
+function edit(message: ClientMessage): void {
+  state.ghostOf.value = null;
+  say(message);
+}
+
 export function putHandle(handle: Handle): void {
-  say({ type: "putHandle", handle });
+  edit({ type: "putHandle", handle });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
@@ -64,12 +70,12 @@ export function drag(handle: string, target: { position?: Vec3; rotation?: Quat 
   stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, last }));
 }
 
-export const setFeet = (feet: Scene["feet"]): void => say({ type: "setFeet", feet });
-export const setLookAt = (target: Vec3 | null): void => say({ type: "setLookAt", target });
-export const mirror = (): void => say({ type: "mirror" });
-export const undo = (): void => say({ type: "undo" });
-export const redo = (): void => say({ type: "redo" });
-export const reset = (): void => say({ type: "reset" });
+export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
+export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target });
+export const mirror = (): void => edit({ type: "mirror" });
+export const undo = (): void => edit({ type: "undo" });
+export const redo = (): void => edit({ type: "redo" });
+export const reset = (): void => edit({ type: "reset" });
 export const chooseModel = (model: string): void => say({ type: "chooseModel", model });
 export const blend = (weights: Weight[]): void => say({ type: "blend", weights });
 

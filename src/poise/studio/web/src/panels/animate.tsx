@@ -15,10 +15,9 @@ export function AnimatePanel(): JSX.Element {
       <Section title="Motion" aside={<span class="quiet">{timeline?.clip ?? "from keys"}</span>}>
         {!timeline?.keys.length && (
           <ol class="steps">
-            <li>Click a joint and drag it where it should be.</li>
-            <li>Press K to key it at this frame.</li>
-            <li>Move the playhead, drag again, key again.</li>
-            <li>Press Space to play.</li>
+            <li>Drag a joint where it should be: it is keyed at this frame.</li>
+            <li>Move the playhead, and drag it to its next place.</li>
+            <li>Press Space to play what comes of it.</li>
           </ol>
         )}
         <PickFiles

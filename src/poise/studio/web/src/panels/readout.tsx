@@ -32,8 +32,10 @@ export function Readout(): JSX.Element | null {
 }
 
 function verdict(residuals: readonly Residual[]): string {
-  const missed = residuals.filter((residual) => !residual.met).length;
-  if (missed) return `${missed} out of reach`;
+  const missed = residuals.filter((residual) => !residual.met);
+  const handles = new Set(missed.flatMap(({ handle }) => handle ?? []));
+  if (handles.size) return handles.size === 1 ? "1 handle out of reach" : `${handles.size} handles out of reach`;
+  if (missed.length) return "The feet cannot stay";
   return residuals.some((residual) => residual.handle) ? "All handles met" : "No handles yet";
 }
 

@@ -83,6 +83,7 @@ export class HandleTool {
       id: idOf(picked),
       moved: false,
     };
+    this.hover(null);
     this.stage.controls.enabled = false;
     this.stage.canvas.setPointerCapture(event.pointerId);
     if (picked.what === "handle") state.selected.value = picked.id;
