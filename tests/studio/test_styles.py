@@ -1,13 +1,16 @@
 """The prior switched, blended, and its latent space dragged in."""
 
+import time
+
 import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.local.prior import LocalPrediction, LocalPrior
 from poise.priors.style.prior import StylePrior
-from poise.skeleton.pose_space import Handle
+from poise.skeleton.pose_space import Handle, Handles
 from poise.studio import messages as said
 from poise.studio.session import Session
 from poise.studio.solving import points_of
@@ -44,6 +47,28 @@ def test_plain_kinematics_has_no_likelihood(session: Session) -> None:
     assert pose_of(session.answer(said.ChooseModel(model="walk"))).percentile is not None
     plain = pose_of(session.answer(said.ChooseModel(model="plain")))
     assert (plain.percentile, plain.log_likelihood, plain.latent) == (None, None, None)
+
+
+def test_a_local_model_is_ready_before_it_is_chosen(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.shelf.add(LocalPrior.learn([act("walk", seconds=2.0, fps=20)]), "steps")
+    made: list[int] = []
+    make = LocalPrediction.__init__
+
+    def counted(self: LocalPrediction, prior: LocalPrior, handles: Handles) -> None:
+        make(self, prior, handles)
+        made.append(len(handles))
+
+    monkeypatch.setattr(LocalPrediction, "__init__", counted)
+    wanted = held_hand(session)
+    until = time.monotonic() + 60.0
+    while not made and time.monotonic() < until:
+        time.sleep(0.01)
+    before = len(made)
+    session.answer(said.ChooseModel(model="steps"))
+    assert 0 < before == len(made)
+    np.testing.assert_allclose(hand(session), wanted, atol=2e-3)
 
 
 def test_an_unknown_model_lists_those_there_are(session: Session) -> None:

@@ -23,7 +23,8 @@ from poise.studio.shelf import Shelf
 FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
 MODEL = ".poise"
-RECIPE = 2  # counted up when what is learned changes, so that no cache holds the old
+EXAMPLE_FPS = 15.0  # of the local model, which is made ready for every set of handles
+RECIPE = 3  # counted up when what is learned changes, so that no cache holds the old
 
 Step = Callable[[str, float], None]
 """Called with what is being done and the share of it all that is done."""
@@ -37,9 +38,9 @@ class Lesson:
     action: str
     manner: str = "neutral"
 
-    def motion(self) -> Motion:
+    def motion(self, fps: float = FPS) -> Motion:
         """The performance."""
-        return act(self.action, style=self.manner, fps=FPS)
+        return act(self.action, style=self.manner, fps=fps)
 
 
 LESSONS = (
@@ -64,8 +65,8 @@ def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesso
     shelf, folder = Shelf(), _folder(lessons)
     makers: dict[str, Callable[[], Prior]] = {lesson.name: partial(_style_of, lesson) for lesson in lessons}
     makers[WALKING] = _dynamics_of_walking
-    makers[EVERYTHING] = partial(_all_of, lessons, GAUSSIAN)
-    makers[NEAREST] = partial(_all_of, lessons, LOCAL)
+    makers[EVERYTHING] = partial(_all_of, lessons, GAUSSIAN, FPS)
+    makers[NEAREST] = partial(_all_of, lessons, LOCAL, EXAMPLE_FPS)
     for number, (name, make) in enumerate(makers.items()):
         step(f"learning {name}", number / len(makers))
         shelf.add(_cached(folder / f"{name}{MODEL}", make), name)
@@ -100,8 +101,8 @@ def _dynamics_of_walking() -> Prior:
     return DynamicsPrior.learn([act("walk", fps=FPS)])
 
 
-def _all_of(lessons: Sequence[Lesson], kind: str) -> Prior:
-    return learn([lesson.motion() for lesson in lessons], kind=kind)
+def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Prior:
+    return learn([lesson.motion(fps) for lesson in lessons], kind=kind)
 
 
 def _cached(path: Path, make: Callable[[], Prior]) -> Prior:

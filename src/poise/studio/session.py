@@ -132,6 +132,7 @@ class Session:
         """Takes a state as one step of undo."""
         pose = self.show(state, solved)
         self.history.push(self.state)
+        self.poser.foresee(self.state)
         if self.keeper is not None:
             self.keeper.keep(self.token, self.state)
         return [self.scene(), pose]

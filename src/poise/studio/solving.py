@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ Array = np.ndarray
 HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
 KEPT = 4  # solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
+_AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
 ENOUGH_TO_PLACE = 3  # positions from which a body can be put into a scene anew
 
 
@@ -54,6 +56,7 @@ class Poser:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
+        self._foreseen: tuple[Any, ...] = ()
         self._solvers: dict[Any, Solver] = {}
         self._blend: tuple[Any, Prior] | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
@@ -102,6 +105,24 @@ class Poser:
         placed = Placed(solution.pose, solution.q, solver.space)
         owners = tuple(condition.handle for condition in conditions)
         return Solved(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+
+    def foresee(self, state: State) -> None:
+        """Lets local models make themselves ready for the handles of a state, so that switching to one is instant."""
+        constraints = [condition.constraint for condition in conditions_of(state)]
+        wanted = tuple(_signature(constraint) for constraint in constraints)
+        skeleton = state.pose.skeleton
+        local = [entry.prior for entry in self._shelf.learned if entry.kind == "local"]
+        alike = [prior for prior in local if prior.space.skeleton.same_topology(skeleton)]
+        if wanted == self._foreseen or not alike:
+            return
+        self._foreseen = wanted
+
+        def prepare() -> None:
+            for prior in alike:
+                if self._foreseen is wanted:  # else the handles are others by now
+                    Solver(prior, constraints, method=MAP)
+
+        _AHEAD.submit(prepare)
 
     def _solver(self, state: State, prior: Prior, constraints: Sequence[Constraint]) -> Solver:
         method = DLS if not state.weights and state.model == PLAIN else MAP
