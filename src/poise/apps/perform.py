@@ -148,8 +148,7 @@ class Performance:
 
     def exchange(self, first: int, second: int) -> None:
         """Two markers had each other's label until now: what was noted of their past is exchanged."""
-        for _, points in self._history:
-            points[[first, second]] = points[[second, first]]
+        self._recent.exchange(first, second)
 
     def run(
         self,

@@ -29,6 +29,11 @@ class Recent:
         lately = [entry for entry in self._seen if entry[0] > self.clock - 1.5 * LAG]
         self._seen = [*lately, (self.clock, values)]
 
+    def exchange(self, first: int, second: int) -> None:
+        """Two of the rows were each other's until now."""
+        for _, values in self._seen:
+            values[[first, second]] = values[[second, first]]
+
     def before(self) -> tuple[float, Array] | None:
         """The frame nearest to the examples' lag before the last: how many seconds before, and what was seen."""
         earlier = self._seen[:-1]
