@@ -103,15 +103,32 @@ def _list_ways(
                 ways[slot], bursts[slot] = ways[way], bursts[way]
                 ways[slot, camera] = blob
                 costs[slot] = costs[way] + off + told
-                gain = carried.T @ inverse
-                points[slot] = points[way] + gain @ gap
-                covariances[slot] = covariances[way] - gain @ carried
+                _update(
+                    matrices[camera], pixels[camera, blob], noise, points[way], covariances[way],
+                    points[way] + carried.T @ (inverse @ gap), points[slot], covariances[slot],
+                )  # fmt: skip
     order = np.argsort(costs[:total])
     kept = 0
     for way in order:
         kept += costs[way] < 0.0
     ways[:kept], costs[:kept], bursts[:kept] = ways[order[:kept]], costs[order[:kept]], bursts[order[:kept]]
     return kept
+
+
+@compiled
+def _update(
+    matrix: Array, seen: Array, noise: float, place: Array, spread: Array, near: Array, point: Array, covariance: Array
+) -> None:  # fmt: skip
+    """A place and its covariance once a camera has seen it, with the projection taken where it is then, not before."""
+    pixel, jacobian = np.empty(2), np.empty((2, 3))
+    if not seen_from(matrix, near, pixel, jacobian):
+        return
+    carried = jacobian @ spread
+    inverse, _ = inverse_of_two(carried @ jacobian.T, pixel_variance(jacobian, noise))
+    gain = carried.T @ inverse
+    moved = place + gain @ (seen - pixel - jacobian @ (place - near))
+    covariance[:] = spread - gain @ carried
+    point[:] = moved
 
 
 @compiled

@@ -20,6 +20,7 @@ _FORBIDDEN = 1e6
 _HEADINGS = 12  # tried for a performer who may face anywhere
 _PROMISING = 16  # layouts and headings that are looked into further
 _ROUNDS = 6
+_OWN = 0.25  # metres from a marker within which a point is its own
 _STRAY = 0.5  # metres from a marker at which a point is not its own: that one is hidden
 
 
@@ -80,6 +81,7 @@ class LayoutFit:
 
     layout: Array
     placed: Array
+    met: Array  # the same, at the points themselves where they are near
     markers: Array
     numbers: Array
     cost: float
@@ -128,7 +130,9 @@ def _closer(points: Array, layout: Array, placed: Array) -> LayoutFit:
     turn, shift, _ = rigid_fit(layout[markers[kept]], points[numbers[kept]], upright=True)
     placed = layout @ turn.T + shift
     cost = float(np.minimum(np.linalg.norm(placed[markers] - points[numbers], axis=1), _STRAY).mean())
-    return LayoutFit(layout, placed, markers, numbers, cost)
+    met, near = placed.copy(), np.linalg.norm(placed[markers] - points[numbers], axis=1) < _OWN
+    met[markers[near]] = points[numbers[near]]
+    return LayoutFit(layout, placed, met, markers, numbers, cost)
 
 
 def _settled(points: Array, fit: LayoutFit) -> LayoutFit:

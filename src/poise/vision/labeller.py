@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.vision.blobs import Blobs
-from poise.vision.correspond import Matcher
+from poise.vision.correspond import Matcher, exclusive
 from poise.vision.doubts import Doubts, Pair
 from poise.vision.explain import explain
 from poise.vision.label import Sighting, fit_layout
@@ -59,11 +59,15 @@ class Labeller:
         self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
         self._tints, self._doubts = np.full_like(self._tints, np.nan), Doubts(self._wearer.shapes)
         sighting = Sighting.nothing(len(self.rig), layouts.shape[1])
-        points = [candidate.meeting.point for candidate in self._matcher.candidates(blobs)]
-        if len(points) > layouts.shape[1] // 2 + 1:
-            fit = fit_layout(np.stack(points), layouts)
+        candidates = self._matcher.candidates(blobs)
+        if (
+            len(self.rig) > 2
+        ):  # what three cameras agree on is no ghost, and takes its blobs from those that are
+            candidates = exclusive(candidates)
+        if len(candidates) > layouts.shape[1] // 2 + 1:
+            fit = fit_layout(np.stack([candidate.meeting.point for candidate in candidates]), layouts)
             if fit.cost <= FIRST_FIT:
-                sighting, _ = self.step(blobs, fit.placed, 0.0)
+                sighting, _ = self.step(blobs, fit.met, 0.0)
         else:
             self._begin_in_one(blobs, layouts, sighting)
             self._was_seen = np.isfinite(sighting.pixels[..., 0])
