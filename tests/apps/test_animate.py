@@ -107,10 +107,42 @@ def test_a_script_is_read_and_met(prior: DynamicsPrior, unseen: Motion, tmp_path
     assert script.floor == 0.0
 
 
+def test_every_kind_of_constraint_is_read_and_met(prior: DynamicsPrior, tmp_path: Path) -> None:
+    path = tmp_path / "all.toml"
+    path.write_text(
+        """
+        duration = 0.5
+        fps = 30
+        constraints = [
+          { kind = "position", handle = "pelvis", at = [0.0, 0.95, 0.0], time = 0.0 },
+          { kind = "look-at", handle = "head", target = [1.0, 1.6, 3.0], from = 0.2, tolerance = 0.05 },
+          { kind = "orientation", handle = "pelvis", rotation = [1.0, 0.0, 0.0, 0.0], time = 0.0 },
+          { kind = "line", handle = "right_hand", origin = [-0.3, 0.0, 0.0], direction = [0.0, 1.0, 0.0], time = 0.0 },
+          { kind = "plane", handle = "left_hand", point = [0.0, 1.0, 0.0], time = 0.4 },
+          { kind = "above", handle = "left_toes", point = [0.0, 0.0, 0.0], normal = [0.0, 1.0, 0.0] },
+          { kind = "distance", handle = "left_hand", other = "right_hand", distance = 0.6, time = 0.5 },
+          { kind = "centre-of-mass", inside = [[-1, -1], [1, -1], [1, 3], [-1, 3]], name = "balance" },
+          { kind = "centre-of-mass", at = [0.0, 0.02], tolerance = 0.1, to = 0.1 },
+        ]
+        """
+    )
+    script = read_animate_script(path)
+    frames = script.frames(prior.space)
+    assert [len(each) for each in frames[:2]] == [6, 3]
+    assert "balance" in [each.label for each in frames[-1]]
+    assert not animate(prior, frames, fps=30.0).unmet
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("duration = 1.0", "nothing to meet"),
+        ('duration = 1.0\n[[constraints]]\nkind = "look"\nhandle = "head"', "did you mean look-at"),
+        (
+            'duration = 1.0\n[[constraints]]\nkind = "plane"\nhandle = "head"\npoint = [0, 0, 0]\ntime = 3',
+            "from 0 to 1",
+        ),
+        ('duration = 1.0\n[[constraints]]\nkind = "centre-of-mass"\ninside = 3', "expected 0 rows"),
         ("duration = -1.0", "above 0"),
         ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"', "at: is missing"),
         ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"\nat = [0, 0, 0]\nfrm = 1', "frm"),

@@ -150,8 +150,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
     assert len(session.state.handles) == 1
 
 
-def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session, unchecked_shapes: None) -> None:
-    del unchecked_shapes
+def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:
     walk = DynamicsPrior.learn([act("walk", seconds=2.5, fps=20)])
     session.shelf.add(walk, "cycle")
     session.answer(said.ChooseModel(model="cycle"))

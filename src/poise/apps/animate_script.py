@@ -1,4 +1,4 @@
-"""Constraint files of `poise animate`: a short TOML file with contacts, paths of handles and keyframes.
+"""Constraint files of `poise animate`: a short TOML file with contacts, paths of handles, keyframes, any constraint.
 
 duration = 3.0                      # seconds
 fps = 60
@@ -17,6 +17,11 @@ keys = [{ time = 0.0, at = [-0.2, 0.9, 0.2] }, { time = 1.0, at = [-0.6, 1.4, 0.
 time = 1.5
 clip = "walk.bvh"
 frame = 40
+
+[[constraints]]                     # anything else: see `constraint_tables`
+kind = "look-at"
+handle = "head"
+target = [0.0, 1.6, 5.0]
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.constraint_tables import Timed, timed_constraint
 from poise.apps.foot_targets import FootContact
 from poise.apps.keyframing_script import (
     LONGEST,
@@ -35,6 +41,7 @@ from poise.apps.keyframing_script import (
     HandlePath,
     Pin,
     TurnPath,
+    floor_of,
     follow,
     handle_paths,
     pin_of,
@@ -68,6 +75,7 @@ class AnimateScript:
     contacts: Sequence[Pin]
     paths: Sequence[HandlePath]
     keyframes: Sequence[Keyframe]
+    constraints: Sequence[Timed] = ()
     floor: float | None = None
     turns: Sequence[TurnPath] = ()
 
@@ -79,14 +87,13 @@ class AnimateScript:
     def frames(self, space: PoseSpace) -> list[list[Constraint]]:
         """What every frame must meet, on one body."""
         found: list[list[Constraint]] = [[] for _ in self.times]
-        for contact in self.contacts:
-            assert contact.at is not None
-            for number in np.flatnonzero(_within(self.times, contact.start, contact.end)).tolist():
-                found[number].append(Position(contact.handle, contact.at))
         for frame, followed in zip(found, follow(self.paths, self.turns, self.times), strict=True):
             frame += followed
         for key in self.keyframes:
             found[int(np.argmin(np.abs(self.times - key.time)))] += whole_pose(space, key.pose)
+        for timed in (*map(_standing, self.contacts), *self.constraints):
+            for number in np.flatnonzero(timed.holds(self.times)).tolist():
+                found[number].append(timed.constraint)
         if self.floor is not None:
             roles = [role for role in FLOOR_ROLES if role in space.skeleton.roles]
             for constraints in found:
@@ -102,16 +109,15 @@ def read_animate_script(path: Path) -> AnimateScript:
     contacts = [_contact(entry, duration) for entry in table.tables("contacts")]
     paths, turns = handle_paths(table.table("handles"), duration)
     keyframes = [_keyframe(entry, duration, path.parent) for entry in table.tables("keyframes")]
-    height = None
-    if table.has("floor"):
-        given = 0.0 if table.is_flag("floor") else table.number("floor")
-        height = given if not table.is_flag("floor") or table.flag("floor") else None
+    others = [timed_constraint(entry, duration) for entry in table.tables("constraints")]
+    height = floor_of(table)
     table.done()
-    if not (contacts or paths or turns or keyframes):
+    if not (contacts or paths or turns or keyframes or others):
         raise table.error(
-            "contacts", "there is nothing to meet: give [[contacts]], [handles.NAME] or [[keyframes]]"
+            "contacts",
+            "there is nothing to meet: give [[contacts]], [handles.NAME], [[keyframes]] or [[constraints]]",
         )
-    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, height, turns)
+    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, others, height, turns)
 
 
 def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -> str:
@@ -156,5 +162,6 @@ def _keyframe(table: Table, duration: float, folder: Path) -> Keyframe:
     return Keyframe(time, clip[frame])
 
 
-def _within(times: Float[Array, "frames"], start: float, end: float) -> Array:
-    return (times >= start - 1e-9) & (times <= end + 1e-9)
+def _standing(contact: Pin) -> Timed:
+    assert contact.at is not None
+    return Timed(Position(contact.handle, contact.at), contact.start, contact.end)

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.constraint_tables import handle_of, offset_of, rotation_of
 from poise.apps.toml_tables import Table, read_toml
-from poise.geometry import rotations
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Constraint, Orientation, Position
@@ -163,7 +163,7 @@ def read_script(path: Path) -> Script:
     paths, turns = handle_paths(table.table("handles"), duration)
     pins = [pin_of(entry, duration) for entry in table.tables("pins")]
     changes = _changes(table, duration, models)
-    floor = _floor(table)
+    floor = floor_of(table)
     smoothness = table.number("smoothness", 1.0, least=0.0, most=100.0)
     table.done()
     if not paths and not turns and not pins:
@@ -179,7 +179,7 @@ def _models(table: Table, folder: Path) -> dict[str, Path]:
     return {name: folder / table.word(name) for name in table.names()}
 
 
-def _floor(table: Table) -> float | None:
+def floor_of(table: Table) -> float | None:
     """Its height; true is 0, false (or nothing) is no floor."""
     if not table.has("floor"):
         return None
@@ -204,7 +204,7 @@ class _Keys:
     """One handle's table of keys being read; each key has a place, a rotation or both."""
 
     def __init__(self, table: Table, name: str, duration: float) -> None:
-        self.table, self.handle, self.entries = table, Handle(name, _offset(table)), table.tables("keys")
+        self.table, self.handle, self.entries = table, Handle(name, offset_of(table)), table.tables("keys")
         self.times = _key_times(table, self.entries, duration)
         usual = table.word("ease", "none", among=EASES)
         self.eases = [entry.word("ease", usual, among=EASES) for entry in self.entries]
@@ -227,7 +227,7 @@ class _Keys:
         rows, tolerance = self._with("rotation"), _turn_tolerance(self.table)
         if not rows:
             return []
-        turns = np.stack([_rotation(self.entries[row]) for row in rows])
+        turns = np.stack([rotation_of(self.entries[row]) for row in rows])
         eases = tuple(self.eases[row] for row in rows)
         return [TurnPath(self.handle, self.times[rows], turns, eases, self.kind, tolerance)]
 
@@ -269,17 +269,6 @@ def _turn_tolerance(table: Table) -> float | None:
     return float(np.radians(table.number("turn_tolerance", positive=True)))
 
 
-def _rotation(entry: Table) -> Float[Array, "4"]:
-    """A quaternion (wxyz), or degrees about x, y, z: first the heading y, then x, then z, about the turned axes."""
-    if entry.length("rotation") == 4:
-        quaternion = entry.vector("rotation", 4)
-        if not np.isclose(np.linalg.norm(quaternion), 1.0, atol=0.01):
-            raise entry.error("rotation", f"expected a unit quaternion (wxyz); got {quaternion.tolist()}")
-        return rotations.normalize(quaternion)
-    x, y, z = np.radians(entry.vector("rotation"))
-    return rotations.quaternion_from_euler(np.array([y, x, z]), "YXZ")
-
-
 def _targets(samples: Float[Array, "frames size"]) -> Iterator[tuple[int, Array]]:
     """The frames that have a target, and the targets."""
     return ((frame, target) for frame, target in enumerate(samples) if np.all(np.isfinite(target)))
@@ -300,16 +289,9 @@ def pin_of(table: Table, duration: float) -> Pin:
     if end <= start:
         raise table.error("to", f"a pin ends after it begins; got {start:g} to {end:g} s")
     at = table.vector("at") if table.has("at") else None
-    pin = Pin(Handle(table.word("handle"), _offset(table)), start, end, at)
+    pin = Pin(handle_of(table), start, end, at)
     table.done()
     return pin
-
-
-def _offset(table: Table) -> tuple[float, float, float]:
-    if not table.has("offset"):
-        return (0.0, 0.0, 0.0)
-    x, y, z = table.vector("offset")
-    return float(x), float(y), float(z)
 
 
 def _changes(table: Table, duration: float, models: Mapping[str, Path]) -> list[StyleChange]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from poise.apps.rhythm import Told
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
@@ -20,11 +22,12 @@ OPTIONS = {
     GAUSSIAN: ("clusters",),
     STYLE: ("dimensions", "active", "kernel", "algorithm"),
     LOCAL: (),
-    DYNAMICS: ("topology", "transitions", "activities", "active"),
+    DYNAMICS: ("topology", "transitions", "activities", "active", "rhythm", "phase"),
 }
 """Kinds of model and what each may be told."""
 
 TRANSITIONS = ("auto", "none")
+PHASES = ("found", "learned")
 
 Progress = Callable[[float], None]
 
@@ -61,14 +64,28 @@ def _learn_dynamics(
     transitions: str = "auto",
     activities: Sequence[str] | None = None,
     active: int | None = None,
+    rhythm: Told | None = None,
+    phase: str | None = None,
 ) -> DynamicsPrior:
-    """A motion model; transitions are found at the feet's landings, or left out, whatever the description says."""
+    """A motion model; transitions are found at the feet's landings, or given with the rhythm, or left out."""
     if transitions not in TRANSITIONS:
         raise UnknownNameError("way to find transitions", transitions, TRANSITIONS)
+    if phase not in (None, *PHASES):
+        raise UnknownNameError("phase", phase, PHASES)
+    if rhythm is not None and activities:
+        raise InvalidValueError("activities are told by the rhythm file; give them there, or leave it out")
     structure = structure_from_text(topology)
     structure = structure.with_transitions() if transitions == "auto" else structure.without_transitions()
+    if phase is not None:
+        structure = replace(structure, learned_phase=phase == "learned")
     return DynamicsPrior.learn(
-        motions, topology=structure, activities=activities or None, inducing=active, progress=progress
+        motions,
+        topology=structure,
+        activities=rhythm.activities if rhythm else activities or None,
+        phases=rhythm.phases if rhythm else None,
+        transitions=rhythm.transitions if rhythm else None,
+        inducing=active,
+        progress=progress,
     )
 
 

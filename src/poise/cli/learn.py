@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
 from poise.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from poise.apps.rhythm import Told
+    from poise.motion.motion import Motion
 
 app = App(
     name="learn",
@@ -39,6 +44,7 @@ Examples:
   poise learn pitch.poise --kind style pitch.bvh --dimensions 3 --active 100
   poise learn gaits.poise --kind dynamics walk_1.bvh walk_2.bvh run_1.bvh run_2.bvh
   poise learn gaits.poise --kind dynamics --topology cylinder --transitions none *.bvh
+  poise phase *.bvh -o rhythm.toml && poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
 """,
 )
 
@@ -68,6 +74,18 @@ def learn(
     activities: Annotated[
         str | None, Parameter(help="What each clip does: walk,walk,run; found by flight if not given.")
     ] = None,
+    rhythm: Annotated[
+        Path | None,
+        Parameter(
+            help="Phases, activities and transitions, as poise phase writes them and you corrected them."
+        ),
+    ] = None,
+    phase: Annotated[
+        str | None,
+        Parameter(
+            help="Of a motion model: found (or given), or learned along with it; as the topology says."
+        ),
+    ] = None,
     picture: Annotated[
         Path | None, Parameter(help="Where a latent space is drawn; OUT with .png if not given.")
     ] = None,
@@ -92,6 +110,7 @@ def learn(
         prior = learning.learn(
             motions, kind=kind, clusters=clusters, dimensions=dimensions, active=active, kernel=kernel,
             algorithm=algorithm, topology=topology, transitions=transitions, activities=_names(activities),
+            rhythm=_told(rhythm, clips, motions), phase=phase,
             progress=lambda share: report(int(100 * share), 100),
         )  # fmt: skip
     seconds = time.perf_counter() - begun
@@ -111,6 +130,14 @@ def learn(
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _told(rhythm: Path | None, clips: Sequence[Path], motions: Sequence[Motion]) -> Told | None:
+    if rhythm is None:
+        return None
+    from poise.apps.rhythm import read_rhythms, told_by
+
+    return told_by(read_rhythms(rhythm), [clip.stem for clip in clips], motions)
 
 
 def _draw(model: Path, picture: Path, *, view: str = "map") -> None:

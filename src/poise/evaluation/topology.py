@@ -2,8 +2,8 @@
 
 Of the latent space: how well poses come back, how smooth paths are, whether sequences agree about the phase, and how
 close frames of the same transition lie. Of motion simulated from one activity into the other: how far poses are from
-any that was recorded, how much standing feet slide, how jerky it is, and whether it arrives without leaving what the
-data make sure.
+any that was recorded, how much standing feet slide, how jerky it is, and whether it arrives without leaving the data's
+variance.
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.simulation import plan, simulate, start_points
 from poise.priors.dynamics.structure import MODELS
-from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import inverse_of
 from poise.skeleton.kernels import ROOT_SIZE
 
 Array = np.ndarray
 Progress = Callable[[str, int, int], None]
 
 SECONDS = 5.0  # of every simulation: half of it in each activity
-STARTS = 8  # training frames of each activity that simulations start from
+STARTS = 24  # training frames of each activity that simulations start from
 ARRIVED = 0.9  # of the last second's frames that must be like the wanted activity's
 MOVING = 0.5  # of the recorded speed of the joints, below which a simulation has come to a stop
-SURE = 99.0  # percentile of the variance at training points whose own sequence is left out
+SURE = 2.0  # times the largest variance at any training point: farther, a path has left the data
 ROUNDING = 1e-9
 
 
@@ -81,7 +79,7 @@ def measured(prior: DynamicsPrior, sequences: Sequences) -> dict[str, float]:
     return {
         "deg_per_joint": reconstruction(prior, sequences),
         "roughness": roughness(prior),
-        "phase_deg": phase_disagreement(prior),
+        "phase_deg": phase_disagreement(prior, sequences),
         "transition_gap": transition_gap(prior),
         **{name: float(np.mean([each[name] for each in simulated])) for name in simulated[0]},
     }
@@ -108,16 +106,16 @@ def roughness(prior: DynamicsPrior) -> float:
     return float(bends.mean() / max(steps.mean(), ROUNDING))
 
 
-def phase_disagreement(prior: DynamicsPrior) -> float:
+def phase_disagreement(prior: DynamicsPrior, sequences: Sequences) -> float:
     """Mean difference of phase, in degrees, between each point and its nearest one in every other sequence."""
-    latents, frames = prior.model.latents, prior.frames
+    latents, frames, radians = prior.model.latents, prior.frames, sequences.phases["phase"]
     gaps = []
     for own, (first, end) in enumerate(frames.bounds()):
         for other, (from_, to) in enumerate(frames.bounds()):
             if other != own:
                 distances = np.linalg.norm(latents[first:end, None] - latents[None, from_:to], axis=2)
                 nearest = from_ + distances.argmin(axis=1)
-                gaps.append(frames.phases["phase"][first:end] - frames.phases["phase"][nearest])
+                gaps.append(radians[first:end] - radians[nearest])
     turned = np.concatenate(gaps)
     return float(np.degrees(np.abs(np.remainder(turned + np.pi, 2.0 * np.pi) - np.pi).mean()))
 
@@ -137,21 +135,8 @@ def transition_gap(prior: DynamicsPrior) -> float:
 
 
 def sure_variance(prior: DynamicsPrior) -> float:
-    """How unsure the model is of poses that it has not seen, but others like them: sequences left out, in turn."""
-    model, active = prior.model, prior.model.active
-    own = prior.frames.sequence_of[active]
-    variances = []
-    for number, (first, end) in enumerate(prior.frames.bounds()):
-        others = model.active_latents[own != number]
-        variances.append(_variance(model.kernel, others, model.latents[first:end]))
-    return float(np.percentile(np.concatenate(variances), SURE))
-
-
-def _variance(
-    kernel: Kernel, known: Float[Array, "known latent"], x: Float[Array, "points latent"]
-) -> Float[Array, "points"]:
-    k = kernel.matrix(x, known)
-    return np.asarray(kernel.diagonal(x) - np.einsum("nm,nm->n", k @ inverse_of(kernel.noisy(known))[0], k))
+    """How unsure of poses a model may be where it has not left the data."""
+    return float(SURE * prior.model.variance(prior.model.latents).max())
 
 
 # --- simulated motion ----------------------------------------------------------------------------------------------
@@ -181,7 +166,7 @@ class Recorded:
 
     @cached_property
     def sure(self) -> float:
-        """The variance that other sequences make sure of."""
+        """The variance up to which a path has not left the data."""
         return sure_variance(self.prior)
 
     def acceleration(self, *activities: str) -> float:
@@ -211,6 +196,7 @@ def measure_simulations(
         "nearest_cm": float(100.0 * np.mean([distance.mean() for distance, _ in nearest])),
         "slide_cm_s": float(100.0 * np.mean(np.concatenate(slides))),
         "jitter": float(np.mean([_shake(motion) for motion in motions]) / whole),
+        "jitter_off": float(np.mean([_jitter_off(motion, recorded, first, second) for motion in motions])),
         "completed": float(np.mean(completed(prior, recorded, paths, second))),
     }
 
@@ -251,6 +237,16 @@ def about_root(motion: Motion) -> Float[Array, "frames joints 3"]:
 def speed_about_root(motion: Motion) -> float:
     """Mean speed of the joints in the root's frame, in metres per second."""
     return float(np.linalg.norm(np.diff(about_root(motion), axis=0), axis=2).mean() * motion.fps)
+
+
+def _jitter_off(motion: Motion, recorded: Recorded, first: str, second: str) -> float:
+    """The factor by which accelerations differ from the recorded ones, up or down, before and after the transition."""
+    quarter = len(motion) // 4
+    parts = [
+        (_shake(motion[quarter : 2 * quarter]), first),
+        (_shake(motion[-quarter:]), second),
+    ]
+    return float(np.exp(np.mean([abs(np.log(own / recorded.acceleration(name))) for own, name in parts])))
 
 
 def _shake(motion: Motion) -> float:

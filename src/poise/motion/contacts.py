@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from poise.errors import SkeletonError
 from poise.motion.motion import Motion
@@ -54,6 +54,11 @@ class Contacts:
     def right(self) -> Bool[Array, "frames"]:
         """Whether the right foot stands."""
         return self.feet[:, 1]
+
+    def landings(self, side: int) -> Int[Array, "landings"]:
+        """The frames at which the left (0) or right (1) foot comes to stand, not counting one that stands at first."""
+        feet = self.feet[:, side]
+        return np.flatnonzero(feet[1:] & ~feet[:-1]) + 1
 
 
 def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Shaped
 
 from poise.motion.contacts import Contacts, foot_contacts
 from poise.motion.edit import root_relative
@@ -48,14 +48,14 @@ def phase(motion: Motion, *, contacts: Contacts | None = None) -> Phase:
 
 def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
     """Straight lines between landings; none unless at least two landings alternate between left and right."""
-    landings = [(frame, side) for side in (0, 1) for frame in _landings(contacts.feet[:, side])]
+    landings = [(frame, side) for side in (0, 1) for frame in contacts.landings(side).tolist()]
     landings.sort()
     frames, sides = np.array([f for f, _ in landings]), np.array([s for _, s in landings])
     if len(frames) < 2 or np.mean(sides[1:] != sides[:-1]) < 0.75 or _land_together(frames, fps):
         return None
     turns = np.where(np.diff(sides) == 0, 1.0, 0.5)
     angles = 2.0 * np.pi * (0.5 * sides[0] + np.concatenate([[0.0], np.cumsum(turns)]))
-    radians = _extended(np.arange(len(contacts.feet)), frames, angles)
+    radians = phase_through(np.arange(len(contacts.feet)), frames, angles)
     cycles = (angles[-1] - angles[0]) / (2.0 * np.pi)
     return Phase(radians, "contacts", float(cycles * fps / (frames[-1] - frames[0])))
 
@@ -78,12 +78,21 @@ def phase_from_frequency(motion: Motion) -> Phase:
     return Phase(rising, "frequency", float(turns * motion.fps / max(end - start, 1)))
 
 
+def phase_through(
+    at: Shaped[Array, "frames"], times: Shaped[Array, "keys"], radians: Float[Array, "keys"]
+) -> Float[Array, "frames"]:
+    """Straight lines through the phases at two times or more, going on at either end as the nearest one does."""
+    inside = np.interp(at, times, radians)
+    first, last = (
+        (radians[1] - radians[0]) / (times[1] - times[0]),
+        (radians[-1] - radians[-2]) / (times[-1] - times[-2]),
+    )
+    before, after = np.minimum(at - times[0], 0), np.maximum(at - times[-1], 0)
+    extended: Array = inside + before * first + after * last
+    return extended
+
+
 # --- private -------------------------------------------------------------------------------------------------------
-
-
-def _landings(standing: Bool[Array, "frames"]) -> list[int]:
-    """The frames at which a foot comes to stand, not counting one that stands from the start."""
-    return [int(frame) for frame in np.flatnonzero(standing[1:] & ~standing[:-1]) + 1]
 
 
 def _land_together(frames: Array, fps: float) -> bool:
@@ -93,18 +102,6 @@ def _land_together(frames: Array, fps: float) -> bool:
         return bool(intervals[0] < _SHORTEST_STEP * fps)
     even, odd = intervals[::2].mean(), intervals[1::2].mean()
     return bool(min(even, odd) < 0.2 * max(even, odd))
-
-
-def _extended(at: Array, frames: Array, angles: Array) -> Float[Array, "frames"]:
-    """Straight lines through the points, going on at either end as the nearest one does."""
-    inside = np.interp(at, frames, angles)
-    first, last = (
-        (angles[1] - angles[0]) / (frames[1] - frames[0]),
-        (angles[-1] - angles[-2]) / (frames[-1] - frames[-2]),
-    )
-    before, after = np.minimum(at - frames[0], 0), np.maximum(at - frames[-1], 0)
-    extended: Array = inside + before * first + after * last
-    return extended
 
 
 def _strongest_movement(motion: Motion) -> Float[Array, "frames"]:

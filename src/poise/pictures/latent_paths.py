@@ -40,7 +40,7 @@ def draw_latent_paths(prior: DynamicsPrior, paths: Paths | None = None, *, title
         0.985, 0.945, f"{len(prior.model.latents)} poses; {labels}", fontsize=10, color=PALE_INK, ha="right"
     )
     _key(plot, prior, paths or {})
-    return _image(plot)
+    return image_of(plot)
 
 
 def draw_models(priors: Mapping[str, DynamicsPrior], *, title: str = "") -> Image.Image:
@@ -63,7 +63,7 @@ def draw_models(priors: Mapping[str, DynamicsPrior], *, title: str = "") -> Imag
         fontsize=14,
         color=INK,
     )
-    return _image(plot)
+    return image_of(plot)
 
 
 def draw_paths_3d(axes: Any, prior: DynamicsPrior, paths: Paths) -> None:
@@ -109,7 +109,8 @@ def _colour(prior: DynamicsPrior, activity: str) -> str:
     return ACTIVITIES[prior.frames.names.index(activity) % len(ACTIVITIES)]
 
 
-def _image(plot: Plot) -> Image.Image:
+def image_of(plot: Plot) -> Image.Image:
+    """A plot as a picture."""
     page = BytesIO()
     plot.savefig(page, format="png")
     return Image.open(page).convert("RGB")

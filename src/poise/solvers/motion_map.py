@@ -4,12 +4,14 @@ Over poses q_t and latent points x_t of all frames together, with features y of 
 
     sum_t |W (y_t - m(x_t))|^2 / (2 s_t) + D/2 ln s_t            L_pose,  s = sigma^2(x)
     + sum_t |x_(t+1) - f(x_t)|^2 / (2 v_t)                       L_dyn,   f the mixed dynamics at this frame rate
-    + sum_t |W (e_(t+1) - e_t)|^2 / (2 r^2 s_t)                  L_smooth, e = y - m(x)
+    + sum_t |W (e_(t+1) - e_t)|^2 / (2 r^2 s_t)                  L_smooth, e = y - m(x),
+    + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (2 a^2 dt^4)          and a the recorded accelerations of the freedoms
 
 subject to C_t(q_t) = 0. The paper's smoothness holds y itself back, which shortens strides; here what a pose adds to
-the model's own is what changes slowly. Steps are Gauss-Newton on all frames: one block of freedoms and latent
-dimensions a frame, tied to the next, so time is linear in the frames. Constraints are stiff in the steps and met
-exactly at the end.
+the model's own is what changes slowly, and all of it accelerates no more than what was recorded: where constraints are
+far from all recordings, latent points would else run to and fro. Steps are Gauss-Newton on all frames: one block of
+freedoms and latent dimensions a frame, tied to the next two, so time is linear in the frames. Constraints are stiff in
+the steps and met exactly at the end.
 """
 
 from __future__ import annotations
@@ -31,13 +33,22 @@ from poise.solvers import core
 from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.trajectory import Trajectory, row_cost, row_information
+from poise.solvers.trajectory import (
+    ACCELERATIONS,
+    Trajectory,
+    row_cost,
+    row_information,
+    spread_accelerations,
+    tangent_accelerations,
+)
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
 ROUNDS = 12
 CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
+ACCELERATION = 1.0  # times what is recorded, that a freedom typically accelerates by
+LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # radians and metres per second squared: nothing is held stiller
 LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m) and x in one step
 SETTLED = 0.02  # nats a frame: a step that gains less is the last
 LEAST_CURVATURE = 1e-3
@@ -95,6 +106,7 @@ class _Whole:
         self.freedoms, self.latent = prior.space.freedoms, prior.model.dimensions
         self.share = RATE / fps  # of a step of the dynamics that one frame is
         self.change = CHANGE * self.share
+        self.quietness = (fps**2 / (ACCELERATION * recorded_accelerations(prior))) ** 2
 
     def step(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"], damping: float
@@ -128,8 +140,9 @@ class _Whole:
         mean, spread, _ = mixed(prior.flows, now, before)
         gone = x[1:] - now - self.share * (mean - now)
         steps = np.einsum("tl,tl->t", gone, gone) / (self.share * spread)
+        shakes = np.einsum("tf,tf,f->", *[tangent_accelerations(q)] * 2, self.quietness)
         springs = sum(row_cost(problem, pose) for problem, pose in zip(self.problems, q, strict=True))
-        return 0.5 * float(poses.sum() + changes.sum() + steps.sum() + springs)
+        return 0.5 * float(poses.sum() + changes.sum() + steps.sum() + shakes + springs)
 
     def _moved(
         self, q: Float[Array, "frames size"], steps: Float[Array, "frames block"]
@@ -145,12 +158,14 @@ class _Whole:
     ) -> tuple[BlockBanded, Float[Array, "frames block"]]:
         """The Gauss-Newton system of all frames and its right side."""
         count = len(q)
-        system = BlockBanded(count, self.freedoms + self.latent, reach=1)
+        system = BlockBanded(count, self.freedoms + self.latent, reach=2)
         right = np.zeros((count, self.freedoms + self.latent))
         expected = _Expected(self.prior, x)
         self._add_poses(system, right, q, expected)
         self._add_roots(system, right, q, expected)
         self._add_dynamics(system, right, x)
+        system.add_differences(ACCELERATIONS, np.concatenate([self.quietness, np.zeros(self.latent)]))
+        right[:, : self.freedoms] -= spread_accelerations(self.quietness * tangent_accelerations(q))
         for frame, problem in enumerate(self.problems):
             towards, stiffness = row_information(problem, q[frame])
             right[frame, : self.freedoms] += towards
@@ -235,6 +250,18 @@ class _Whole:
         system.bands[1][:, own, own] -= precision[:, None, None] * forward
         right[1:, own] -= precision[:, None] * left
         right[:-1, own] += precision[:, None] * np.einsum("tba,tb->ta", forward, left)
+
+
+def recorded_accelerations(prior: DynamicsPrior) -> Float[Array, "freedoms"]:
+    """How much each freedom accelerates in the training motions as the model sees them, as a root mean square."""
+    found = [
+        RATE**2 * tangent_accelerations(prior.poses_of(prior.predict_all(prior.model.latents[first:end])))
+        for first, end in prior.frames.bounds()
+    ]
+    typical = np.sqrt(np.mean(np.concatenate(found) ** 2, axis=0))
+    least = np.full(len(typical), LEAST_TURNING)
+    least[:3] = LEAST_MOVING
+    return np.maximum(typical, least)
 
 
 class _Expected:

@@ -35,7 +35,7 @@ from poise.solvers.solve import HISTORY, Solver
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
-STIFF = 5e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
+STIFF = 1e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
 AWAY = 0.1  # radians (metres, for the root) that a frame goes from what it was by itself, typically
 SETTLED = 2e-3  # radians: a largest step this short ends the rounds
@@ -221,7 +221,7 @@ class _Sequence:
         rate = _rates(freedoms, smooth, fps)
         system.add_differences(ACCELERATIONS, rate)
         if len(q) > 2:
-            right -= _spread_back(rate * _accelerations(q))
+            right -= spread_accelerations(rate * tangent_accelerations(q))
         steps = system.factored().solve(right)
         largest = float(np.abs(steps).max())
         steps *= min(1.0, LONGEST_STEP / max(largest, 1e-300))
@@ -288,7 +288,7 @@ def _rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freed
     return np.asarray((fps**2 / typical) ** 2)
 
 
-def _accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middle freedoms"]:
+def tangent_accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middle freedoms"]:
     """Second differences in the tangent space: the root's turns are compared in its own frame."""
     turns = rotations.multiply(rotations.conjugate(q[:-1, 3:ROOT_SIZE]), q[1:, 3:ROOT_SIZE])
     turning = np.diff(rotations.expmap_from_quaternion(rotations.canonical(turns)), axis=0)
@@ -311,7 +311,7 @@ def _missing(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array
     return np.concatenate([goal[:3] - q[:3], turning, goal[ROOT_SIZE:] - q[ROOT_SIZE:]])
 
 
-def _spread_back(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:
+def spread_accelerations(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:
     """What second differences give back to the frames they are made of."""
     spread = np.zeros((len(forces) + 2, forces.shape[1]))
     for k, coefficient in enumerate(ACCELERATIONS):

@@ -1,12 +1,16 @@
 """Every gradient of the motion models meets finite differences."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pytest
 
+from poise.errors import InvalidValueError
+from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
+from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.sparse import Scaling, sparse_loss
@@ -40,11 +44,43 @@ def test_the_gradient_of_the_whole_objective(
 ) -> None:
     scaling: Literal["one", "each"] = "one" if name in ("gplvm", "hybrid") else "each"
     loss = MotionLoss(Layout(STRUCTURES[name], small(sequences)), inducing, scaling, balance=1.7)
-    start = loss.start()
-    at = start + 0.05 * rng.normal(size=len(start))
+    at = loss.start() + 0.05 * rng.normal(size=len(loss.start()))
     chosen = rng.permutation(len(at))[:25]
-    chosen = np.unique(np.concatenate([np.arange(min(7, len(at))), chosen]))
+    meets_differences(loss, at, np.unique(np.concatenate([np.arange(min(7, len(at))), chosen])))
 
+
+@pytest.mark.parametrize("inducing", [None, np.array([0, 5, 9, 13, 16, 20, 24])], ids=["exact", "sparse"])
+@pytest.mark.parametrize("name", ["topology", "hybrid", "torus"])
+def test_the_gradient_in_a_phase_that_is_learned_along(
+    name: str, inducing: np.ndarray | None, sequences: Sequences, rng: np.random.Generator
+) -> None:
+    structure = replace(structure_from_text(name), learned_phase=True)
+    layout = Layout(structure, small(sequences))
+    loss = MotionLoss(layout, inducing, balance=1.7)
+    at = loss.start() + 0.05 * rng.normal(size=len(loss.start()))
+    weights = layout.warp.shape[1] * len(structure.phases)
+    meets_differences(loss, at, np.arange(len(at) - weights, len(at)))
+
+
+def test_a_learned_phase_moves_little_and_makes_poses_likelier(sequences: Sequences) -> None:
+    found, moved = (
+        learn_motion(sequences, replace(MODELS["topology"], learned_phase=learned), steps=60)
+        for learned in (False, True)
+    )
+    assert moved.curve[-1] < found.curve[-1]
+    change = moved.sequences.phases["phase"] - sequences.phases["phase"]
+    assert 1e-3 < np.abs(change).max() < 1.5
+    np.testing.assert_array_equal(found.sequences.phases["phase"], sequences.phases["phase"])
+
+
+def test_a_phase_is_learned_through_back_constraints_only() -> None:
+    with pytest.raises(InvalidValueError, match="by back-constraints"):
+        replace(CYLINDER_BY_LINES, learned_phase=True)
+    with pytest.raises(InvalidValueError, match="describe a circle or a cylinder"):
+        structure_from_text("3 free axes + learned phase")
+
+
+def meets_differences(loss: MotionLoss, at: np.ndarray, chosen: np.ndarray) -> None:
     def along(values: np.ndarray) -> float:
         moved = at.copy()
         moved[chosen] = values

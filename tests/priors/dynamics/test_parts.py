@@ -90,7 +90,7 @@ def test_the_gradient_of_the_locally_linear_prior(rng: np.random.Generator) -> N
 def test_frames_at_the_same_transition_are_close_and_others_are_not(sequences: Sequences) -> None:
     distances = measures.transition_distances(sequences.times, sequences.transitions)
     left, right = sequences.transitions
-    assert distances[left[0], left[-1]] == 0.0
+    assert distances[left[0], left[-1]] == pytest.approx(measures.TRACE)
     assert distances[left[0], right[0]] == 1.0
     bumps = measures.transition_bumps(sequences.times, sequences.transitions)
     kernel = bumps @ bumps.T

@@ -5,7 +5,7 @@
     description  a model's name (gpdm, hybrid, ...), or parts joined by +
     part         WHAT [by back-constraints | by local linearity]
     WHAT         circle(PHASE) | cylinder(PHASE) | torus(PHASE, PHASE) | [N] [smooth | free] [NAME] axis
-                 | transitions | first order | second order | no dynamics
+                 | transitions | learned phase | first order | second order | no dynamics
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ def structure_from_text(text: str) -> Structure:
         raise InvalidValueError(f"an empty description; write for example: {_EXAMPLE}")
     structure = Structure((Dimension(),))
     dimensions: list[Dimension] = []
-    transitions = open_axis = False
+    transitions = learned_phase = open_axis = False
     for part in (one.strip() for one in wanted.split("+")):
         what, means = _split(part)
         if what in ("transitions", "transitions(contacts)"):
             transitions = True
+        elif what == "learned phase":
+            learned_phase = True
         elif what in ("first order", "second order"):
             structure = replace(structure, order=1 if what.startswith("first") else 2)
         elif what == "no dynamics":
@@ -54,7 +56,7 @@ def structure_from_text(text: str) -> Structure:
         dimensions.append(Dimension(BACK, name="axis"))
     if not dimensions:
         raise InvalidValueError(f"{text!r} names no dimensions; write for example: {_EXAMPLE}")
-    structure = replace(structure, dimensions=tuple(dimensions))
+    structure = replace(structure, dimensions=tuple(dimensions), learned_phase=learned_phase)
     return structure.with_transitions() if transitions else structure
 
 
@@ -93,7 +95,7 @@ def _axes(what: str, means: Means | None, part: str) -> list[Dimension]:
     if not words or words[-1] not in ("axis", "axes"):
         raise InvalidValueError(
             f"{part!r} is not understood; parts are circle(phase), cylinder(phase), torus(phase, frequency), "
-            f"a smooth axis, a free axis, transitions, second order. For example: {_EXAMPLE}"
+            f"a smooth axis, a free axis, transitions, learned phase, second order. For example: {_EXAMPLE}"
         )
     words, count = words[:-1], 1
     if words and (words[0] in _COUNTS or words[0].isdigit()):

@@ -2,7 +2,7 @@
 
 A back-constrained dimension is x = B b + b_0, where B are the leading directions of the similarity's kernel matrix:
 Eq. 3 in whitened coordinates, so that L-BFGS sees directions that matter alike. Other dimensions are their own
-parameters.
+parameters. Where the phase is learned too, the changes of it are parameters that come last (see `phase_warp`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.errors import UnknownNameError
 from poise.priors.dynamics import measures
 from poise.priors.dynamics.local_linearity import LocalWeights, local_loss, local_weights
+from poise.priors.dynamics.phase_warp import CircleBasis, warp_design, warp_loss
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import BACK, LOCAL, Dimension, Structure
 from poise.priors.style.fitting import principal_latents
@@ -26,6 +27,9 @@ CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
 DIRECTIONS = 60  # of a back-constraint's kernel, at most
 LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
 RADIUS = 1.5  # of a circle, as it starts, in the latent space's unit: the reach of the pose kernel
+SMOOTHING = (
+    100.0  # of the start of a locally linear axis: how much agreeing with neighbours outweighs staying
+)
 HARMONICS = 3  # of a phase, whose mean poses are taken out of the start of an axis
 
 
@@ -53,7 +57,7 @@ class Layout:
     def local(self) -> tuple[LocalWeights | None, ...]:
         """Per dimension, its neighbours and weights."""
         return tuple(
-            local_weights(self._distances(each)) if each.means == LOCAL else None
+            local_weights(self._distances(each), across=self._across(each)) if each.means == LOCAL else None
             for each in self.structure.dimensions
         )
 
@@ -63,32 +67,58 @@ class Layout:
         frames = len(self.sequences.y)
         return np.unique(np.linspace(0, frames - 1, min(frames, CENTRES)).round().astype(np.int64))
 
+    @cached_property
+    def warp(self) -> Float[Array, "frames weights"]:
+        """How the phase of every frame follows from the changes that are learned; without such, of none."""
+        return (
+            warp_design(self.sequences.lengths)
+            if self.structure.learned_phase
+            else np.empty((len(self.sequences.y), 0))
+        )
+
     @property
     def sizes(self) -> list[int]:
-        """How many parameters each dimension has."""
+        """How many parameters each dimension has, and then each phase."""
         frames = len(self.sequences.y)
-        return [frames if basis is None else basis.shape[1] for basis in self.bases]
+        of_dimensions = [frames if basis is None else basis.shape[1] for basis in self.bases]
+        return [*of_dimensions, *[self.warp.shape[1]] * len(self.structure.phases)]
 
     def start(self) -> Float[Array, "parameters"]:
-        """Circles as they are, axes along what poses vary in beside the phase."""
-        return self._parameters(self._first_guess())
+        """Circles as they are, axes along what poses vary in beside the phase; phases as they were found."""
+        unmoved = np.zeros(self.warp.shape[1] * len(self.structure.phases))
+        return np.concatenate([self._parameters(self._first_guess()), unmoved])
+
+    def phases(self, parameters: Float[Array, "parameters"]) -> dict[str, Float[Array, "frames"]]:
+        """All phases, those that are learned as they are now."""
+        _, moved = self._apart(parameters)
+        found = dict(self.sequences.phases)
+        return found | {name: found[name] + self.warp @ own for name, own in moved.items()}
 
     def latents(self, parameters: Float[Array, "parameters"]) -> Float[Array, "frames latent"]:
         """Latent points of parameters."""
-        parts = np.split(parameters, np.cumsum(self.sizes)[:-1])
-        columns = [
-            part if basis is None else basis @ part for part, basis in zip(parts, self.bases, strict=True)
-        ]
+        parts, _ = self._apart(parameters)
+        bases = self._bases_at(parameters)
+        columns = [part if basis is None else basis @ part for part, basis in zip(parts, bases, strict=True)]
         return np.ascontiguousarray(np.column_stack(columns))
 
-    def spread_back(self, in_latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
+    def spread_back(
+        self, parameters: Float[Array, "parameters"], in_latents: Float[Array, "frames latent"]
+    ) -> Float[Array, "parameters"]:
         """The gradient in the parameters, from that in the latent points."""
-        return np.concatenate(
-            [
-                column if basis is None else basis.T @ column
-                for column, basis in zip(in_latents.T, self.bases, strict=True)
-            ]
-        )
+        bases = self._bases_at(parameters)
+        own = [
+            column if basis is None else basis.T @ column
+            for column, basis in zip(in_latents.T, bases, strict=True)
+        ]
+        return np.concatenate([*own, *self._in_phases(parameters, in_latents)])
+
+    def phase_loss(self, parameters: Float[Array, "parameters"]) -> tuple[float, Float[Array, "parameters"]]:
+        """How unlikely the changes of phases are, and the gradient of that."""
+        value, gradient = 0.0, np.zeros_like(parameters)
+        count = self.warp.shape[1] * len(self.structure.phases)
+        if count:
+            value, gradient[-count:] = warp_loss(parameters[-count:])
+        return value, gradient
 
     def local_loss(
         self, latents: Float[Array, "frames latent"]
@@ -103,9 +133,51 @@ class Layout:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
+    def _apart(
+        self, parameters: Float[Array, "parameters"]
+    ) -> tuple[list[Float[Array, "_own"]], dict[str, Float[Array, "weights"]]]:
+        """The parameters of every dimension, and the changes of every phase."""
+        parts = np.split(parameters, np.cumsum(self.sizes)[:-1])
+        count = len(self.structure.dimensions)
+        return parts[:count], dict(zip(self.structure.phases, parts[count:], strict=True))
+
+    def _bases_at(
+        self, parameters: Float[Array, "parameters"]
+    ) -> tuple[Float[Array, "frames _directions"] | None, ...]:
+        if not self.structure.learned_phase:
+            return self.bases
+        phases = self.phases(parameters)
+        return tuple(
+            basis if ring is None else ring.at(_coordinate(phases[each.source], each))
+            for each, basis, ring in zip(self.structure.dimensions, self.bases, self._rings, strict=True)
+        )
+
+    def _in_phases(
+        self, parameters: Float[Array, "parameters"], in_latents: Float[Array, "frames latent"]
+    ) -> list[Float[Array, "weights"]]:
+        """The gradient in the changes of phases."""
+        (parts, moved), phases = self._apart(parameters), self.phases(parameters)
+        gradients = {name: np.zeros(self.warp.shape[1]) for name in moved}
+        for number, (each, ring) in enumerate(zip(self.structure.dimensions, self._rings, strict=True)):
+            if ring is not None and self.structure.learned_phase:
+                radians = phases[each.source]
+                turning = -np.sin(radians) if each.part == "cos" else np.cos(radians)
+                slope = ring.slope(_coordinate(radians, each)) @ parts[number]
+                gradients[each.source] += self.warp.T @ (in_latents[:, number] * slope * turning)
+        return list(gradients.values())
+
+    @cached_property
+    def _rings(self) -> tuple[CircleBasis | None, ...]:
+        """Per dimension, the basis at any phase of a back-constrained cosine or sine."""
+        return tuple(
+            CircleBasis(self._circle(each)[self.centres], _mixing(self._similarity(each)[self.centres]))
+            if each.part and each.means == BACK
+            else None
+            for each in self.structure.dimensions
+        )
+
     def _circle(self, dimension: Dimension) -> Float[Array, "frames"]:
-        radians = self.sequences.phases[dimension.source]
-        return np.asarray(np.cos(radians) if dimension.part == "cos" else np.sin(radians))
+        return _coordinate(self.sequences.phases[dimension.source], dimension)
 
     def _similarity(self, dimension: Dimension) -> Float[Array, "frames centres"]:
         if dimension.part:
@@ -131,6 +203,14 @@ class Layout:
             )
         return squared
 
+    def _across(self, dimension: Dimension) -> Bool[Array, "frames frames"] | None:
+        """Frames of other activities at the same transition."""
+        sequences = self.sequences
+        if not dimension.transitions:
+            return None
+        others = sequences.activity_of[:, None] != sequences.activity_of
+        return measures.same_transition(sequences.times, sequences.transitions) & others
+
     def _first_guess(self) -> Float[Array, "frames latent"]:
         dimensions, scaled = self.structure.dimensions, self.sequences.scaled
         plain = [number for number, each in enumerate(dimensions) if not each.part]
@@ -140,6 +220,9 @@ class Layout:
             beside = beside - _explained(self.sequences.phases[source], beside)
         if plain:
             guess[:, plain] = principal_latents(beside, len(plain))
+        for number, weights in enumerate(self.local):
+            if weights is not None and not dimensions[number].part:
+                guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
         for number, each in enumerate(dimensions):
             if each.part:
                 guess[:, number] = RADIUS * self._circle(each)
@@ -154,15 +237,23 @@ class Layout:
         )
 
 
+def _coordinate(radians: Float[Array, "frames"], dimension: Dimension) -> Float[Array, "frames"]:
+    return np.asarray(np.cos(radians) if dimension.part == "cos" else np.sin(radians))
+
+
 def _basis(
     kernel: Float[Array, "frames centres"], centres: Int[Array, "centres"]
 ) -> Float[Array, "frames directions"]:
     """Leading directions of a kernel seen from the centres (Nystroem), by the root of their variance; a constant."""
-    values, vectors = np.linalg.eigh(kernel[centres])
+    return np.column_stack([kernel @ _mixing(kernel[centres]), np.ones(len(kernel))])
+
+
+def _mixing(kernel: Float[Array, "centres centres"]) -> Float[Array, "centres directions"]:
+    """What a kernel's columns are mixed by to be its leading directions."""
+    values, vectors = np.linalg.eigh(kernel)
     leading = np.argsort(values)[::-1][:DIRECTIONS]
     leading = leading[values[leading] > LEAST_SHARE * values[leading[0]]]
-    directions = kernel @ (vectors[:, leading] / np.sqrt(values[leading]))
-    return np.column_stack([directions, np.ones(len(kernel))])
+    return np.asarray(vectors[:, leading] / np.sqrt(values[leading]))
 
 
 def _least_squares(

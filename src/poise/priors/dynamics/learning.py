@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -88,7 +88,7 @@ def learn_motion(
 def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[Array, "steps"]) -> Learned:
     found = loss.apart(unknowns)
     latents = loss.layout.latents(found.parameters)
-    sequences = loss.layout.sequences
+    sequences = replace(loss.layout.sequences, phases=loss.layout.phases(found.parameters))
     _, _, _, scales = loss.pose_loss(latents, found.kernel)
     active = np.arange(len(latents)) if loss.inducing is None else loss.inducing
     kernels = found.flows or tuple(_flow_afterwards(latents, steps) for steps in loss.steps)

@@ -7,10 +7,10 @@ any is, similarities multiplied where all are (section 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import cdist
 
 Array = np.ndarray
@@ -18,6 +18,7 @@ Array = np.ndarray
 POSE_WIDTH = 1.0  # of the median distance between poses: the reach of a pose back-constraint
 CIRCLE_WIDTH = 0.6  # of the unit circle's radius: the reach of a phase back-constraint
 TRANSITION_FRAMES = 2.0  # the reach in time of a transition point
+TRACE = 1e-3  # of their distance as poses, that frames at the same moment of a transition keep
 
 
 def pose_distances(
@@ -39,15 +40,24 @@ def transition_distances(
 ) -> Float[Array, "frames frames"]:
     """1 - exp(-zeta (t_i - t_j)^2) for frames at the same transition (Eq. 6), one elsewhere.
 
-    Times of a transition are counted from its nearest point, so that the same moment of a step is the same time.
+    Times of a transition are counted from its nearest point, so that the same moment of a step is the same time. A
+    trace is left of every distance, so that of frames at the same moment those with like poses are nearest.
     """
     distances = np.ones((len(times), len(times)))
-    for points in sets:
-        since = _since_nearest(times, times[points])
-        near = np.flatnonzero(np.abs(since) <= TRANSITION_FRAMES)
-        gaps = (since[near][:, None] - since[near]) ** 2
-        distances[np.ix_(near, near)] = 1.0 - np.exp(-gaps / (2.0 * TRANSITION_FRAMES**2))
+    for since, near in _moments(times, sets):
+        gaps = (since[:, None] - since) ** 2
+        distances[np.ix_(near, near)] = 1.0 - (1.0 - TRACE) * np.exp(-gaps / (2.0 * TRANSITION_FRAMES**2))
     return distances
+
+
+def same_transition(
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
+) -> Bool[Array, "frames frames"]:
+    """Which frames are at the same transition."""
+    same = np.zeros((len(times), len(times)), dtype=bool)
+    for _, near in _moments(times, sets):
+        same[np.ix_(near, near)] = True
+    return same
 
 
 def similarity(squared: Float[Array, "frames others"], width: float) -> Float[Array, "frames others"]:
@@ -63,6 +73,16 @@ def transition_bumps(
         similarity((times[:, None] - times[points]) ** 2, TRANSITION_FRAMES).sum(axis=1) for points in sets
     ]
     return np.column_stack([*bumps, np.empty((len(times), 0))])
+
+
+def _moments(
+    times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
+) -> Iterator[tuple[Float[Array, "_near"], Int[Array, "_near"]]]:
+    """Per set, the frames near one of its points, and how long after it each is."""
+    for points in sets:
+        since = _since_nearest(times, times[points])
+        near = np.flatnonzero(np.abs(since) <= TRANSITION_FRAMES)
+        yield since[near], near
 
 
 def _since_nearest(times: Float[Array, "frames"], points: Float[Array, "points"]) -> Float[Array, "frames"]:

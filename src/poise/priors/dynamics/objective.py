@@ -23,9 +23,7 @@ from poise.priors.style.objective import inverse_of
 Array = np.ndarray
 
 KIND = "rbf"
-LOCAL_SHARE = (
-    5.0  # what the locally linear prior counts beside the dynamics: without it, transitions stay apart
-)
+LOCAL_SHARE = 8.0  # what local linearity counts beside the dynamics: with less, transitions stay apart
 FIRST_NOISE = 0.05  # of the poses' kernel, as learning starts
 FIRST_FLOW = (1.0, 1e3, 0.5)  # alpha, beta, gamma of every dynamics, as learning starts
 
@@ -113,7 +111,9 @@ class MotionLoss:
             in_latents += self.balance * gradient
         own, gradient = self._place_loss(latents)
         value, in_latents = value + own, in_latents + gradient
-        return value, np.concatenate([[in_noise], *in_flows, self.layout.spread_back(in_latents)])
+        own, of_phases = self.layout.phase_loss(found.parameters)
+        in_parameters = self.layout.spread_back(found.parameters, in_latents) + of_phases
+        return value + own, np.concatenate([[in_noise], *in_flows, in_parameters])
 
     def pose_loss(
         self, latents: Float[Array, "frames latent"], kernel: Kernel

@@ -14,11 +14,13 @@ from poise.motion.contacts import Contacts, foot_contacts
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_from_frequency
+from poise.motion.retarget import retarget
 from poise.priors.dynamics.root import root_features
 from poise.priors.style.data import STILL_DEVIATION, deviation_floors, pose_space_of
 from poise.priors.style.features import Features
+from poise.skeleton.measure import leg_length
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import read_only
+from poise.skeleton.skeleton import Skeleton, read_only
 
 Array = np.ndarray
 
@@ -130,12 +132,16 @@ def sequences_of(
     Phases are given per clip and frame, transitions as sets of frame numbers over all clips, both at 30 Hz.
     """
     space = pose_space_of(motions)
-    clips = [resample(motion, RATE) for motion in motions]
-    standing = [_contacts(clip) for clip in clips]
+    bodies = [_on_body(motion, space.skeleton) for motion in motions]
+    standing = [contacts_in_clip(motion) for motion in bodies]
+    clips = [resample(motion, RATE) for motion in bodies]
     q = [space.q_from_frames(clip.root_positions, clip.rotations) for clip in clips]
     features = Features(space, up=True, velocity=False)
     y = np.concatenate([np.hstack([features.of_frames(one, RATE), root_features(one, RATE)]) for one in q])
-    found = [phase(clip, contacts=own).radians for clip, own in zip(clips, standing, strict=True)]
+    found = [
+        _at_rate(phase(motion, contacts=own).radians, motion.fps, len(clip))
+        for motion, own, clip in zip(bodies, standing, clips, strict=True)
+    ]
     rhythm = [phase_from_frequency(clip).radians for clip in clips]
     named = activities or [activity_in(contacts) for contacts in standing]
     if len(named) != len(clips):
@@ -146,8 +152,20 @@ def sequences_of(
         tuple(len(clip) for clip in clips),
         tuple(named),
         {"phase": np.concatenate(found if phases is None else phases), "frequency": np.concatenate(rhythm)},
-        landings(standing) if transitions is None else tuple(transitions),
+        landings(standing, [motion.fps for motion in bodies], [len(clip) for clip in clips])
+        if transitions is None
+        else tuple(transitions),
     )
+
+
+def contacts_in_clip(motion: Motion) -> Contacts | None:
+    """When the feet stand; nothing for a body without any."""
+    return foot_contacts(motion) if _has_feet(motion.skeleton) else None
+
+
+def frames_at_rate(motion: Motion) -> int:
+    """How many frames of a clip are learned from."""
+    return len(resample(motion, RATE))
 
 
 def activity_in(contacts: Contacts | None) -> str:
@@ -157,18 +175,32 @@ def activity_in(contacts: Contacts | None) -> str:
     return RUN if np.mean(~contacts.feet.any(axis=1)) > FLIGHT else WALK
 
 
-def landings(standing: Sequence[Contacts | None]) -> tuple[Int[Array, "_points"], ...]:
-    """Frames at which the left foot comes to stand, and those at which the right one does, over all clips."""
+def landings(
+    standing: Sequence[Contacts | None], rates: Sequence[float], lengths: Sequence[int]
+) -> tuple[Int[Array, "_points"], ...]:
+    """Frames at which the left foot comes to stand, and those at which the right one does, over all clips.
+
+    Contacts are at the clips' own frame rates; frames are numbered over the clips at 30 Hz, of these lengths.
+    """
     sets: list[list[int]] = [[], []]
     start = 0
-    for contacts in standing:
+    for contacts, fps, length in zip(standing, rates, lengths, strict=True):
         for side in (0, 1) if contacts is not None else ():
-            feet = contacts.feet[:, side]  # type: ignore[union-attr]
-            sets[side] += [start + int(frame) + 1 for frame in np.flatnonzero(feet[1:] & ~feet[:-1])]
-        start += len(contacts.feet) if contacts is not None else 0
+            down = contacts.landings(side) * (RATE / fps)  # type: ignore[union-attr]
+            sets[side] += [start + min(round(frame), length - 1) for frame in down]
+        start += length
     return tuple(np.array(points, dtype=np.int64) for points in sets if points)
 
 
-def _contacts(clip: Motion) -> Contacts | None:
-    has_feet = {"left_foot", "right_foot"} <= set(clip.skeleton.roles)
-    return foot_contacts(clip) if has_feet else None
+def _on_body(motion: Motion, body: Skeleton) -> Motion:
+    """On one body, roots going as far as its legs do; bodies without legs stay as they are."""
+    return retarget(motion, body, keep_floor=_has_feet(body)) if leg_length(body) > 0.0 else motion
+
+
+def _at_rate(radians: Float[Array, "_own"], fps: float, count: int) -> Float[Array, "{count}"]:
+    """A phase at 30 frames a second."""
+    return np.interp(np.arange(count) / RATE, np.arange(len(radians)) / fps, radians)
+
+
+def _has_feet(skeleton: Skeleton) -> bool:
+    return {"left_foot", "right_foot"} <= set(skeleton.roles)

@@ -45,12 +45,19 @@ class Structure:
     dimensions: tuple[Dimension, ...]
     dynamics: bool = True
     order: int = 1
+    learned_phase: bool = False  # whether phases are learned along, from those found or given
 
     def __post_init__(self) -> None:
         if not self.dimensions:
             raise InvalidValueError("a latent space needs at least one dimension")
         if self.order not in (1, 2):
             raise InvalidValueError(f"dynamics are of the first or the second order; got {self.order}")
+        circles = [each for each in self.dimensions if each.part]
+        if self.learned_phase and (not circles or any(each.means != BACK for each in circles)):
+            raise InvalidValueError(
+                "a phase is learned through back-constraints: describe a circle or a cylinder by back-constraints, "
+                "or leave the phase as it is found"
+            )
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -88,13 +95,19 @@ class Structure:
             ],
             "dynamics": self.dynamics,
             "order": self.order,
+            "learned_phase": self.learned_phase,
         }
 
     @classmethod
     def restored(cls, header: Mapping[str, Any]) -> Structure:
         """The structure again."""
         dimensions = tuple(Dimension(*each) for each in header["dimensions"])
-        return cls(dimensions, dynamics=bool(header["dynamics"]), order=int(header["order"]))
+        return cls(
+            dimensions,
+            dynamics=bool(header["dynamics"]),
+            order=int(header["order"]),
+            learned_phase=bool(header.get("learned_phase", False)),
+        )
 
 
 def circle(source: str, means: Means) -> tuple[Dimension, Dimension]:
@@ -114,6 +127,8 @@ MODELS: Mapping[str, Structure] = {
     "locally-linear": _plain(LOCAL),
     "topology": _CYLINDER,
     "transitions": _CYLINDER.with_transitions(),
-    "hybrid": Structure((*circle("phase", BACK), Dimension(LOCAL, transitions=True, name="style"))),
+    "hybrid": Structure(
+        (*circle("phase", BACK), Dimension(LOCAL, transitions=True, name="style")), learned_phase=True
+    ),
 }
 """The paper's models by name, all of three dimensions: Figs. 1 and 2."""

@@ -1,0 +1,169 @@
+"""The rhythm of clips, to be looked at and corrected: what each does, its phase, and where it may lead over.
+
+A rhythm file is TOML, written by `poise phase` and read by `poise learn --rhythm`; times are in seconds.
+
+[clips.walk_1]
+activity = "walk"
+phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]     # at each time so many turns; straight lines between
+transitions = { left = [0.12, 1.15], right = [0.63] }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.apps.toml_tables import Table, read_toml
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.contacts import Contacts
+from poise.motion.motion import Motion
+from poise.motion.phase import phase, phase_through
+from poise.pictures.rhythm import RhythmRow
+from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip, frames_at_rate
+from poise.skeleton.roles import SIDES
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Rhythm:
+    """What one clip does, its phase as turns at times, and the times at which it may lead over, by sets."""
+
+    name: str
+    activity: str
+    times: Float[Array, "keys"]
+    turns: Float[Array, "keys"]
+    transitions: Mapping[str, tuple[float, ...]]
+    source: str = "given"
+
+    def radians(self, at: Float[Array, "frames"]) -> Float[Array, "frames"]:
+        """The phase at some times."""
+        return phase_through(at, self.times, 2.0 * np.pi * self.turns)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """The arguments of a motion model that rhythms decide."""
+
+    activities: list[str]
+    phases: list[Float[Array, "_frames"]]
+    transitions: list[Int[Array, "_points"]]
+
+
+def rhythm_of(motion: Motion, *, name: str = "") -> tuple[Rhythm, Contacts | None]:
+    """The rhythm that is found in a clip, and the foot contacts it was found by."""
+    standing = contacts_in_clip(motion)
+    found = phase(motion, contacts=standing)
+    times, turns = _keys(found.radians, motion.fps)
+    landings = [] if standing is None else [standing.landings(number) / motion.fps for number in (0, 1)]
+    sides = zip(SIDES, landings, strict=False)
+    transitions = {side: tuple(float(time) for time in own) for side, own in sides if len(own)}
+    rhythm = Rhythm(name or motion.name, activity_in(standing), times, turns, transitions, found.source)
+    return rhythm, standing
+
+
+def rhythm_text(rhythms: Sequence[Rhythm]) -> str:
+    """A rhythm file, to be changed by hand."""
+    lines = []
+    for rhythm in rhythms:
+        keys = ", ".join(f"[{t:.4f}, {n:.4f}]" for t, n in zip(rhythm.times, rhythm.turns, strict=True))
+        sets = ", ".join(
+            f"{name} = [{', '.join(f'{time:.4f}' for time in times)}]"
+            for name, times in rhythm.transitions.items()
+        )
+        lines += [
+            f'[clips."{rhythm.name}"]  # phase from {rhythm.source}',
+            f'activity = "{rhythm.activity}"',
+            f"phase = [{keys}]",
+            f"transitions = {{ {sets} }}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def read_rhythms(path: Path) -> dict[str, Rhythm]:
+    """The rhythms in a file, by the names of their clips."""
+    top = read_toml(path)
+    clips = top.table("clips")
+    found = {name: _rhythm(clips.table(name), name) for name in clips.names()}
+    top.done()
+    if not found:
+        raise top.error(
+            "clips", 'there are no clips: write [clips."walk_1"] with activity, phase, transitions'
+        )
+    return found
+
+
+def told_by(rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]) -> Told:
+    """What rhythms say of clips with these names, as a motion model takes it: at 30 frames a second."""
+    for name in names:
+        if name not in rhythms:
+            raise UnknownNameError("clip in the rhythm file", name, rhythms)
+    chosen = [rhythms[name] for name in names]
+    counts = [frames_at_rate(motion) for motion in motions]
+    for rhythm, motion in zip(chosen, motions, strict=True):
+        last = max((time for times in rhythm.transitions.values() for time in times), default=0.0)
+        if last > motion.seconds:
+            raise InvalidValueError(
+                f"{rhythm.name}: a transition at {last:g} s is after the clip's end, {motion.seconds:g} s"
+            )
+    return Told(
+        [rhythm.activity for rhythm in chosen],
+        [rhythm.radians(np.arange(count) / RATE) for rhythm, count in zip(chosen, counts, strict=True)],
+        _frames_of(chosen, counts),
+    )
+
+
+def rhythm_row(rhythm: Rhythm, standing: Contacts | None, motion: Motion) -> RhythmRow:
+    """What is drawn of it."""
+    turns = rhythm.radians(np.arange(len(motion)) / motion.fps) / (2.0 * np.pi)
+    feet = None if standing is None else standing.feet
+    return RhythmRow(f"{rhythm.name}\n{rhythm.activity}", motion.fps, turns, feet, rhythm.transitions)
+
+
+def _frames_of(rhythms: Sequence[Rhythm], counts: Sequence[int]) -> list[Int[Array, "_points"]]:
+    """The frames of every set over all clips."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    names = dict.fromkeys(name for rhythm in rhythms for name in rhythm.transitions)
+    return [
+        np.array(
+            [
+                start + min(round(time * RATE), count - 1)
+                for rhythm, start, count in zip(rhythms, starts, counts, strict=True)
+                for time in rhythm.transitions.get(name, ())
+            ],
+            dtype=np.int64,
+        )
+        for name in names
+    ]
+
+
+def _keys(radians: Float[Array, "frames"], fps: float) -> tuple[Float[Array, "keys"], Float[Array, "keys"]]:
+    """Times at which half turns are full, and the ends of the clip."""
+    turns = radians / (2.0 * np.pi)
+    halves = 0.5 * np.arange(np.ceil(2.0 * turns[0] + 1e-9), np.floor(2.0 * turns[-1] - 1e-9) + 1.0)
+    frames = np.interp(halves, turns, np.arange(len(turns)))
+    frames = np.concatenate([[0.0], frames, [len(turns) - 1.0]])
+    frames = frames[np.concatenate([[True], np.diff(frames) > 1e-6])]
+    return frames / fps, np.interp(frames, np.arange(len(turns)), turns)
+
+
+def _rhythm(table: Table, name: str) -> Rhythm:
+    keys = table.matrix("phase", table.length("phase"), 2)
+    if len(keys) < 2 or np.any(np.diff(keys[:, 0]) <= 0) or np.any(np.diff(keys[:, 1]) < 0):
+        raise table.error(
+            "phase", "expected two keys [seconds, turns] or more, times rising and turns not falling"
+        )
+    sets = table.table("transitions")
+    transitions = {
+        own: tuple(float(time) for time in sets.vector(own, sets.length(own))) for own in sets.names()
+    }
+    if any(time < 0 for times in transitions.values() for time in times):
+        raise table.error("transitions", "expected times of 0 s or later")
+    rhythm = Rhythm(name, table.word("activity"), keys[:, 0], keys[:, 1], transitions)
+    table.done()
+    return rhythm

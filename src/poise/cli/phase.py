@@ -1,0 +1,78 @@
+"""`poise phase CLIPS... -o rhythm.toml`: the rhythm of clips, to be looked at and corrected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError
+
+app = App(
+    name="phase",
+    help_epilogue="""\
+Of every clip the activity (walk, run or other), the phase (the left foot lands
+at whole turns, the right one at half turns; of motions that are no gait, the
+strongest rhythm) and the frames at which a foot lands, where one gait may lead
+over into another. What was found is printed, drawn with --picture, and written
+with -o as a file to be corrected by hand:
+
+  [clips."walk_1"]
+  activity = "walk"
+  phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]   # seconds, turns
+  transitions = { left = [0.12, 1.15], right = [0.63] }
+
+poise learn --kind dynamics --rhythm takes it. Key postures are such pairs of a
+time and a turn; sets of transitions may have any names and be any number.
+
+Examples:
+  poise phase walk_1.bvh run_1.bvh --picture rhythm.png
+  poise phase *.bvh -o rhythm.toml
+  poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
+""",
+)
+
+
+@app.default
+def phase(
+    *clips: Annotated[Path, Parameter(help="Motion files.")],
+    output: Annotated[
+        Path | None, Parameter(name=("--output", "-o"), help="The rhythm file to write, TOML.")
+    ] = None,
+    picture: Annotated[Path | None, Parameter(help="Draw phases, contacts and transitions.")] = None,
+    rhythm: Annotated[
+        Path | None, Parameter(help="Draw and print what this file says instead of what is found.")
+    ] = None,
+) -> None:
+    """Show the rhythm of clips, and write it to be corrected."""
+    if not clips:
+        raise InvalidValueError("name the clips to look at: poise phase walk_1.bvh --picture rhythm.png")
+    from poise.apps.learning import read_motion
+    from poise.apps.rhythm import read_rhythms, rhythm_of, rhythm_row, rhythm_text
+    from poise.formats.files import replacing
+
+    with terminal.working("reading"):
+        motions = [read_motion(clip) for clip in clips]
+    found = [rhythm_of(motion, name=clip.stem) for motion, clip in zip(motions, clips, strict=True)]
+    if rhythm is not None:
+        told = read_rhythms(rhythm)
+        found = [(told.get(own.name, own), feet) for own, feet in found]
+    for own, _ in found:
+        sets = ", ".join(f"{len(times)} {name}" for name, times in own.transitions.items())
+        turned = own.turns[-1] - own.turns[0]
+        print(
+            f"{own.name}: {own.activity}, {turned:.2f} turns by {own.source}; transitions: {sets or 'none'}"
+        )
+    if output is not None:
+        with replacing(output, "w") as file:
+            file.write(rhythm_text([own for own, _ in found]))
+        print(f"{output}: the rhythm of {len(clips)} clips")
+    if picture is not None:
+        from poise.apps.latent import save_picture
+        from poise.pictures.rhythm import draw_rhythms
+
+        rows = [rhythm_row(own, feet, motion) for (own, feet), motion in zip(found, motions, strict=True)]
+        save_picture(draw_rhythms(rows), picture)
+        print(f"{picture}: phases, contacts and transitions, {terminal.file_size(picture)}")

@@ -1,0 +1,98 @@
+"""The rhythm of clips: found, written, corrected, and taken by a motion model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise.apps import learning
+from poise.apps.rhythm import Rhythm, read_rhythms, rhythm_of, rhythm_row, rhythm_text, told_by
+from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.motion import Motion
+from poise.performer import act
+from poise.pictures.rhythm import draw_rhythms
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.sequences import sequences_of
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[Motion]:
+    return [act("walk", seconds=2.0, fps=60, seed=1), act("run", speed=3.0, seconds=1.5, fps=60, seed=2)]
+
+
+@pytest.fixture(scope="module")
+def rhythms(clips: list[Motion]) -> list[Rhythm]:
+    return [rhythm_of(clip, name=name)[0] for clip, name in zip(clips, ("walk 1", "run.1"), strict=True)]
+
+
+def test_what_is_written_comes_back_and_says_what_was_found(
+    clips: list[Motion], rhythms: list[Rhythm], tmp_path: Path
+) -> None:
+    (tmp_path / "r.toml").write_text(rhythm_text(rhythms))
+    told = told_by(read_rhythms(tmp_path / "r.toml"), ["walk 1", "run.1"], clips)
+    found = sequences_of(clips)
+    assert told.activities == ["walk", "run"]
+    np.testing.assert_allclose(np.concatenate(told.phases), found.phases["phase"], atol=5e-3)
+    for own, points in zip(told.transitions, found.transitions, strict=True):
+        np.testing.assert_allclose(own, points, atol=1)  # a time between two frames is either
+
+
+def test_a_corrected_phase_and_sets_of_transitions_are_learned_from(
+    clips: list[Motion], tmp_path: Path
+) -> None:
+    (tmp_path / "r.toml").write_text(
+        """
+        [clips.a]
+        activity = "stroll"
+        phase = [[0.0, 0.0], [2.0, 2.0]]
+        transitions = { up = [0.5], down = [1.0, 1.5] }
+        [clips.b]
+        activity = "dash"
+        phase = [[0.1, 0.0], [1.1, 1.5]]
+        transitions = { up = [0.7] }
+        """
+    )
+    told = told_by(read_rhythms(tmp_path / "r.toml"), ["a", "b"], clips)
+    prior = learning.learn(
+        clips, kind="dynamics", rhythm=told, topology="cylinder + transitions", phase="learned", active=20
+    )
+    assert isinstance(prior, DynamicsPrior)
+    assert prior.frames.names == ("stroll", "dash")
+    assert [points.tolist() for points in prior.frames.transitions] == [[15, 81], [30, 45]]
+    assert 0.0 < np.abs(prior.frames.phases["phase"][:60] - np.arange(60) * 2 * np.pi / 30).max() < 1.5
+
+
+def test_the_picture_has_a_row_per_clip(clips: list[Motion], rhythms: list[Rhythm]) -> None:
+    rows = [rhythm_row(own, rhythm_of(clip)[1], clip) for own, clip in zip(rhythms, clips, strict=True)]
+    assert draw_rhythms(rows).height > draw_rhythms(rows[:1]).height
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("clips = {}", "there are no clips"),
+        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0]]', "two keys"),
+        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, -1]]', "turns not falling"),
+        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\nturns = 2', "turns"),
+        (
+            '[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\ntransitions = { left = [-1] }',
+            "0 s or later",
+        ),
+    ],
+)
+def test_mistakes_in_a_file_are_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ParseError, match=said):
+        read_rhythms(tmp_path / "bad.toml")
+
+
+def test_mistakes_are_named(clips: list[Motion], rhythms: list[Rhythm]) -> None:
+    named = {rhythm.name: rhythm for rhythm in rhythms}
+    with pytest.raises(UnknownNameError, match="walk 2"):
+        told_by(named, ["walk 2"], clips[:1])
+    late = Rhythm("late", "walk", np.array([0.0, 1.0]), np.array([0.0, 1.0]), {"left": (99.0,)})
+    with pytest.raises(InvalidValueError, match="after the clip's end"):
+        told_by({"late": late}, ["late"], clips[:1])
+    told = told_by(named, list(named), clips)
+    with pytest.raises(InvalidValueError, match="told by the rhythm file"):
+        learning.learn(clips, kind="dynamics", rhythm=told, activities=["a", "b"])
