@@ -27,9 +27,7 @@ CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
 DIRECTIONS = 60  # of a back-constraint's kernel, at most
 LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
 RADIUS = 1.5  # of a circle, as it starts, in the latent space's unit: the reach of the pose kernel
-SMOOTHING = (
-    100.0  # of the start of a locally linear axis: how much agreeing with neighbours outweighs staying
-)
+SMOOTHING = 100.0  # of a locally linear axis as it starts: agreeing with neighbours over staying
 HARMONICS = 3  # of a phase, whose mean poses are taken out of the start of an axis
 
 
