@@ -5,8 +5,9 @@ What fails in one camera (another size, an early end, a cable pulled) is noted, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from poise.apps.watching import CameraPerformance, Watched
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.blobs import Look
+from poise.vision.live import LiveStep
 from poise.vision.rig import Rig, save_rig
 from poise.vision.sources import (
     FLASH,
     InStep,
-    LiveStep,
     Source,
     Step,
     VideoRecorder,
@@ -125,7 +126,7 @@ def perform_take(
             for number, step in enumerate(chain(first, moments)):
                 if not go_on():
                     break
-                watched.append(watcher.step(step.pictures, step.time))
+                watched.append(_since_arrival(watcher.step(step.pictures, step.time), step))
                 answer(watched[-1])
                 progress(number + 1, total)
         except KeyboardInterrupt:
@@ -135,6 +136,13 @@ def perform_take(
                 recorder.close()
     notes = [*cameras.notes, *steps.notes, *what_went_wrong(cameras.rig, watched)]
     return CameraTake(watched, steps.fps, notes)
+
+
+def _since_arrival(watched: Watched, step: Step) -> Watched:
+    """The same, its time counted from when the pictures came, where they come live."""
+    if step.arrived is None:
+        return watched
+    return replace(watched, seconds=time.monotonic() - step.arrived)
 
 
 def what_went_wrong(rig: Rig, watched: Sequence[Watched]) -> list[str]:

@@ -86,14 +86,7 @@ class Stream:
         except (ValueError, TypeError, AttributeError) as error:
             self._skip(str(error))
             return json.dumps({"error": str(error)})
-        turns = self._turns(frame)
-        return json.dumps(
-            {
-                "root": [round(float(v), 6) for v in frame.q[:7]],
-                "joints": {name: [round(float(v), 6) for v in turn] for name, turn in turns.items()},
-                "ms": round(1000 * frame.seconds, 3),
-            }
-        )
+        return pose_line(frame)
 
     def _csv(self, text: str) -> Iterator[str]:
         header = self._header or []
@@ -109,7 +102,7 @@ class Stream:
             self._skip(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
             return
         values = [cells.get("time", len(self.frames) / self.performance.fps), *frame.q[:3]]
-        values += [v for turn in self._turns(frame).values() for v in turn]
+        values += [v for turn in _turns(frame).values() for v in turn]
         yield ",".join(f"{value:.6g}" for value in values)
 
     def _step(self, places: dict[str, Array], when: float | None) -> Frame:
@@ -133,10 +126,21 @@ class Stream:
             raise ValueError(f"a frame has {self.performance.channels} or null for each; got {value!r}")
         return told
 
-    def _turns(self, frame: Frame) -> dict[str, Array]:
-        _, turns = frame.space.frames_from_q(frame.q)
-        joints = [0, *frame.space.moving.tolist()]
-        return {name: turns[joint] for name, joint in zip(self._joints, joints, strict=True)}
+
+def pose_line(frame: Frame, *, at: float | None = None, seconds: float | None = None) -> str:
+    """A pose as a line of JSON, with its time where it has one, and the seconds it took."""
+    pose: dict[str, object] = {} if at is None else {"time": round(at, 4)}
+    pose["root"] = [round(float(v), 6) for v in frame.q[:7]]
+    pose["joints"] = {name: [round(float(v), 6) for v in turn] for name, turn in _turns(frame).items()}
+    pose["ms"] = round(1000 * (frame.seconds if seconds is None else seconds), 3)
+    return json.dumps(pose)
+
+
+def _turns(frame: Frame) -> dict[str, Array]:
+    """The rotation of the root and of every joint that moves."""
+    _, turns = frame.space.frames_from_q(frame.q)
+    joints = [0, *frame.space.moving.tolist()]
+    return {frame.space.skeleton.names[joint]: turns[joint] for joint in joints}
 
 
 def serve_udp(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +16,8 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from poise.apps.perform import Performance
+    from poise.apps.watching import Watched
     from poise.priors.local.prior import LocalPrior
     from poise.skeleton.skeleton import Skeleton
 
@@ -22,7 +26,12 @@ if TYPE_CHECKING:
 class Watching:
     """Options of performing before cameras."""
 
-    live: Annotated[bool, Parameter(help="Cameras as they come; Ctrl-C ends the take.")] = False
+    live: Annotated[
+        bool, Parameter(help="Cameras as they come, a line of JSON per pose; Ctrl-C ends the take.")
+    ] = False
+    to: Annotated[
+        str | None, Parameter(help="Also send poses to HOST:PORT as they are found, by OSC (VMC).")
+    ] = None
     empty: Annotated[float, Parameter(help="Seconds at the start in which the room is empty.")] = 1.0
     background: Annotated[
         tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
@@ -69,10 +78,10 @@ def perform_videos(
             noise=NOISE,
             markers=names,
         )
-    with terminal.counting("performing") as count:
+    with terminal.counting("performing") as count, _receiver(performance, options) as answer:
         take = perform_take(
             found, performance, empty=options.empty, background=options.background, sync=options.sync,
-            live=options.live, looks=(Look(hue=options.hue),), record=options.record, progress=count,
+            live=options.live, looks=(Look(hue=options.hue),), record=options.record, progress=count, answer=answer,
         )  # fmt: skip
     for note in take.notes:
         terminal.warn(note)
@@ -80,7 +89,33 @@ def perform_videos(
         say_latency([1000.0 * watched.seconds for watched in take.watched])
     if output is not None and take.frames:
         performing.save(take.frames, take.fps, output)
-        print(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
+        terminal.note(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
+
+
+@contextmanager
+def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[[Watched], None]]:
+    """Whoever gets every pose at once: standard output where it is live, and the address that is named."""
+    from poise.apps.perform_streams import pose_line
+    from poise.apps.streaming import VmcSender, address_from_text
+
+    sender = None
+    if options.to is not None:
+        host, port = address_from_text(options.to)
+        sender = VmcSender(performance.space.skeleton, host=host, port=port)
+
+    def answer(watched: Watched) -> None:
+        if watched.frame is None:
+            return
+        if options.live:
+            print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
+        if sender is not None:
+            sender.send(watched.frame.pose, watched.time)
+
+    try:
+        yield answer
+    finally:
+        if sender is not None:
+            sender.close()
 
 
 def say_latency(milliseconds: object) -> None:

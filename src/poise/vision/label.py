@@ -18,6 +18,7 @@ Array = np.ndarray
 
 _FORBIDDEN = 1e6
 _HEADINGS = 12  # tried for a performer who may face anywhere
+_TRIED = 3  # headings of one layout that are looked into
 _PROMISING = 16  # layouts and headings that are looked into further
 _ROUNDS = 6
 _OWN = 0.25  # metres from a marker within which a point is its own
@@ -103,23 +104,28 @@ def fit_layout(points: Float[Array, "points 3"], layouts: Float[Array, "layouts 
 
     Every layout is tried from every heading; the most promising of all are brought nearer, round by round.
     """
-    starts = [
-        _closer(points, layout, _facing(points, layout, heading))
-        for layout in layouts
-        for heading in np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
-    ]
-    return min((_settled(points, fit) for fit in sorted(starts, key=_cost)[:_PROMISING]), key=_cost)
+    starts = [start for layout in layouts for start in _promising_headings(points, layout)]
+    starts.sort(key=lambda start: start[0])
+    fits = [_closer(points, layout, placed) for _, layout, placed in starts[: 3 * _PROMISING]]
+    return min((_settled(points, fit) for fit in sorted(fits, key=_cost)[:_PROMISING]), key=_cost)
 
 
 def _cost(fit: LayoutFit) -> float:
     return fit.cost
 
 
-def _facing(points: Array, layout: Array, heading: float) -> Array:
-    """The layout over the middle of the points, turned by a heading."""
-    c, s = np.cos(heading), np.sin(heading)
-    turned = layout @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
-    return np.asarray(turned + _on_floor(points.mean(axis=0) - turned.mean(axis=0)))
+def _promising_headings(points: Array, layout: Array) -> list[tuple[float, Array, Array]]:
+    """The layout over the middle of the points, from the headings that suit best: how far off, itself, and there."""
+    angles = np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
+    turns = np.zeros((_HEADINGS, 3, 3))
+    turns[:, 0, 0] = turns[:, 2, 2] = np.cos(angles)
+    turns[:, 0, 2], turns[:, 1, 1] = np.sin(angles), 1.0
+    turns[:, 2, 0] = -turns[:, 0, 2]
+    placed = layout @ turns.transpose(0, 2, 1)
+    placed += (points.mean(axis=0) - placed.mean(axis=1, keepdims=True)) * (1.0, 0.0, 1.0)
+    gaps = np.linalg.norm(placed[:, :, None] - points[None, None], axis=-1)
+    off = np.minimum(gaps.min(axis=2), _STRAY).mean(axis=1)
+    return [(float(off[k]), layout, placed[k]) for k in np.argsort(off)[:_TRIED]]
 
 
 def _closer(points: Array, layout: Array, placed: Array) -> LayoutFit:
@@ -147,7 +153,3 @@ def matched(costs: Array, most: float) -> tuple[Array, Array]:
     rows, columns = linear_sum_assignment(np.where(allowed, costs, _FORBIDDEN))
     allowed = allowed[rows, columns]
     return rows[allowed], columns[allowed]
-
-
-def _on_floor(shift: Array) -> Array:
-    return np.asarray(shift * (1.0, 0.0, 1.0))

@@ -189,6 +189,7 @@ class Step:
 
     time: float
     pictures: tuple[Picture | None, ...]
+    arrived: float | None = None  # by the clock of time.monotonic, where they come live
 
 
 class InStep:
@@ -260,25 +261,6 @@ class InStep:
     def _next(self, number: int) -> tuple[float, Picture] | None:
         found = read_or_note(self.sources[number], self.notes)
         return None if found is None else (found[0] + self._offsets[number], found[1])
-
-
-class LiveStep(InStep):
-    """Cameras as they come: the next picture of each at every moment; one that fails gives None, and a note says so."""
-
-    def __iter__(self) -> Iterator[Step]:
-        going = [True] * len(self.sources)
-        while any(going):
-            entries = [
-                read_or_note(source, self.notes) if on else None
-                for source, on in zip(self.sources, going, strict=True)
-            ]
-            for number, entry in enumerate(entries):
-                if going[number] and entry is None:
-                    going[number] = False
-                    self.notes.append(f"{self.sources[number].name} gives no more pictures")
-            times = [entry[0] for entry in entries if entry is not None]
-            if times:
-                yield Step(max(times), tuple(None if entry is None else entry[1] for entry in entries))
 
 
 def read_or_note(source: Source, notes: list[str]) -> tuple[float, Picture] | None:

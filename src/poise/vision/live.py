@@ -1,0 +1,108 @@
+"""Cameras as they come: each is read by a thread of its own, and only its newest picture counts.
+
+Whoever takes longer than a picture's time for one moment misses pictures, but is never late: older ones are dropped,
+and counted. A camera that is silent is left out until it speaks again; one that breaks off, for good. A video file is
+played at its own pace, as if it were a camera.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+import numpy as np
+from jaxtyping import UInt8
+
+from poise.vision.sources import InStep, Source, Step, read_or_note
+
+Array = np.ndarray
+Picture = UInt8[Array, "height width 3"]
+
+SILENT = 0.5  # seconds without a picture after which the others do not wait for a camera
+POLL = 0.05  # seconds between looks at whether a camera is silent
+
+
+class LiveStep(InStep):
+    """The newest picture of each camera at every moment; None from one that is silent or gone, and a note says so."""
+
+    dropped = 0  # pictures that nobody had time for
+
+    def __iter__(self) -> Iterator[Step]:
+        begun, news = time.monotonic(), threading.Condition()
+        self._readers = [_Reader(source, begun, news, self.notes) for source in self.sources]
+        for reader in self._readers:
+            reader.start()
+        while not all(reader.is_over for reader in self._readers):
+            with news:
+                news.wait_for(lambda: all(reader.is_ready for reader in self._readers), timeout=POLL)
+                if not all(reader.is_ready for reader in self._readers):
+                    continue
+                taken = [reader.take() for reader in self._readers]
+            arrivals = [entry[0] for entry in taken if entry is not None]
+            if arrivals:
+                pictures = tuple(None if entry is None else entry[1] for entry in taken)
+                yield Step(max(arrivals) - begun, pictures, arrived=max(arrivals))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for reader in getattr(self, "_readers", ()):
+            reader.stop()
+            self.dropped += reader.dropped
+        if self.dropped:
+            self.notes.append(
+                f"{self.dropped} pictures came faster than poses could be found, and were left out"
+            )
+        super().__exit__(kind, error, trace)
+
+
+class _Reader(threading.Thread):
+    """Reads one camera without end and keeps its newest picture, with the time at which it arrived."""
+
+    def __init__(self, source: Source, begun: float, news: threading.Condition, notes: list[str]) -> None:
+        super().__init__(daemon=True, name=source.name)
+        self._source, self._begun, self._news, self._notes = source, begun, news, notes
+        self._newest: tuple[float, Picture] | None = None
+        self._heard, self._stopped, self._is_silent = begun, False, False
+        self.ended, self.dropped = False, 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nobody need wait for it: it has a new picture, has ended, or is silent."""
+        return self._newest is not None or self.ended or time.monotonic() - self._heard > SILENT
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to come from it."""
+        return self.ended and self._newest is None
+
+    def take(self) -> tuple[float, Picture] | None:
+        """Its newest picture; none where it has given none since the last time."""
+        found, self._newest = self._newest, None
+        if found is None and not self.ended and not self._is_silent:
+            self._notes.append(f"{self.name} is silent; the others go on")
+        self._is_silent = found is None
+        return found
+
+    def stop(self) -> None:
+        """Read no further."""
+        self._stopped = True
+        self.join(timeout=2.0)
+
+    def run(self) -> None:
+        """Until the camera ends or breaks off, or it is told to stop."""
+        while not self._stopped and (entry := read_or_note(self._source, self._notes)) is not None:
+            if self._source.frames:  # a file has no pace of its own
+                time.sleep(max(0.0, self._begun + entry[0] - time.monotonic()))
+            with self._news:
+                self.dropped += self._newest is not None
+                self._heard = time.monotonic()
+                self._newest = (self._heard, entry[1])
+                self._news.notify_all()
+        with self._news:
+            self.ended = True
+            if not self._stopped:
+                self._notes.append(f"{self.name} gives no more pictures")
+            self._news.notify_all()
