@@ -129,6 +129,22 @@ def test_far_targets_end_in_finite_poses_and_honest_words(style: StylePrior) -> 
         assert solution.percentile == 0.0
 
 
+def test_percentiles_fall_gradually_as_a_hand_is_dragged_out_of_the_data() -> None:
+    clip = performer.act("box", fps=30, seed=1)
+    style = StylePrior.learn([clip], dimensions=3, active=60)
+    recorded = style.space.q_from_frames(clip.root_positions, clip.rotations)[::16]
+    handles, solver = style.space.handles(HANDLES), Solver(style, targets_of(style, recorded[0]))
+    shares = []
+    for metres in (0.0, 0.1, 0.2, 1.0):
+        points = np.stack([style.space.handle_positions(q, handles)[0] for q in recorded])
+        points[:, 1] += metres * np.array([0.6, 0.0, 0.8])
+        shares.append(np.mean([solver.solve(targets=targets).percentile for targets in points]))
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 80.0
+    assert 5.0 < shares[1] < 95.0
+    assert shares[-1] == 0.0
+
+
 def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
     clip = performer.act("walk", seconds=3.0, fps=30, seed=3)
     style = StylePrior.learn([clip], dimensions=2, active=40)

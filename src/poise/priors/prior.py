@@ -60,5 +60,5 @@ class Prior(Protocol):
         ...
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one."""
+        """The share of training poses, in percent, that are less likely than this one (a style judges each unseen)."""
         ...

@@ -1,10 +1,13 @@
 """The compiled L_IK against Eq. 3 in NumPy, its minimum, and the local shape it gives the solver."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from poise import performer
 from poise.priors.style import shape
+from poise.priors.style.model import StyleModel
 from poise.priors.style.prior import StylePrior, up_aims
 
 
@@ -74,6 +77,22 @@ def test_likelihood_is_high_for_training_poses_and_low_for_strange_ones(prior: S
     strange[7:] += 0.8
     assert np.mean(usual) > 30
     assert prior.percentile(strange) == 0.0
+
+
+def test_a_model_without_some_poses_has_the_others(model: StyleModel) -> None:
+    out = np.arange(len(model.latents)) < 20
+    left = model.without(out)
+    np.testing.assert_array_equal(left.recorded, model.recorded[20:])
+    np.testing.assert_array_equal(left.outputs, model.recorded[model.active[model.active >= 20]])
+
+
+def test_another_process_gets_the_same_read_only_model(prior: StylePrior) -> None:
+    prior.stages()  # all that a used model has worked out
+    again = pickle.loads(pickle.dumps(prior))
+    for ours, theirs in zip(prior.stages(), again.stages(), strict=True):
+        assert not theirs.parameters.flags.writeable
+        assert theirs.actives.flags.writeable == ours.actives.flags.writeable
+        np.testing.assert_array_equal(ours.weights, theirs.weights)
 
 
 def _terms_in_x(prior: StylePrior, style: shape.StyleArrays, none: np.ndarray, x: np.ndarray) -> float:

@@ -59,6 +59,10 @@ class Kernel:
                 f"a {self.kind} kernel has {len(names)} finite log-parameters ({', '.join(names)}); got {self.logs}"
             )
 
+    def __reduce__(self) -> tuple[type[Kernel], tuple[str, Array]]:
+        """What another process makes the same kernel from."""
+        return Kernel, (self.kind, self.logs)
+
     @classmethod
     def start(cls, kind: str) -> Kernel:
         """All parameters one, as learning starts (appendix B)."""

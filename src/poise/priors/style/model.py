@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.style import posterior
@@ -56,6 +56,10 @@ class StyleModel:
                 f"got {self.mean.shape}, {self.scales.shape}, {self.recorded.shape}"
             )
 
+    def __reduce__(self) -> tuple[type[StyleModel], tuple[Any, ...]]:
+        """What another process makes the same model from: arrays that came along would not be read-only there."""
+        return StyleModel, tuple(getattr(self, field.name) for field in fields(self))
+
     @property
     def dimensions(self) -> int:
         """How many dimensions the latent space has."""
@@ -91,6 +95,12 @@ class StyleModel:
     def with_kernel(self, kernel: Kernel) -> StyleModel:
         """The same poses at the same places under another kernel, as annealing has it (section 6.2)."""
         return replace(self, kernel=kernel)
+
+    def without(self, left_out: Bool[Array, "poses"]) -> StyleModel:
+        """The same style, but that it has not seen some of its poses."""
+        kept = ~left_out
+        active = (np.cumsum(kept) - 1)[self.active[kept[self.active]]]
+        return replace(self, latents=self.latents[kept], recorded=self.recorded[kept], active=active)
 
     def predict(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points features"]:
         """f(x), the features that the model expects at x (Eq. 4)."""

@@ -16,6 +16,7 @@ from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors.poses import handle_positions, limits_of, motion_hash
 from poise.priors.style import shape
+from poise.priors.style.data import thinned
 from poise.priors.style.model import StyleModel
 from poise.priors.style.observed import Observed, observed
 from poise.skeleton.kernels import ROOT_SIZE
@@ -28,6 +29,7 @@ INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in t
 CORRELATION_SHARE = 0.5
 PROJECT_STEPS = 20
 SAMPLED = 300  # training poses whose likelihoods give the percentiles
+STRETCHES = 10  # of the data, each left out in turn for them
 NEIGHBOURS = 8  # active poses that share in a prediction from handles
 REACH = 0.1  # metres over which their shares fall
 
@@ -66,7 +68,7 @@ class StylePrior:
         space, model, maps = learn_style(motions, progress=progress, **options)
         prior = cls(model, limits=limits_of(space, maps), correlation=residual_correlation(model, maps))
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
-        prior.quantiles = read_only(np.percentile(_sampled_likelihoods(prior, motions), np.arange(101)))
+        prior.quantiles = read_only(np.percentile(left_out_likelihoods(prior, motions), np.arange(101)))
         return prior
 
     @classmethod
@@ -173,7 +175,7 @@ class StylePrior:
         return -self.place(q)[1]
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one."""
+        """The share of training poses, in percent, that are less likely than this one, each judged as if left out."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
     def prepare(self, handles: Handles) -> StylePrediction:
@@ -248,8 +250,21 @@ def up_aims(model: StyleModel, q: Float[Array, "size"]) -> Float[Array, "checks"
     return np.asarray(model.scales[maps:count] * (up[: count - maps] - model.mean[maps:count]))
 
 
-def _sampled_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[float]:
-    q = np.concatenate(
-        [prior.space.q_from_frames(motion.root_positions, motion.rotations) for motion in motions]
-    )
-    return [prior.log_likelihood(pose) for pose in q[:: max(1, len(q) // SAMPLED)]]
+def left_out_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[float]:
+    """Log-likelihoods of training poses, some of them, each as seen without the stretch of the data around it.
+
+    A pose that was learned is explained down to its noise: beside such poses every new one, however natural, would
+    look unlikely.
+    """
+    clips = thinned(motions)
+    q = np.concatenate([prior.space.q_from_frames(clip.root_positions, clip.rotations) for clip in clips])
+    is_sampled = np.arange(len(q)) % max(1, len(q) // SAMPLED) == 0
+    stretches = np.arange(len(q)) * min(STRETCHES, len(q)) // len(q)
+    likelihoods = []
+    for stretch in range(stretches[-1] + 1):
+        out = stretches == stretch
+        if np.all(out[prior.model.active]):
+            continue  # nothing would be left to go by
+        without = StylePrior(prior.model.without(out), correlation=prior.correlation)
+        likelihoods += [without.log_likelihood(pose) for pose in q[out & is_sampled]]
+    return likelihoods
