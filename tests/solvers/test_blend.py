@@ -10,7 +10,7 @@ from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Pinned, Position
-from poise.solvers.solve import Solver, solve
+from poise.solvers.solve import Solver, solve, solve_sequence
 
 FEET = ("left_foot", "right_foot", "left_toes", "right_toes")
 
@@ -92,3 +92,35 @@ def test_pinned_joints_stay_and_far_targets_are_told(styles: list[Prior]) -> Non
     far = solve(blend, [Position("left_hand", (9, 9, 9)), Position("right_hand", (-9, 0, 0))])
     assert np.all(np.isfinite(far.q))
     assert not far.reached
+
+
+def test_a_blend_of_styles_that_know_velocities_moves_more_evenly() -> None:
+    walks = [performer.act("walk", style=style, seconds=3.0, fps=30) for style in ("old", "proud")]
+    blend = BlendPrior([StylePrior.learn([walk], dimensions=2, active=40) for walk in walks], [0.5, 0.5])
+    steps = performer.act("walk", style="old", seconds=1.5, fps=60, seed=2)
+    q = blend.space.q_from_frames(steps.root_positions, steps.rotations)
+    names = ("left_foot", "right_foot")
+    frames = [
+        [
+            Position(name, point)
+            for name, point in zip(
+                names, blend.space.handle_positions(one, blend.space.handles(names))[0], strict=True
+            )
+        ]
+        for one in q
+    ]
+
+    def unevenness(fps: float | None) -> float:
+        found = solve_sequence(blend, frames, starts=list(q), root="given", fps=fps)
+        assert all(solution.reached for solution in found)
+        poses = np.stack([solution.q for solution in found])
+        return float(np.sqrt(np.mean(np.diff(poses[3:, 7:], n=2, axis=0) ** 2)))
+
+    assert unevenness(60.0) < 0.8 * unevenness(None)
+
+
+def test_at_first_frames_a_blend_that_knows_velocities_is_as_one_that_does_not(
+    styles: list[Prior], feet: list[Position]
+) -> None:
+    blend = BlendPrior(styles, [0.5, 0.5])
+    assert np.array_equal(solve(blend, feet).q, solve(blend, feet, fps=30.0).q)

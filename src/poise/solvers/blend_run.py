@@ -7,6 +7,7 @@ them goes through the shared solve, and each style moves its latent point by wha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,12 +18,12 @@ from poise.priors.blend import BlendPrior, Chart, blended
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.priors.style import shape
-from poise.priors.style.prior import StylePrior, up_aims
+from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.solvers.map_run import MapRun, in_root_frame
 from poise.solvers.problem import Problem
-from poise.solvers.style_run import Optimum, StyleRun, resumed
+from poise.solvers.style_run import Optimum, StyleRun, Watched, resumed
 
 Array = np.ndarray
 
@@ -51,23 +52,25 @@ FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root i
 def runner_of(prior: Prior, problem: Problem, *, fps: float | None = None) -> Runner:
     """The run that suits a prior; a blend with one component that has weight is that component.
 
-    The frame rate is for styles that have learned velocities; in a blend they go by poses alone.
+    The frame rate is for styles that have learned velocities.
     """
     if isinstance(prior, BlendPrior):
         parts = prior.parts
-        return runner_of(parts[0][0], problem, fps=fps) if len(parts) == 1 else BlendRun(prior, problem)
+        return (
+            runner_of(parts[0][0], problem, fps=fps) if len(parts) == 1 else BlendRun(prior, problem, fps=fps)
+        )
     return StyleRun(prior, problem, fps=fps) if isinstance(prior, StylePrior) else MapRun(prior, problem)
 
 
 class BlendRun:
     """The runner of a blend; it remembers the last frame's latent points, so that the next can be tracked from them."""
 
-    def __init__(self, prior: BlendPrior, problem: Problem) -> None:
+    def __init__(self, prior: BlendPrior, problem: Problem, *, fps: float | None = None) -> None:
         self.prior, self.problem = prior, problem
         self._blocks = problem.position_blocks
         handles = Handles(problem.integers[self._blocks, 1].copy(), problem.floats[self._blocks, :3].copy())
         self._parts: list[_StylePart | _OtherPart] = [
-            _StylePart(part, weight, chart, handles)
+            _StylePart(part, weight, chart, handles, fps)
             if isinstance(part, StylePrior)
             else _OtherPart(part, weight, chart, handles)
             for part, weight, chart in prior.parts
@@ -78,9 +81,14 @@ class BlendRun:
         self._last: Optimum | None = None
         self.expectation = prior.mean, np.zeros((problem.space.freedoms, problem.space.freedoms))
 
-    def __call__(self, q: Array) -> tuple[int, int, Array]:
+    def __call__(self, q: Array, before: Sequence[Float[Array, "size"]] = ()) -> tuple[int, int, Array]:
+        """Solve from q, after these frames (the newest first), whose motion counts if the frame rate is known."""
+        for part in self._styles:
+            part.watch(before)
+        if len(before) and not self.remembers(before[0]):
+            self.resume(before[0])
         last = self._last
-        if last is not None and self.remembers(q):
+        if last is not None and (len(before) or self.remembers(q)):
             found = self._on(q, last, TRACKED_STAGES)
         else:
             smooth = min(self._starts(q), key=lambda one: one.rank)
@@ -199,19 +207,23 @@ class _OtherPart:
 class _StylePart:
     """A style with its own latent point."""
 
-    def __init__(self, prior: StylePrior, weight: float, chart: Chart, handles: Handles) -> None:
+    def __init__(
+        self, prior: StylePrior, weight: float, chart: Chart, handles: Handles, fps: float | None
+    ) -> None:
         self.prior, self.weight, self.chart = prior, weight, chart
         self._prediction = prior.prepare(handles)
-        self._stages = prior.stages()
-        self._base = np.ascontiguousarray(prior.mean)
-        model = prior.model
-        self._poses = model.mean[: self._base.size] + model.outputs[:, : self._base.size]
+        self._watched = Watched(prior, fps)
+        model, maps = prior.model, prior.mean.size
+        self._poses = model.mean[:maps] + model.outputs[:, :maps]
         joints = np.arange(len(prior.space.skeleton))
         self._bodies = handle_positions(prior.space, self._poses, Handles(joints, np.zeros((len(joints), 3))))
-        self._stiffness = np.linalg.inv(prior.noise)
-        self._local = shape.room(self._base.size, model.dimensions)
+        self._local = shape.room(maps, model.dimensions)
         self.x = model.active_latents[0]
         self.up, self.across = np.array([0.0, 1.0, 0.0]), FREE_ROOT
+
+    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """Take in the frames before, as this style writes them."""
+        self._watched.take([self._own(q) for q in before])
 
     def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
         """Active poses whose handles come closest to targets in the root's frame."""
@@ -223,8 +235,7 @@ class _StylePart:
 
     def place(self, q: Float[Array, "size"]) -> Float[Array, "latent"]:
         """Where a pose of the blend lies in this style."""
-        own = np.concatenate([q[:ROOT_SIZE], self.chart.own_maps(q[ROOT_SIZE:])])
-        return self.prior.place(own)[0]
+        return self.prior.place(self._own(q))[0]
 
     def body(self, number: int) -> Float[Array, "joints 3"]:
         """Where the joints of an active pose are, from its root."""
@@ -246,17 +257,17 @@ class _StylePart:
     def gaussian(self, q: Array, targets: Float[Array, "handles 3"], stage: int) -> tuple[Array, Array]:
         """Mean and precision in the style's own maps, at its latent point."""
         del targets
-        self._style = self._stages[stage]
-        maps = self.chart.own_maps(q[ROOT_SIZE:])
-        variance = self._shape(maps, up_aims(self.prior.model, q))
+        self._style = self._watched.styles[stage]
+        variance = self._shape(self.chart.own_maps(q[ROOT_SIZE:]), self._aims(q))
         self._precision = self._inverse_covariance(variance)
         return self._local.mean.copy(), self._precision
 
     def _inverse_covariance(self, variance: float) -> Float[Array, "own own"]:
         """(s N + F A^-1 F')^-1 from the inverse of N, which stays (Woodbury)."""
-        spread = self._stiffness @ self._local.slopes.T
+        stiffness = self._watched.stiffness
+        spread = stiffness @ self._local.slopes.T
         inner = variance * np.linalg.inv(self._local.inverse_curvature) + self._local.slopes @ spread
-        return np.asarray((self._stiffness - spread @ np.linalg.solve(inner, spread.T)) / variance)
+        return np.asarray((stiffness - spread @ np.linalg.solve(inner, spread.T)) / variance)
 
     def _shape(self, maps: Float[Array, "own"], aims: Float[Array, "checks"]) -> float:
         """The local shape for a pose brought as near as the style's own poses are; the value is sigma^2.
@@ -264,18 +275,15 @@ class _StylePart:
         A pose between styles is unlike each of them. Counted in full, that would drive the latent points to where a
         style knows nothing, and so take it out of the blend.
         """
-        style, count, latent = self._style, *self._style.actives.shape
-        k, mean, left = np.empty(count), np.empty(len(maps)), np.empty(len(aims))
-        variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
-        misfit = shape.misfit_at(style, self._base, aims, maps, k, mean, left)
-        if len(aims):
-            ups = slice(len(maps), len(maps) + 3)
-            scales = self.prior.model.scales[ups]
-            self.up = self.prior.model.mean[ups] + (k @ style.checks) / scales
+        style, base = self._style, self._watched.frame.base
+        k, mean, left, variance, misfit = self._misfit(style, maps, aims)
+        scales, usual = self._watched.frame.ups
+        if len(scales):
+            self.up = usual + (k @ style.checks[:, :3]) / scales
             self.across = min(3.0 * variance / float(scales @ scales), FREE_ROOT)
         near = math.sqrt(min(1.0, style.features * variance / max(misfit, 1e-300)))
         brought = mean + near * (maps - mean), aims - (1.0 - near) * left
-        return float(shape.local_shape(style, self._base, brought[1], brought[0], self.x, self._local))
+        return float(shape.local_shape(style, base, brought[1], brought[0], self.x, self._local))
 
     def follow(self, q: Array) -> None:
         """Move the latent point by what a new pose, brought near, implies."""
@@ -288,11 +296,27 @@ class _StylePart:
 
     def loss(self, q: Array) -> float:
         """L_IK under the fine model, but with misfits in units of its noise, wherever the latent point is."""
-        style, aims = self._stages[-1], up_aims(self.prior.model, q)
-        count, latent = style.actives.shape
-        k, mean, left = np.empty(count), np.empty(len(self._base)), np.empty(len(aims))
-        variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
-        maps = self.chart.own_maps(q[ROOT_SIZE:])
-        misfit = shape.misfit_at(style, self._base, aims, maps, k, mean, left)
+        style = self._watched.styles[-1]
+        *_, variance, misfit = self._misfit(style, self.chart.own_maps(q[ROOT_SIZE:]), self._aims(q))
         uncertainty = style.features * math.log(variance) + float(self.x @ self.x)
         return float(0.5 * (misfit * style.parameters[1] + uncertainty))
+
+    def _misfit(
+        self, style: shape.StyleArrays, maps: Float[Array, "own"], aims: Float[Array, "checks"]
+    ) -> tuple[Array, Array, Array, float, float]:
+        """At the latent point: k(x), the prediction, what it leaves of the aims, sigma^2 and the squared misfit."""
+        count, latent = style.actives.shape
+        k, mean, left = np.empty(count), np.empty(len(maps)), np.empty(len(aims))
+        variance = shape.spread_at(style, self.x, k, np.empty((count, latent)), np.empty(latent))
+        misfit = shape.misfit_at(style, self._watched.frame.base, aims, maps, k, mean, left)
+        return k, mean, left, variance, misfit
+
+    def _aims(self, q: Array) -> Float[Array, "checks"]:
+        """What the pose does not decide: the scaled up of its root, and how far motion and pose disagree."""
+        frame = self._watched.frame
+        scales, usual = frame.ups
+        return np.concatenate([scales * (_up(q)[: len(scales)] - usual), frame.contrasts])
+
+    def _own(self, q: Float[Array, "size"]) -> Float[Array, "own"]:
+        """A pose of the blend as this style writes it."""
+        return np.concatenate([q[:ROOT_SIZE], self.chart.own_maps(q[ROOT_SIZE:])])

@@ -92,6 +92,12 @@ class Constraint(ABC):
         """Its name, or what it is and where."""
         return self.name or self._describe()
 
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What it is but for its target: one solver does for all constraints of one signature."""
+        at, other = getattr(self, "at", None), getattr(self, "other", None)
+        return type(self), at, other, self.compliance, self.priority, self.label
+
     @abstractmethod
     def blocks(self, space: PoseSpace) -> list[Block]:
         """Its rows on one skeleton."""

@@ -15,7 +15,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
-from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
+from poise.solvers.constraints import PARAMETERS, ROWS, CentreOfMass, Constraint, Kind, Pinned
 from poise.solvers.rows import evaluate
 
 Array = np.ndarray
@@ -90,6 +90,12 @@ class Problem:
         """Set new targets for the position constraints, in their order; the rest stays."""
         self.floats[self._position_rows, 3:6] = targets
         return self
+
+    def suits(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether these are the problem's own constraints but for their targets; pinned ones and hulls never are."""
+        fixed = any(isinstance(constraint, Pinned | CentreOfMass) for constraint in constraints)
+        signatures = [constraint.signature for constraint in constraints]
+        return not fixed and signatures == [constraint.signature for constraint in self.constraints]
 
     def retarget(self, constraints: Sequence[Constraint]) -> Problem:
         """Set new targets for all constraints: the same kinds on the same handles, in the same order, none pinned."""

@@ -74,10 +74,15 @@ def solve_sequence(
     Given the frame rate, `fps=30.0`, a style also goes by the velocities and accelerations it has learned.
     """
     solutions: list[Solution] = []
+    solver: Solver | None = None
     for number, constraints in enumerate(frames):
         start = starts[number] if starts is not None else (solutions[-1].q if solutions else None)
         before = [solution.q for solution in solutions[: -HISTORY - 1 : -1]]
-        solutions.append(solve(model, constraints, start=start, before=before, **options))
+        if solver is not None and solver.problem.suits(constraints):
+            solver.problem.retarget(constraints)
+        else:
+            solver = Solver(model, constraints, **options)
+        solutions.append(solver.solve(start, before=before))
     return solutions
 
 
@@ -157,7 +162,8 @@ class Solver:
             self.problem.with_targets(finite(targets, self.problem))
         q = self.problem.start(self._start(start))
         begun = time.perf_counter_ns()
-        status, steps, errors = self._run(q, before) if isinstance(self._run, StyleRun) else self._run(q)
+        run = self._run
+        status, steps, errors = run(q, before) if isinstance(run, StyleRun | BlendRun) else run(q)
         microseconds = (time.perf_counter_ns() - begun) / 1000
         return self._solution(q, _STATUSES[status], steps, errors, microseconds)
 

@@ -52,21 +52,49 @@ class Optimum:
         return self.latents[0]
 
 
+class Watched:
+    """What a style makes of the frame at hand, given the frames before it and how fast they follow each other."""
+
+    def __init__(self, prior: StylePrior, fps: float | None) -> None:
+        self._prior, self._fps = prior, fps
+        self._stages: dict[int, tuple[Observed, ...]] = {}
+        self._stiffness: dict[int, Float[Array, "maps maps"]] = {}
+        self._known = -1
+        self.take(())
+
+    def take(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """Take in the frames before, the newest first."""
+        known = 0 if self._fps is None else min(len(before), 2)
+        if known == self._known == 0:
+            return
+        self._known = known
+        if known not in self._stages:
+            self._stages[known] = self._prior.observed(fps=self._fps, known=known)
+        stages = self._stages[known]
+        self.styles = tuple(stage.arrays for stage in stages)
+        self.frame = stages[-1].frame(before)
+
+    @property
+    def stiffness(self) -> Float[Array, "maps maps"]:
+        """The inverse of what the style leaves open, for a variance of one."""
+        if self._known not in self._stiffness:
+            self._stiffness[self._known] = np.linalg.inv(self.styles[-1].noise)
+        return self._stiffness[self._known]
+
+
 class StyleRun:
     """The runner of a style; it remembers the last frame, so that the next one can be tracked from it."""
 
     def __init__(self, prior: StylePrior, problem: Problem, *, fps: float | None = None) -> None:
-        self.prior, self.problem, self._fps = prior, problem, fps
+        self.prior, self.problem = prior, problem
         self._blocks = problem.position_blocks
         handles = Handles(problem.integers[self._blocks, 1].copy(), problem.floats[self._blocks, :3].copy())
         self._prediction = prior.prepare(handles)
-        self._observed: dict[int, tuple[Observed, ...]] = {}
-        self._known = -1
-        self._observe(())
+        self._watched = Watched(prior, fps)
         self._poses = prior.model.predict(prior.model.active_latents)[:, : prior.mean.size]
         self._settings = problem.settings.array()
         self._unfinished = replace(problem.settings, finish_steps=0).array()
-        smooth, _, fine = (1.0 / math.sqrt(style.parameters[2]) for style in self._styles)
+        smooth, _, fine = (1.0 / math.sqrt(style.parameters[2]) for style in self._watched.styles)
         self._same_place, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
         self._last: Optimum | None = None
         self.dragging = False
@@ -74,14 +102,12 @@ class StyleRun:
 
     def __call__(self, q: Array, before: Sequence[Float[Array, "size"]] = ()) -> tuple[int, int, Array]:
         """Solve from q, after these frames (the newest first), whose motion counts if the frame rate is known."""
-        self._observe(before)
+        self._watched.take(before)
+        if len(before) and not self.remembers(before[0]):
+            self.resume(before[0])
         last = self._last
-        if last is not None and self.remembers(q):
-            found = self._tracked(q, last.x)
-        elif last is None and len(before):
-            found = self._tracked(q, self.prior.place(before[0])[0])
-        else:
-            found = self._cold(q)
+        goes_on = last is not None and (len(before) > 0 or self.remembers(q))
+        found = self._tracked(q, last.x) if last is not None and goes_on else self._cold(q)
         best = found[0]
         self._last, self.alternatives = best, tuple(found)
         q[:] = best.q
@@ -110,18 +136,6 @@ class StyleRun:
         x = self._last.x if self._last is not None else self.prior.model.active_latents[0]
         mean, covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self.prior.gaussian_at(x)
         return mean, covariance
-
-    def _observe(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before."""
-        known = 0 if self._fps is None else min(len(before), 2)
-        if known == self._known == 0:
-            return
-        self._known = known
-        if known not in self._observed:
-            self._observed[known] = self.prior.observed(fps=self._fps, known=known)
-        stages = self._observed[known]
-        self._styles = tuple(stage.arrays for stage in stages)
-        self._frame = stages[-1].frame(before)
 
     def _tracked(self, q: Array, last: Float[Array, "latent"]) -> list[Optimum]:
         """From the last frame's place, and from the active pose that suits the handles best if it lies elsewhere."""
@@ -169,11 +183,11 @@ class StyleRun:
             self.problem.body,
             self.problem.blocks,
             self.problem.rows,
-            self._styles,
+            self._watched.styles,
             steps,
-            self._frame.base,
-            self._frame.ups,
-            self._frame.contrasts,
+            self._watched.frame.base,
+            self._watched.frame.ups,
+            self._watched.frame.contrasts,
             self.problem.free,
             self.problem.limits,
             self._settings if finish else self._unfinished,

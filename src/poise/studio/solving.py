@@ -126,7 +126,7 @@ class Poser:
 
     def _solver(self, state: State, prior: Prior, constraints: Sequence[Constraint]) -> Solver:
         method = DLS if not state.weights and state.model == PLAIN else MAP
-        key = (id(prior), method, tuple(_signature(constraint) for constraint in constraints))
+        key = (id(prior), method, tuple(constraint.signature for constraint in constraints))
         solver = self._solvers.pop(key, None)
         if solver is None:
             solver = Solver(prior, constraints, method=method)
@@ -244,11 +244,6 @@ def taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
 
 def _feet(skeleton: Skeleton) -> list[str]:
     return [role for role in FLOOR_ROLES if role in skeleton.roles]
-
-
-def _signature(constraint: Constraint) -> tuple[Any, ...]:
-    at = getattr(constraint, "at", None)
-    return type(constraint), at, constraint.compliance, constraint.priority
 
 
 def _can_be_placed(constraints: Sequence[Constraint]) -> bool:
