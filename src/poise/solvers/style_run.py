@@ -26,6 +26,8 @@ SMOOTH_STEPS = np.array([4, 0, 0])
 FINER_STEPS = np.array([0, 3, 5])
 TRACKED_STEPS = np.array([0, 0, 4])
 DRAGGED_STEPS = np.array([5, 0, 0])
+LAST_STEP = np.array([0, 0, 1])
+SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
 SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
 SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come together
 
@@ -94,6 +96,8 @@ class StyleRun:
         self._poses = prior.model.predict(prior.model.active_latents)[:, : prior.mean.size]
         self._settings = problem.settings.array()
         self._unfinished = replace(problem.settings, finish_steps=0).array()
+        short = min(SHORT_FINISH, problem.settings.finish_steps)
+        self._briefly = replace(problem.settings, finish_steps=short).array()
         smooth, _, fine = (1.0 / math.sqrt(style.parameters[2]) for style in self._watched.styles)
         self._same_place, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
         self._last: Optimum | None = None
@@ -161,11 +165,16 @@ class StyleRun:
         apart: list[Optimum] = []
         for number in self._prediction.nearest(in_root_frame(q, targets), STARTS):
             x = self.prior.model.active_latents[number]
-            smooth = self._from(self._posed(q, number), x, SMOOTH_STEPS, finish=False)
+            smooth = self._from(self._posed(q, number), x, SMOOTH_STEPS, settings=self._unfinished)
             if all(math.dist(smooth.x, other.x) > self._same_place for other in apart):
                 apart.append(smooth)
-        found = [self._from(smooth.q, smooth.x, FINER_STEPS, taken=smooth.steps) for smooth in apart]
-        return _distinct(sorted(found, key=lambda optimum: optimum.rank))
+        found = [
+            self._from(one.q, one.x, FINER_STEPS, settings=self._briefly, taken=one.steps) for one in apart
+        ]
+        best, *others = sorted(found, key=lambda optimum: optimum.rank)
+        if best.status == core.OUT_OF_TIME:
+            best = self._from(best.q, best.x, LAST_STEP, taken=best.steps)
+        return _distinct(sorted([best, *others], key=lambda optimum: optimum.rank))
 
     def _posed(self, q: Array, number: int) -> Array:
         """An active pose at the root of another."""
@@ -174,7 +183,13 @@ class StyleRun:
         return self.problem.start(start)
 
     def _from(
-        self, q: Array, x: Array, steps: Int[Array, "3"], *, finish: bool = True, taken: int = 0
+        self,
+        q: Array,
+        x: Array,
+        steps: Int[Array, "3"],
+        *,
+        settings: Float[Array, "settings"] | None = None,
+        taken: int = 0,
     ) -> Optimum:
         q, x, errors = q.copy(), x.copy(), np.empty(len(self.problem.rows))
         status, more, loss = solve_style(
@@ -190,7 +205,7 @@ class StyleRun:
             self._watched.frame.contrasts,
             self.problem.free,
             self.problem.limits,
-            self._settings if finish else self._unfinished,
+            self._settings if settings is None else settings,
             errors,
         )
         return Optimum(q, (x,), status, taken + more, errors, loss + self.problem.soft_loss(errors))
