@@ -109,7 +109,7 @@ class Poser:
     def foresee(self, state: State) -> None:
         """Lets local models make themselves ready for the handles of a state, so that switching to one is instant."""
         constraints = [condition.constraint for condition in conditions_of(state)]
-        wanted = tuple(_signature(constraint) for constraint in constraints)
+        wanted = tuple(constraint.signature for constraint in constraints)
         skeleton = state.pose.skeleton
         local = [entry.prior for entry in self._shelf.learned if entry.kind == "local"]
         alike = [prior for prior in local if prior.space.skeleton.same_topology(skeleton)]
