@@ -33,8 +33,9 @@ Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, gaits, many-gaits, strides, everything (these look under
 POISE_MOCAP). Methods: transpose, dls, sdls, ccd, fabrik, nearest, gp,
 gaussian-N for any number of clusters, style (three dimensions, 100 active
-poses), local; for performance also lwr, pca, mixture and local-pca; for
-reduction pca, mixture, gplvm and local.
+poses), local; for performance also lwr, pca, mixture and local-pca, and
+orientations and orientations-nearest (six inertial sensors instead of
+markers); for reduction pca, mixture, gplvm and local.
 
 Examples:
   poise evaluate handles

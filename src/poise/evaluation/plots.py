@@ -123,9 +123,9 @@ def reduction_figure(report: Report) -> Figure:
         curve = {
             int(key.removeprefix("deg_at_")): float(row[key]) for key in row if key.startswith("deg_at_")
         }
-        axes.plot(
-            *zip(*sorted(curve.items()), strict=True), "o-", color=colours.get(method, PEER), label=method
-        )
+        if curve:
+            colour = colours.get(method, PEER)
+            axes.plot(*zip(*sorted(curve.items()), strict=True), "o-", color=colour, label=method)
     axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
     axes.set(xlabel="dimensions", ylabel="degrees per joint", xlim=(0, None), ylim=(0, None))
     axes.grid(color=GRID)

@@ -21,7 +21,7 @@ from poise.motion.motion import Motion
 from poise.motion.retarget import retarget
 from poise.priors.local.baselines import cluster_subspaces
 from poise.priors.local.examples import Examples
-from poise.priors.local.pca import COUNTS, Subspace, leave_one_out, principal_subspace
+from poise.priors.local.pca import COUNTS, Subspace, candidates, principal_subspace
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 
@@ -33,7 +33,7 @@ JUDGED = 400  # poses on which the error is measured
 LOCAL_DIMENSIONS = tuple(range(1, 11))
 CLUSTERS = 40
 GPLVM_DIMENSIONS = (1, 2, 3, 4)
-GPLVM_POSES = 800  # more than this is too much for one model, as it was for the paper's
+GPLVM_POSES = 3000  # more than this is too much for one model, as it was for the paper's
 ENOUGH = 1.0  # degrees
 
 
@@ -59,7 +59,8 @@ def evaluate_reduction(
 
 def _summary(curve: Curve) -> dict[str, float | str]:
     needed = [dimension for dimension, error in curve.items() if error <= ENOUGH]
-    row: dict[str, float | str] = {"dimensions_for_1_deg": min(needed) if needed else "more"}
+    missing = f"over {max(curve)}" if curve else "too large"
+    row: dict[str, float | str] = {"dimensions_for_1_deg": min(needed) if needed else missing}
     return row | {f"deg_at_{dimension}": error for dimension, error in curve.items()}
 
 
@@ -73,7 +74,7 @@ def pca(examples: Examples, clips: Sequence[Motion]) -> Curve:
     """One subspace for all poses."""
     del clips
     whole, judged = principal_subspace(examples.maps), _judged(examples)
-    return {b: _error(examples, judged, [_cut(whole, b)] * len(judged)) for b in DIMENSIONS}
+    return {b: _error(examples, judged, [whole.cut(b)] * len(judged)) for b in DIMENSIONS}
 
 
 def mixture(examples: Examples, clips: Sequence[Motion]) -> Curve:
@@ -81,7 +82,7 @@ def mixture(examples: Examples, clips: Sequence[Motion]) -> Curve:
     del clips
     labels, subspaces = cluster_subspaces(examples.maps, CLUSTERS, None)
     judged = _judged(examples)
-    return {b: _error(examples, judged, [_cut(subspaces[labels[k]], b) for k in judged]) for b in DIMENSIONS}
+    return {b: _error(examples, judged, [subspaces[labels[k]].cut(b) for k in judged]) for b in DIMENSIONS}
 
 
 def local(examples: Examples, clips: Sequence[Motion]) -> Curve:
@@ -139,17 +140,11 @@ def _neighbours(maps: Float[Array, "poses maps"], pose: int) -> Array:
 def _local_subspaces(near: Float[Array, "neighbours maps"]) -> dict[int, Subspace]:
     """For every dimension, the subspace of so many neighbours that its leave-one-out error is least."""
     best: dict[int, tuple[float, Subspace]] = {}
-    for count in sorted({min(k, len(near)) for k in COUNTS}):
-        whole = principal_subspace(near[:count], min(LOCAL_DIMENSIONS[-1], count // 2))
-        errors = leave_one_out(near[:count] - whole.mean, whole.basis, whole.variances)
+    for _, whole, errors in candidates(near, LOCAL_DIMENSIONS[-1]):
         for b in LOCAL_DIMENSIONS[: len(errors)]:
             if b not in best or errors[b - 1] < best[b][0]:
-                best[b] = float(errors[b - 1]), _cut(whole, b)
+                best[b] = float(errors[b - 1]), whole.cut(b)
     return {b: subspace for b, (_, subspace) in best.items()}
-
-
-def _cut(subspace: Subspace, dimension: int) -> Subspace:
-    return Subspace(subspace.mean, subspace.basis[:, :dimension], subspace.variances[:dimension])
 
 
 def _error(examples: Examples, judged: Array, subspaces: Sequence[Subspace]) -> float:

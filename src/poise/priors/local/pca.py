@@ -14,6 +14,7 @@ The paper does not give units for Eq. 9's weights; here markers count in centime
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,11 @@ class Subspace:
         """B."""
         return len(self.variances)
 
+    def cut(self, dimension: int) -> Subspace:
+        """Only its first directions."""
+        basis = np.ascontiguousarray(self.basis[:, :dimension])
+        return Subspace(self.mean, basis, self.variances[:dimension])
+
     def project(self, maps: Float[Array, "maps"]) -> Float[Array, "maps"]:
         """The pose of the subspace that is closest to this one."""
         return np.asarray(self.mean + self.basis @ (self.basis.T @ (maps - self.mean)))
@@ -102,23 +108,23 @@ def principal_subspace(poses: Float[Array, "poses maps"], dimension: int | None 
 def best_subspace(near: Float[Array, "examples maps"]) -> tuple[Subspace, int]:
     """Among subspaces of the K nearest examples (given in order), the one whose leave-one-out error is least; and K."""
     best, chosen, count = np.inf, principal_subspace(near, 1), len(near)
-    for candidate in sorted({min(k, len(near)) for k in COUNTS}):
-        most = max(
-            1, min(MOST_DIMENSIONS, candidate // 2)
-        )  # as many as examples would leave nothing to judge by
-        subspace = principal_subspace(near[:candidate], most)
-        if subspace.dimension == 0:
-            continue
-        errors = leave_one_out(near[:candidate] - subspace.mean, subspace.basis, subspace.variances)
+    for candidate, subspace, errors in candidates(near, MOST_DIMENSIONS):
         dimension = int(np.argmin(errors)) + 1
         if errors[dimension - 1] < best:
-            best, count = float(errors[dimension - 1]), candidate
-            chosen = Subspace(
-                subspace.mean,
-                np.ascontiguousarray(subspace.basis[:, :dimension]),
-                subspace.variances[:dimension],
-            )
+            best, chosen, count = float(errors[dimension - 1]), subspace.cut(dimension), candidate
     return chosen, count
+
+
+def candidates(
+    near: Float[Array, "examples maps"], most: int
+) -> Iterator[tuple[int, Subspace, Float[Array, "dimensions"]]]:
+    """For every candidate K, the subspace of so many of the nearest, and its leave-one-out error by dimension."""
+    for count in sorted({min(k, len(near)) for k in COUNTS}):
+        # as many dimensions as examples would leave nothing to judge by
+        subspace = principal_subspace(near[:count], max(1, min(most, count // 2)))
+        if subspace.dimension > 0:
+            centred = near[:count] - subspace.mean
+            yield count, subspace, leave_one_out(centred, subspace.basis, subspace.variances)
 
 
 @compiled
