@@ -35,6 +35,11 @@ Array = np.ndarray
 Root = Literal["solved", "torso"]
 
 KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
+GUESSED = (
+    0.1,
+    0.1,
+    0.15,
+)  # metres, radians: how far off root and joints are where the torso is only guessed at
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
 
@@ -96,6 +101,7 @@ class Performance:
         self._regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
         self._filler = Filler(inputs, self._regression.cover.scales)
         self._problems: dict[bytes, Problem] = {}
+        self._unsure = np.repeat(GUESSED, (3, 3, self.space.freedoms - ROOT_FREEDOMS)) ** 2
         self.reset()
 
     def reset(self) -> None:
@@ -135,7 +141,10 @@ class Performance:
         q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
         if self._root == "torso":
             q[:ROOT_SIZE] = self._smoothed(q[:ROOT_SIZE])
-        self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), points, seen, glimpses)
+        covariance = _turned(covariance, turn)
+        if guesses is not None and not np.any(seen[self.control.torso.markers]):
+            covariance[np.diag_indices_from(covariance)] += self._unsure
+        self._finish(q, mean[ROOT_FREEDOMS:], covariance, points, seen, glimpses)
         return self._keep(q, seen, begun)
 
     def observe(

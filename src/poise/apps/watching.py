@@ -30,6 +30,7 @@ LAYOUTS = 120  # poses of the library that a first frame is compared with, where
 SHAPES = 300  # poses of the library by which swapped labels are told
 LIVELY = 1.2  # metres per second, beside the root, of the liveliest markers
 CALMEST = 0.2  # of that, for the calmest
+GUESSED_FOR = 0.1  # seconds for which the place of a marker that one of several cameras sees is guessed
 LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is looked for anew
 FEWEST = 3  # markers below which a frame says too little
 
@@ -69,6 +70,7 @@ class CameraPerformance:
         self._last: Frame | None = None
         self._before: Array | None = None
         self._last_time, self._seen_time = 0.0, 0.0
+        self._placed_time = np.full(len(tracker.labels), -np.inf)
 
     def step(self, pictures: Sequence[UInt8[Array, "height width 3"] | None], at: float) -> Watched:
         """The pose at this moment (seconds)."""
@@ -105,11 +107,19 @@ class CameraPerformance:
         for pair in moment.exchanged:
             self.performance.exchange(*pair)
         glimpses = glimpses_of(self.tracker.rig, sighting)
-        guesses = None if self._last is None else guesses_of(self.tracker.rig, sighting, self._expected(at))
+        guesses = None if self._last is None else self._guesses(sighting, at)
         self._before = None if self._last is None else self._last.markers
         frame = self.performance.step(sighting.points, glimpses=glimpses, guesses=guesses, at=at)
         self._last, self._last_time = frame, at
         return frame
+
+    def _guesses(self, sighting: Sighting, at: float) -> Float[Array, "markers 3"]:
+        """Where markers that one camera sees may be; not for long, as depths that are guessed from guesses drift."""
+        self._placed_time = np.where(sighting.is_placed, at, self._placed_time)
+        guesses = guesses_of(self.tracker.rig, sighting, self._expected(at))
+        if len(self.tracker.rig) > 1:
+            guesses[at - self._placed_time > GUESSED_FOR] = np.nan
+        return guesses
 
     def _expected(self, at: float) -> Float[Array, "markers 3"]:
         """Where the body carries its markers until now."""
