@@ -44,7 +44,8 @@ Examples:
   poise learn pitch.poise --kind style pitch.bvh --dimensions 3 --active 100
   poise learn gaits.poise --kind dynamics walk_1.bvh walk_2.bvh run_1.bvh run_2.bvh
   poise learn gaits.poise --kind dynamics --topology cylinder --transitions none *.bvh
-  poise phase *.bvh -o rhythm.toml && poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
+  poise phase *.bvh -o rhythm.toml
+  poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
 """,
 )
 
