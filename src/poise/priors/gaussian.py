@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
 from poise.priors import process
-from poise.priors.poses import common_frames, handle_positions, limits_of, motion_hash
+from poise.priors.poses import Prepared, common_frames, handle_positions, limits_of, motion_hash, prepared_for
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -66,7 +67,7 @@ class GaussianPrior:
         self.shares = read_only(shares)
         self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
         self.factors: tuple[Array, Array] | None = None
-        self._prepared: dict[tuple[bytes, bytes], GaussianPrediction] = {}
+        self._prepared: Prepared[GaussianPrediction] = {}
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -155,12 +156,7 @@ class GaussianPrior:
 
     def prepare(self, handles: Handles) -> GaussianPrediction:
         """Ready to predict poses from the positions of these handles."""
-        key = (handles.joints.tobytes(), handles.offsets.tobytes())
-        if key not in self._prepared:
-            if len(self._prepared) >= PREPARED:
-                self._prepared.clear()
-            self._prepared[key] = GaussianPrediction(self, handles)
-        return self._prepared[key]
+        return prepared_for(handles, self._prepared, partial(GaussianPrediction, self), most=PREPARED)
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose under the mixture of all clusters."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,8 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
 Array = np.ndarray
+Ready = TypeVar("Ready")
+Prepared = dict[tuple[bytes, bytes], Ready]  # what was made ready, by the handles it was made ready for
 
 LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data, at least
 LIMIT_SHARE = 0.5  # of the range of the data that they may go beyond it: other bodies do other things
@@ -53,3 +56,15 @@ def handle_positions(
 ) -> Float[Array, "poses handles 3"]:
     """Where poses put handles, in the root's frame."""
     return space.points_in_root_frame(maps, handles)
+
+
+def prepared_for(
+    handles: Handles, made: Prepared[Ready], make: Callable[[Handles], Ready], *, most: int
+) -> Ready:
+    """What is ready for these handles, made now if it is not; of more than so many none is kept."""
+    key = (handles.joints.tobytes(), handles.offsets.tobytes())
+    if key not in made:
+        if len(made) >= most:
+            made.clear()
+        made[key] = make(handles)
+    return made[key]

@@ -24,9 +24,9 @@ Array = np.ndarray
 VARIANCE, COMPLIANCE, INEQUALITY = range(3)
 
 _RANK = 1e-11  # a pivot this small against its diagonal: the row repeats others and adds nothing
-_TOGETHER = 4  # rounds in which all violated limits are taken up together
+_TOGETHER = 8  # rounds in which all violated limits are taken up together
 _ALONE = (
-    4  # rounds after them, one limit at a time; what is violated even then is held where the step is taken
+    12  # rounds after them, one limit at a time; what is violated even then is held where the step is taken
 )
 _SLACK = 1e-10  # radians by which a limit may be passed before it is made active
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from poise.priors.local import regression
 from poise.priors.local.control import limbs_of, touched_outputs
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Limb, Signal
-from poise.priors.poses import common_frames, limits_of, motion_hash
+from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -52,7 +53,7 @@ class LocalPrior:
         self.limits: JointLimits | None = limits or limits_of(examples.space, examples.maps)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
-        self._prepared: dict[tuple[bytes, bytes], LocalPrediction] = {}
+        self._prepared: Prepared[LocalPrediction] = {}
         self._measure = influence(examples.space)
 
     @classmethod
@@ -122,12 +123,7 @@ class LocalPrior:
 
     def prepare(self, handles: Handles) -> LocalPrediction:
         """Ready to predict poses from the positions of these handles."""
-        key = (handles.joints.tobytes(), handles.offsets.tobytes())
-        if key not in self._prepared:
-            if len(self._prepared) >= PREPARED:
-                self._prepared.clear()
-            self._prepared[key] = LocalPrediction(self, handles)
-        return self._prepared[key]
+        return prepared_for(handles, self._prepared, partial(LocalPrediction, self), most=PREPARED)
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose under a Gaussian of the examples nearest to it."""

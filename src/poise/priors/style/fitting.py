@@ -108,10 +108,14 @@ def full(
     steps: int = FULL_STEPS,
     progress: Progress = lambda _: None,
 ) -> Fit:
-    """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards."""
+    """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards.
+
+    What the active poses alone cannot say of the others then goes into their places and the scales: the noise of the
+    whole is far below it, and what was made of new poses would be twice as far off.
+    """
     everything = np.ones(len(centred), dtype=np.bool_)
     fit = descended(centred, fit, moving=everything, steps=steps, progress=progress)
-    return _in_unit_variance(centred, reselected(fit, active))
+    return rescaled(centred, others_placed(centred, reselected(fit, active)))
 
 
 def descended(
