@@ -11,6 +11,7 @@ import pytest
 from poise.apps.filming import before_cameras, film, simulator_of
 from poise.apps.perform_markers import WITH_HEAD, marker_layout
 from poise.errors import PoiseError
+from poise.formats import write
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
@@ -157,6 +158,22 @@ def test_a_camera_that_is_not_there_is_said(stage: Session, tmp_path: Path) -> N
     heard = Heard(stage)
     stage.answer(said.Perform(model="steps", cameras=[60, 61], rig=kept(stage, tmp_path / "cams.toml")))
     assert "camera 60 does not answer" in heard.refusal().words
+
+
+def test_a_local_model_is_learned_in_the_page_and_followed_with(
+    stage: Session, walk: Motion, tmp_path: Path
+) -> None:
+    heard = Heard(stage)
+    write(walk, tmp_path / "mine.bvh")
+    stage.answer(said.Learn(name="mine", kind="local", uploads=[kept(stage, tmp_path / "mine.bvh")]))
+    models = heard.wait_for(said.Models)
+    assert [model.kind for model in models.models if model.name == "mine"] == ["local"]
+    stage.answer(said.Perform(model="mine", stream="0"))
+    told = heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    assert told.markers == list(WITH_HEAD)
+    stage.answer(said.StopPerforming())
+    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    assert stage.motion is None
 
 
 @pytest.mark.parametrize(

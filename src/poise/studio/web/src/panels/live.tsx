@@ -7,7 +7,7 @@ import type { Model, Perform, Performing } from "../messages";
 import * as state from "../state";
 import { say } from "../studio";
 import { upload } from "../upload";
-import { Button, PickFiles, Section, Segmented } from "./ui";
+import { Button, PickFiles, type PickFilesProps, Section, Segmented } from "./ui";
 
 type Source = "stream" | "videos" | "cameras";
 
@@ -119,15 +119,13 @@ function StreamFields(): JSX.Element {
         A frame is a line of JSON: <code>{'{"left_hand": [0.4, 1.1, 0.2], "head": null}'}</code>, in metres, Y up.
         Unmapped, markers are hands, feet, upper arms, waist and forehead.
       </p>
-      <div class="row">
-        <PickFiles
-          label="Mapping of labels"
-          icon={FileCog}
-          accept=".toml"
-          onFiles={([file]) => (mapping.value = file ?? null)}
-        />
-        <span class="quiet">{mapping.value?.name}</span>
-      </div>
+      <FileRow
+        label="Mapping of labels"
+        icon={FileCog}
+        accept=".toml"
+        chosen={mapping.value?.name}
+        onFiles={([file]) => (mapping.value = file ?? null)}
+      />
     </>
   );
 }
@@ -135,16 +133,14 @@ function StreamFields(): JSX.Element {
 function VideoFields(): JSX.Element {
   return (
     <>
-      <div class="row">
-        <PickFiles
-          label="Choose videos"
-          icon={FileVideo}
-          accept=".avi,.mp4,.mov,.mkv"
-          several
-          onFiles={(files) => (videos.value = files)}
-        />
-        <span class="quiet">{videos.value.map((file) => file.name).join(", ")}</span>
-      </div>
+      <FileRow
+        label="Choose videos"
+        icon={FileVideo}
+        accept=".avi,.mp4,.mov,.mkv"
+        several
+        chosen={videos.value.map((file) => file.name).join(", ")}
+        onFiles={(files) => (videos.value = files)}
+      />
       <CameraFile />
     </>
   );
@@ -162,14 +158,22 @@ function CameraFields(): JSX.Element {
 
 function CameraFile(): JSX.Element {
   return (
+    <FileRow
+      label="Camera file"
+      icon={FileCog}
+      accept=".toml"
+      chosen={cameraFile.value?.name ?? "from poise cameras calibrate"}
+      onFiles={([file]) => (cameraFile.value = file ?? null)}
+    />
+  );
+}
+
+/** A button that asks for files, and what was chosen. */
+function FileRow({ chosen, ...pick }: PickFilesProps & { chosen: string | undefined }): JSX.Element {
+  return (
     <div class="row">
-      <PickFiles
-        label="Camera file"
-        icon={FileCog}
-        accept=".toml"
-        onFiles={([file]) => (cameraFile.value = file ?? null)}
-      />
-      <span class="quiet">{cameraFile.value?.name ?? "from poise cameras calibrate"}</span>
+      <PickFiles {...pick} />
+      <span class="quiet">{chosen}</span>
     </div>
   );
 }
@@ -243,7 +247,7 @@ function Running({ now }: { now: Performing }): JSX.Element {
 function Figures({ now }: { now: Performing }): JSX.Element {
   const seen = seenMarkers(now.places);
   return (
-    <dl class="facts live" aria-label="How the performance goes">
+    <dl class="facts" aria-label="How the performance goes">
       <Fact name="latency" hint="From a frame's arrival to its pose: the median, and the slowest of 20">
         {now.latency === null ? "–" : `${now.latency.toFixed(1)} ms, 95 % within ${now.slowest?.toFixed(1)} ms`}
       </Fact>

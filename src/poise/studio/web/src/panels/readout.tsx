@@ -40,7 +40,7 @@ function verdict(residuals: readonly Residual[]): string {
 }
 
 function Likelihood({ share, log }: { share: number; log: number | null }): JSX.Element {
-  const percent = Math.round(share <= 1 ? share * 100 : share);
+  const percent = Math.round(share);
   const title = `Likelier than ${percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
   return (
     <span class="likelihood" title={title}>
@@ -55,7 +55,7 @@ function Likelihood({ share, log }: { share: number; log: number | null }): JSX.
       >
         <span style={{ width: `${percent}%` }} />
       </span>
-      {percent} %
+      {percent < 1 ? "under 1" : percent} %
     </span>
   );
 }

@@ -223,7 +223,7 @@ export function Toggle({ label, on, onChange, hint }: ToggleProps): JSX.Element 
   );
 }
 
-interface PickFilesProps {
+export interface PickFilesProps {
   readonly label: string;
   readonly accept: string;
   readonly onFiles: (files: File[]) => void;
