@@ -103,8 +103,7 @@ def test_poses_go_out_live(session: Session) -> None:
         session.answer(said.StreamOut(to="nowhere:"))
 
 
-def test_the_embedded_models_are_learned_once(unchecked_shapes: None) -> None:
-    del unchecked_shapes
+def test_the_embedded_models_are_learned_once() -> None:
     told: list[str] = []
     lessons = (Lesson("old kick", "kick", "old"),)
     shelf = embedded(lessons=lessons, step=lambda what, _share: told.append(what))

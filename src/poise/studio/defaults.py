@@ -24,7 +24,7 @@ FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
 MODEL = ".poise"
 EXAMPLE_FPS = 15.0  # of the local model, which is made ready for every set of handles
-RECIPE = 3  # counted up when what is learned changes, so that no cache holds the old
+RECIPE = 4  # counted up when what is learned changes, so that no cache holds the old
 
 Step = Callable[[str, float], None]
 """Called with what is being done and the share of it all that is done."""
