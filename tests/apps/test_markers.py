@@ -25,6 +25,7 @@ from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
 from poise.priors.broad import BroadPrior
 from poise.skeleton.pose_space import Handle, PoseSpace
+from real_data import recording
 
 FPS = 30.0
 
@@ -169,10 +170,46 @@ def test_a_broken_mapping_file_is_refused(tmp_path: Path, text: str) -> None:
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 
-def test_a_take_without_known_labels_says_so(complete: Markers) -> None:
-    unknown = replace(complete, labels=tuple(f"M{k}" for k in range(len(complete.labels))))
-    with pytest.raises(InvalidValueError, match=r"0 of 41 marker labels are known .* mapping file \(--map\)"):
-        match(unknown, template())
+def _without_labels(markers: Markers, order: np.ndarray) -> Markers:
+    labels = tuple(f"M{k}" for k in range(len(order)))
+    return replace(markers, labels=labels, points=markers.points[:, order])
+
+
+def _right(take: Take, markers: Markers, order: np.ndarray) -> int:
+    """How many markers are on the body part that their own label says."""
+    true = match(markers, template()).layout
+    return sum(
+        f"M{k}" in take.layout and take.layout[f"M{k}"].joint == true[markers.labels[number]].joint
+        for k, number in enumerate(order)
+    )
+
+
+def test_a_take_without_known_labels_is_matched_by_geometry(complete: Markers) -> None:
+    order = np.random.default_rng(3).permutation(len(complete.labels))[:34]
+    take = match(_without_labels(complete, order), template())
+    assert _right(take, complete, order) >= 31
+    assert "markers by geometry" in take.matched[0]
+    assert any(line.startswith("on Head: M") for line in take.matched)
+    assert solve(take).rms < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["85_02.c3d"])
+def test_recorded_takes_are_matched_by_geometry(name: str) -> None:
+    take = read_take(recording("optical", name), template())
+    order = np.random.default_rng(0).permutation(len(take.markers.labels))
+    thin = take.markers[::24]
+    assert _right(match(_without_labels(thin, order), template()), thin, order) >= 37
+
+
+def test_points_that_are_no_body_are_not_matched(complete: Markers) -> None:
+    unknown = _without_labels(complete, np.arange(41))
+    strewn = 0.5 * np.random.default_rng(0).normal(size=unknown.points[:20].shape)
+    message = r"0 of 41 marker labels are known .* mapping file \(--map\).* cannot be told apart by geometry"
+    with pytest.raises(InvalidValueError, match=message):
+        match(replace(unknown, points=strewn), template())
+    with pytest.raises(InvalidValueError, match=r"from 20 or more that are seen together; got 12 markers"):
+        match(_without_labels(complete, np.arange(12)), template())
 
 
 def test_two_people_need_a_choice(complete: Markers) -> None:

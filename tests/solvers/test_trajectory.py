@@ -1,6 +1,7 @@
 """Whole sequences: no pops, no handle lost, frames that cannot be met told as such, every prior, blends over time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,11 +37,28 @@ def _roughness(space: PoseSpace, q: np.ndarray) -> float:
     return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
 
 
+def test_handles_that_shake_do_not_shake_the_body(style: StylePrior, other_walk: Motion) -> None:
+    """Frame by frame, eight millimetres of noise are followed; together they are not."""
+    clip, rng = other_walk[10:40], np.random.default_rng(0)
+    frames = [
+        Frame(
+            [
+                replace(c, target=c.target + 0.008 * rng.normal(size=3), tolerance=0.02)
+                for c in frame.constraints
+            ]
+        )
+        for frame in _frames(clip, style.space)
+    ]
+    alone = frame_by_frame([style], frames, style.space, fps=clip.fps)
+    together = solve_trajectory([style], frames, fps=clip.fps)
+    assert _roughness(style.space, together.q) < 0.5 * _roughness(style.space, alone)
+
+
 @pytest.mark.parametrize(("kind", "share"), [("style", 1.0), ("gaussian", 0.95)])
 def test_it_takes_pops_away_and_keeps_the_handles(
     kind: str, share: float, style: StylePrior, prior: GaussianPrior, other_walk: Motion
 ) -> None:
-    """A style that follows learned velocities is smooth frame by frame already, and must not get rougher."""
+    """A style that follows learned velocities is smooth already where handles are: it must only not get rougher."""
     model = style if kind == "style" else prior
     clip = other_walk[10:40]
     frames = _frames(clip, model.space)

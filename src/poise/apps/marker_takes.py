@@ -1,4 +1,4 @@
-"""Reads a take of markers and matches its labels to a body: by name, by a mapping file, by what moves with what."""
+"""Reads a take of markers and matches them to a body: by name, by a mapping file, by what moves with what."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.calibration import FEWEST_MARKERS
+from poise.solvers.marker_matching import Match, match_by_geometry
 
 Array = np.ndarray
 
@@ -91,7 +92,7 @@ def match(recording: Markers, skeleton: Skeleton, mapping: Mapping[str, Handle |
     layout = {label: expected[marker] for label, marker in by_name.items()}
     loose = {label: place for label, place in given.items() if isinstance(place, Handle)}
     if len(layout) + len(loose) < FEWEST_MARKERS:
-        raise InvalidValueError(_too_few(recording, named, [*layout, *loose]))
+        return _by_geometry(recording, skeleton, named, [*layout, *loose])
     carried = _carried_along(
         recording, {**layout, **loose}, [n for n in named if n not in {**layout, **loose}]
     )
@@ -134,6 +135,47 @@ def _is_c3d(path: Path) -> bool:
 def _picked(recording: Markers, numbers: list[int], labels: list[str]) -> Markers:
     residuals = None if recording.residuals is None else recording.residuals[:, numbers]
     return replace(recording, labels=tuple(labels), points=recording.points[:, numbers], residuals=residuals)
+
+
+def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known: list[str]) -> Take:
+    """A recording whose labels say nothing: what its points look like and move with."""
+    numbers = [recording.labels.index(label) for label in named]
+    try:
+        found = match_by_geometry(skeleton, recording.points[:, numbers])
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{_too_few(recording, named, known)}; {error}") from error
+    smaller = skeleton.height / found.skeleton.height
+    layout = {
+        label: Handle(handle.joint, tuple(smaller * np.array(handle.offset)))
+        for label, handle, sure in zip(named, found.handles(), found.sure, strict=True)
+        if sure
+    }
+    kept = [number for number, label in zip(numbers, named, strict=True) if label in layout]
+    unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
+    return Take(
+        _picked(recording, kept, list(layout)),
+        layout,
+        tuple(layout),
+        recording.points[:, unlabelled],
+        _geometry_in_words(named, found, skeleton),
+    )
+
+
+def _geometry_in_words(named: list[str], found: Match, skeleton: Skeleton) -> tuple[str, ...]:
+    """A line per body part: its markers, and by how many millimetres each moves on it."""
+    words = [f"{int(found.sure.sum())} of {len(named)} markers by geometry, since their labels are not known"]
+    for joint in np.unique(found.joints[found.sure]).tolist():
+        own = [
+            f"{label} ({1000 * motion:.0f} mm)"
+            for label, on, motion, sure in zip(named, found.joints, found.motion, found.sure, strict=True)
+            if on == joint and sure
+        ]
+        words.append(f"on {skeleton.names[joint]}: {', '.join(own)}")
+    left_out = [label for label, sure in zip(named, found.sure, strict=True) if not sure]
+    return (
+        *words,
+        *([f"left out, since they move on every body part: {', '.join(left_out)}"] if left_out else []),
+    )
 
 
 def _check_mapping(given: Mapping[str, Handle | str], named: list[str], skeleton: Skeleton) -> None:

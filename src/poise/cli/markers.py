@@ -17,8 +17,9 @@ app = App(
     name="markers",
     help_epilogue="""\
 A take is a C3D or TRC file with labelled markers. The 41-marker set of CMU and
-HDM05 and Plug-in Gait's names are known; for others, a mapping file says what
-each label is:
+HDM05 and Plug-in Gait's names are known. Where labels are not, markers are
+matched by geometry, and what was matched is printed; or a mapping file says
+what each label is:
 
   [markers]            # a marker of the 41-marker set
   "Head1" = "LFHD"

@@ -179,9 +179,7 @@ class _Fit:
         """One step of lengths and offsets with the poses eliminated; by how many metres the largest changed."""
         groups, trust = len(self.lengths), np.repeat(self.trust, 3)
         matrix = np.diag(np.r_[np.full(groups, LENGTH_SIGMA**-2.0), trust])
-        right = np.r_[
-            (1.0 - self.lengths) / LENGTH_SIGMA**2, (self.expected - self.offsets).ravel() / OFFSET_SIGMA**2
-        ]
+        right = np.r_[(1.0 - self.lengths) / LENGTH_SIGMA**2, trust * (self.expected - self.offsets).ravel()]
         share = 1.0 / len(self.q)
         _, turns = self.space.forward(self.q)
         prior = np.r_[

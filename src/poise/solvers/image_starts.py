@@ -8,6 +8,7 @@ from jaxtyping import Float
 from poise.geometry.cameras import Camera
 from poise.priors.blend import BlendPrior
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
@@ -23,6 +24,7 @@ LIMBS = tuple(
     for side in ("left", "right")
     for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
 )
+EXAMPLES = 200  # of a local model's, at most, that are starts
 _FLAT = 0.1  # metres of depth along a limb, below which a flip changes nothing
 
 
@@ -58,9 +60,11 @@ def flipped(
 
 
 def _middles(model: Model) -> Float[Array, "poses maps"]:
-    """Means of clusters, else the mean; of a plain body, its references."""
+    """Means of clusters, examples, else the mean; of a plain body, its references."""
     if isinstance(model, GaussianPrior):
         return np.asarray(model.means)
+    if isinstance(model, LocalPrior):
+        return np.asarray(model.examples.maps[:: -(-len(model.examples.maps) // EXAMPLES)])
     space = space_of(model)
     mean = model.mean if isinstance(model, Prior) else np.zeros(space.size - ROOT_SIZE)
     return np.asarray(mean)[None]
