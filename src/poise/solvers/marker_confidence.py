@@ -36,7 +36,7 @@ USUAL = Confidence((0.0, 0.5, 0.7, 0.9), (1.0, 1.1, 1.5, 2.5))
 """What was found on average, for when there is nothing to measure it on."""
 
 
-def confidence_from(errors: dict[float, list[Float[Array, "n"]]]) -> Confidence:
+def confidence_from(errors: dict[float, list[Float[Array, "_"]]]) -> Confidence:
     """From errors over claimed deviations (lengths in three dimensions), by the share that was hidden.
 
     Nothing becomes surer than claimed, or surer where less is seen.
