@@ -70,8 +70,8 @@ bench: .venv/.dev ## measure, as ratios within one run
 speed: .venv-bench/.speed ## compare solvers with their peers, in an environment of its own
 	.venv-bench/bin/poise evaluate speed --json out/speed.json --plots out/speed
 
-learning: .venv-bench/.speed ## compare learning a style with GPy, in the same environment
-	.venv-bench/bin/python -m benchmarks style_learning
+learning: .venv-bench/.speed ## compare learning styles and motion models with GPy, in the same environment
+	.venv-bench/bin/python -m benchmarks style_learning motion_learning
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from poise import pictures
 from poise.apps.animate import animate
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
+from poise.apps.learning import read_motion
+from poise.apps.rhythm import rhythm_of, rhythm_row
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.splits import load_split
 from poise.evaluation.topology import learned_model
 from poise.motion.edit import resample
+from poise.motion.recordings import find_recordings
+from poise.motion.world import joint_positions
 from poise.pictures.latent_paths import draw_latent_paths, draw_models
+from poise.pictures.rhythm import draw_rhythms
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import MODELS
+from poise.solvers.constraints import Position
 
 FOLDER = Path(__file__).parent / "images" / "dynamics"
 WIDTH = 1100
+JUMPS = ("13_11", "13_13", "13_19", "13_32")  # the last is never seen
 
 
 def main() -> None:
@@ -39,6 +47,27 @@ def main() -> None:
     _save(pictures.contact_sheet(there.motion, poses=10, layout="row"), "run_to_walk.png")
     pictures.save(there.motion, FOLDER / "run_to_walk.gif", size=(360, 300), fps=15)
     _animate()
+    _jump()
+    rows = [rhythm_row(*rhythm_of(clip), clip) for clip in fold.train]
+    _save(draw_rhythms(rows), "rhythm.png")
+
+
+def _jump() -> None:
+    """A jump never seen from the paths of its two feet, 1.2 times as long and 10 cm wider to either side."""
+    folder = find_recordings()
+    assert folder is not None
+    *train, clip = (read_motion(folder / "cmu" / f"{name}.bvh") for name in JUMPS)
+    clip = resample(clip, 60.0)
+    prior = DynamicsPrior.learn(train, topology="3 smooth axes by local linearity", activities=["jump"] * 3)
+    ahead = (clip.root_positions[-1] - clip.root_positions[0]) * [1.0, 0.0, 1.0]
+    ahead = ahead / np.linalg.norm(ahead)
+    aside = 0.1 * np.array([ahead[2], 0.0, -ahead[0]])
+    feet = joint_positions(clip)[:, [clip.skeleton.index(foot) for foot in ("left_foot", "right_foot")]]
+    gone = (feet - feet[0].mean(axis=0)) @ ahead
+    feet = feet + 0.2 * gone[..., None] * ahead + np.stack([aside, -aside])
+    frames = [[Position("left_foot", left), Position("right_foot", right)] for left, right in feet]
+    found = animate(prior.on_body(clip.skeleton), frames, fps=clip.fps, name="jump")
+    _save(pictures.contact_sheet(found.motion, poses=10, layout="row"), "jump.png")
 
 
 def _animate() -> None:
