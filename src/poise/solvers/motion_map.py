@@ -45,7 +45,7 @@ from poise.solvers.trajectory import (
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
-ROUNDS = 12
+ROUNDS = 9
 CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
 ACCELERATION = 1.0  # times what is recorded, that a freedom typically accelerates by
 LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # radians and metres per second squared: nothing is held stiller

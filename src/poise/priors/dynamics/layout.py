@@ -219,7 +219,7 @@ class Layout:
         if plain:
             guess[:, plain] = principal_latents(beside, len(plain))
         for number, weights in enumerate(self.local):
-            if weights is not None and not dimensions[number].part:
+            if weights is not None and dimensions[number].transitions and not dimensions[number].part:
                 guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
         for number, each in enumerate(dimensions):
             if each.part:
