@@ -11,7 +11,7 @@ from poise.motion.virtual_markers import optical_layout
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
-from poise.vision.label import label_layout
+from poise.vision.label import fit_layout
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import MarkerTracker
 
@@ -148,6 +148,6 @@ def test_a_layout_is_found_among_more_points_than_it_has():
     angle = 2.0
     turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
     points = np.concatenate([layout @ turn.T + (1.0, 0.0, -0.5), [[1.5, 1.0, 1.0]]])
-    numbers, distance = label_layout(points, layout)
-    assert list(numbers) == list(range(8))
-    assert distance < 1e-3
+    fit = fit_layout(points, layout[None])
+    assert dict(zip(fit.markers, fit.numbers, strict=True)) == {marker: marker for marker in range(8)}
+    assert fit.cost < 1e-3

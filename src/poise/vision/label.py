@@ -88,19 +88,8 @@ class LayoutFit:
     cost: float
 
 
-def label_layout(points: Float[Array, "points 3"], layout: Float[Array, "markers 3"]) -> tuple[Array, float]:
-    """For a first frame: which point is which marker of a layout, wherever the performer stands and faces.
-
-    Returns the number of the point of each marker (-1: none) and the mean distance that is left.
-    """
-    best = fit_layout(points, layout[None])
-    numbers = np.full(len(layout), -1)
-    numbers[best.markers] = best.numbers
-    return numbers, best.cost
-
-
 def fit_layout(points: Float[Array, "points 3"], layouts: Float[Array, "layouts markers 3"]) -> LayoutFit:
-    """Of several layouts, the one that fits best.
+    """For a first frame, wherever the performer stands and faces: of several layouts, the one that fits best.
 
     Every layout is tried from every heading; the most promising of all are brought nearer, round by round.
     """
