@@ -13,12 +13,12 @@ export PYTHON
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.run page ## make .venv, install the locked dependencies, compile the kernels, build the studio's page
+setup: .venv/.compiled page ## make .venv, install the locked dependencies, compile the kernels, build the studio's page
 
 run: setup ## open the studio in the browser
 	$(BIN)/poise studio
 
-demo: .venv/.run ## make a motion, write it as BVH, GLB and PNG into out/, and sum it up
+demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, and pose a body by three handles
 	$(BIN)/poise demo --output out
 
 test: .venv/.dev gltf-validator ## run the tests
@@ -84,10 +84,13 @@ clean: ## remove everything that was made, the virtual environment too
 # Stamps: an environment is made again only when its lock or pyproject.toml changed.
 .venv/.run: requirements/run.lock pyproject.toml tools/setup.sh
 	tools/setup.sh requirements/run.lock
+	@touch $@
+
+.venv/.compiled: .venv/.run
 	$(BIN)/poise warm-up
 	@touch $@
 
-.venv/.dev: requirements/dev.lock .venv/.run
+.venv/.dev: requirements/dev.lock .venv/.compiled
 	tools/setup.sh requirements/dev.lock
 	@touch $@
 

@@ -13,9 +13,15 @@ from poise.errors import PoiseError
 def test_the_demo_writes_verifies_and_sums_up(poise, tmp_path: Path) -> None:
     done = poise("demo", "-o", tmp_path / "out", "--action", "walk", "--style", "neutral")
     assert done.code == 0
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"walk.bvh", "walk.glb", "walk.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "walk.bvh",
+        "walk.glb",
+        "walk.png",
+        "pose.png",
+    }
     assert all(str(tmp_path / "out" / f"walk.{kind}") in done.out for kind in ("bvh", "glb", "png"))
     assert done.out.count("read back within") == 2
+    assert "posed by three handles: all hard constraints are met" in done.out
     assert (tmp_path / "out" / "walk.png").read_bytes().startswith(b"\x89PNG")
 
 

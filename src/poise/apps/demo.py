@@ -1,4 +1,7 @@
-"""The main job without a screen: a performer acts, the motion is written and drawn, and the files are read back."""
+"""The main job without a screen: a performer acts, a model learns from it, and three handles pose a body.
+
+The motion is written and drawn, and the files are read back.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,16 @@ from poise.errors import PoiseError
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.performer import act
+from poise.pictures import save as save_picture
+from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.kinematics import world_transforms
+from poise.solvers.constraints import Position
+from poise.solvers.solution import Solution
+from poise.solvers.solve import solve
 
 LARGEST_DIFFERENCE_MM = 0.1  # between a motion and what its file gives back; BVH keeps six decimals
+CLUSTERS = 20
+LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand over where it was in the middle of the motion
 
 Step = Callable[[str], None]
 """Called with what is done next."""
@@ -34,23 +44,43 @@ class Written:
 
 @dataclass(frozen=True)
 class Demo:
-    """What was acted and what was written."""
+    """What was acted, what was written, and the pose that three handles gave, with its picture."""
 
     motion: Motion
     acting_seconds: float
     files: tuple[Written, ...]
+    posed: Solution
+    picture: Path
 
 
 def demo(
     folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = lambda _: None
 ) -> Demo:
-    """Acts, writes BVH, GLB and a contact sheet into the folder, and verifies what it wrote."""
+    """Acts, writes BVH, GLB and a contact sheet into the folder, verifies what it wrote, learns from it and poses."""
     make_folder(folder)
     step(f"acting: {action}, {style}")
     start = time.perf_counter()
     motion = act(action, style=style)
     acted = time.perf_counter() - start
-    return Demo(motion, acted, tuple(_files(motion, folder / action, step)))
+    files = tuple(_files(motion, folder / action, step))
+    step("learning a model and posing by three handles")
+    handles = _reaching_up(motion)
+    model = GaussianPrior.learn([motion], clusters=min(CLUSTERS, len(motion) // 2))
+    constraints = [Position(joint, target) for joint, target in handles.items()]
+    solve(model, constraints)  # compiles, so that the next one tells how long a pose takes
+    posed = solve(model, constraints)
+    picture = save_picture(posed.pose, folder / "pose.png", handles=handles)
+    return Demo(motion, acted, files, posed, picture)
+
+
+def _reaching_up(motion: Motion) -> dict[str, np.ndarray]:
+    """Both feet where they are in the middle of a motion, and the right hand over where it is."""
+    middle = motion[len(motion) // 2]
+    places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
+    joints = {
+        joint: places[middle.skeleton.index(joint)] for joint in ("left_foot", "right_foot", "right_hand")
+    }
+    return joints | {"right_hand": joints["right_hand"] + LIFT}
 
 
 def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:

@@ -14,7 +14,9 @@ app = App(
     name="demo",
     help_epilogue="""\
 A performer acts, and the motion is written as BVH and GLB and drawn as a
-contact sheet. The files are read back and compared with what was acted.
+contact sheet. The files are read back and compared with what was acted. Then a
+model learns from the motion, and a body is posed by it: the feet stay, the
+right hand is lifted, and all else follows.
 
 Examples:
   poise demo
@@ -32,7 +34,7 @@ def demo(
     action: Annotated[str, Parameter(help="What to do; poise act --list shows what there is.")] = "throw",
     style: Annotated[str, Parameter(help="How to do it.")] = "energetic",
 ) -> None:
-    """Act, write, draw and read back."""
+    """Act, write, draw, read back, learn and pose."""
     start = time.perf_counter()
     with terminal.steps() as step:
         step("loading and compiling")
@@ -49,4 +51,5 @@ def demo(
             "" if file.difference_mm is None else f", read back within {max(file.difference_mm, 1e-4):.1g} mm"
         )
         print(f"  {file.path}  {terminal.size(file.bytes)}, {file.seconds:.2f} s{checked}")
-    print(f"done in {time.perf_counter() - start:.1f} s; look at {done.files[-1].path}")
+    print(f"posed by three handles: {done.posed}")
+    print(f"done in {time.perf_counter() - start:.1f} s; look at {done.files[-1].path} and {done.picture}")

@@ -12,7 +12,7 @@ from poise.geometry.alignment import rigid_fit
 from poise.priors.poses import handle_positions
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+from poise.skeleton.skeleton import JointLimits, Skeleton
 
 Array = np.ndarray
 
@@ -27,7 +27,8 @@ class BroadPrior:
         self, space: PoseSpace, *, mean: Float[Array, "maps"] | None = None, sigma: float = 1.0
     ) -> None:
         self.space, self.sigma = space, sigma
-        self._mean = read_only(np.zeros(space.size - ROOT_SIZE) if mean is None else mean)
+        # Writable, as the means of other priors are: for another type of array the solver would be compiled again.
+        self._mean = np.zeros(space.size - ROOT_SIZE) if mean is None else np.array(mean, dtype=np.float64)
 
     @property
     def mean(self) -> Float[Array, "maps"]:
@@ -61,8 +62,7 @@ class BroadPrediction:
     """The same mean and covariance whatever the targets."""
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
-        # Writable, as the means of other priors are: for another type of array the solver would be compiled again.
-        self._mean, self._covariance = prior.mean.copy(), prior.sigma**2 * np.eye(len(prior.mean))
+        self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
         self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
 
     def __call__(
