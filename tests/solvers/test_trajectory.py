@@ -54,12 +54,18 @@ def test_handles_that_shake_do_not_shake_the_body(style: StylePrior, other_walk:
     assert _roughness(style.space, together.q) < 0.5 * _roughness(style.space, alone)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("style", 1.0), ("gaussian", 0.95)])
+@pytest.fixture(scope="module")
+def still_style(walk: Motion) -> StylePrior:
+    """A style that has learned no velocities, and so does nothing for smoothness by itself."""
+    return StylePrior.learn([walk], dimensions=3, active=40, velocity=False)
+
+
+@pytest.mark.parametrize(("kind", "share"), [("style", 1.0), ("still_style", 0.95), ("prior", 0.95)])
 def test_it_takes_pops_away_and_keeps_the_handles(
-    kind: str, share: float, style: StylePrior, prior: GaussianPrior, other_walk: Motion
+    kind: str, share: float, other_walk: Motion, request: pytest.FixtureRequest
 ) -> None:
     """A style that follows learned velocities is smooth already where handles are: it must only not get rougher."""
-    model = style if kind == "style" else prior
+    model: StylePrior | GaussianPrior = request.getfixturevalue(kind)
     clip = other_walk[10:40]
     frames = _frames(clip, model.space)
     alone = frame_by_frame([model], frames, model.space, fps=clip.fps)

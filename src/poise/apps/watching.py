@@ -16,9 +16,9 @@ from jaxtyping import Float, UInt8
 from poise.apps.perform import Frame, Glimpse, Performance
 from poise.errors import InvalidValueError
 from poise.priors.local.examples import LAG
-from poise.vision.label import Sighting
 from poise.vision.labeller import Wearer
 from poise.vision.rig import Rig
+from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
 from poise.vision.tracker import MarkerTracker, Moment
 

@@ -32,10 +32,6 @@ class BlockBanded:
         self.count, self.size, self.reach = count, size, min(reach, count - 1)
         self.bands = [np.zeros((count - k, size, size)) for k in range(self.reach + 1)]
 
-    def add_diagonal(self, blocks: Float[Array, "count size size"]) -> None:
-        """Add to the blocks on the diagonal."""
-        self.bands[0] += blocks
-
     def add_differences(
         self, coefficients: Sequence[float], weights: Float[Array, "size"] | Float[Array, "size size"]
     ) -> None:

@@ -16,9 +16,10 @@ from poise.vision.blobs import Blobs
 from poise.vision.correspond import Matcher, exclusive
 from poise.vision.doubts import Doubts, Pair
 from poise.vision.explain import explain
-from poise.vision.label import Sighting, fit_layout
+from poise.vision.label import fit_layout
 from poise.vision.label_picture import find_in_picture
 from poise.vision.rig import Rig
+from poise.vision.sighting import Sighting
 from poise.vision.tracks import Tracks
 from poise.vision.triangulate import projections, triangulate_all
 

@@ -12,9 +12,9 @@ from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.doubts import Pair
-from poise.vision.label import Sighting
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
+from poise.vision.sighting import Sighting
 
 Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
