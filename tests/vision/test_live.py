@@ -15,6 +15,7 @@ from poise import performer
 from poise.apps.camera_takes import open_cameras, perform_take
 from poise.apps.filming import before_cameras, film, simulator_of
 from poise.apps.perform import Performance
+from poise.apps.warm_up import KERNELS, load
 from poise.apps.watching import NOISE
 from poise.errors import PoiseError
 from poise.formats import write
@@ -94,6 +95,14 @@ def cameras(folder: Path) -> Iterator[list[str]]:
         yield [left, right]
 
 
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """Cameras do not wait for a compiler."""
+    for task in ("cameras", "performances"):
+        load(KERNELS[task])()
+
+
+@pytest.mark.usefixtures("compiled")
 def test_cameras_on_the_network_drive_a_body_and_one_may_be_unplugged(folder, performance, cameras):
     answered = []
     performance.reset()
