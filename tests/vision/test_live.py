@@ -122,7 +122,7 @@ def test_cameras_on_the_network_drive_a_body_and_one_may_be_unplugged(folder, pe
 class _Fast:
     """A camera of a hundred pictures a second, numbered by their light."""
 
-    name, fps, size, frames = "fast", 100.0, (8, 6), 0
+    name, place, fps, size, frames = "fast", 0, 100.0, (8, 6), 0
 
     def __init__(self, count: int) -> None:
         self._next, self._count = 0, count

@@ -12,13 +12,14 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_blobs
+from poise.vision.blobs import Blobs, Look, find_all_blobs
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import LensCalibration, RigCalibration, calibrate_rig, on_floor, placed_board
 from poise.vision.correspond import Matcher, epipolar_distances, exclusive
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
 from poise.vision.sources import ImageFolder, InStep, Source, open_source, read_picture
+from poise.vision.synchronise import offsets_by
 from poise.vision.triangulate import projections, triangulate_all
 
 Array = np.ndarray
@@ -64,12 +65,13 @@ def calibrate_from(
     board: Board,
     *,
     floor: Path | None = None,
+    sync: str = "time",
     progress: Progress = lambda _done, _all: None,
 ) -> Calibrated:
     """A rig from a video or image folder per camera; `floor` is the first one's picture of the board lying there."""
     sources = [open_source(place) for place in places]
     names = _names(sources)
-    views, notes = find_views(sources, board, progress=progress)
+    views, notes = find_views(sources, board, sync=sync, progress=progress)
     result = calibrate_rig(views, names=names)
     if floor is not None:
         view = board.find(read_picture(floor))
@@ -120,13 +122,17 @@ def facts(found: Calibrated) -> dict[str, object]:
 
 
 def find_views(
-    sources: Sequence[Source], board: Board, *, progress: Progress = lambda _done, _all: None
+    sources: Sequence[Source],
+    board: Board,
+    *,
+    sync: str = "time",
+    progress: Progress = lambda _done, _all: None,
 ) -> tuple[Views, tuple[str, ...]]:
     """Where each camera sees the board, by moment; moments in which nobody's board has moved are passed over."""
     views: Views = [{} for _ in sources]
     length = max(source.frames for source in sources)
     every = 1 if any(isinstance(source, ImageFolder) for source in sources) else max(1, length // LOOKS)
-    with InStep(sources) as steps:
+    with InStep(sources, offsets=offsets_by(sync, sources)) as steps:
         for number, step in enumerate(steps):
             progress(number + 1, length)
             if number % every:
@@ -139,12 +145,19 @@ def find_views(
     return views, tuple(steps.notes)
 
 
-def check_with_board(rig: Rig, sources: Sequence[Source], board: Board, progress: Progress) -> list[Check]:
+def check_with_board(
+    rig: Rig,
+    sources: Sequence[Source],
+    board: Board,
+    *,
+    sync: str = "time",
+    progress: Progress = lambda _done, _all: None,
+) -> list[Check]:
     """Corners of a board held to what the cameras say of them: each by itself, and all of them together."""
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks):
         return checks
-    views, _ = find_views(sources, board, progress=progress)
+    views, _ = find_views(sources, board, sync=sync, progress=progress)
     for camera, own in zip(rig.cameras, views, strict=True):
         if not own:
             raise InvalidValueError(f"{camera.name}: the board was not found in any picture")
@@ -158,13 +171,18 @@ def check_with_board(rig: Rig, sources: Sequence[Source], board: Board, progress
 
 
 def check_with_markers(
-    rig: Rig, sources: Sequence[Source], *, empty: float = 1.0, look: Look | None = None
+    rig: Rig,
+    sources: Sequence[Source],
+    *,
+    empty: float = 1.0,
+    sync: str = "time",
+    looks: Sequence[Look] = (Look(),),
 ) -> list[Check]:
     """Markers of a performance: whether what two cameras see at once is at one place."""
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks) or len(rig) < 2:
         return checks
-    moments = _blobs_of(sources, empty, look or Look())
+    moments = _blobs_of(sources, empty, sync, looks)
     for pair in combinations(rig.cameras, 2):
         names = " and ".join(camera.name for camera in pair)
         numbers = [rig.cameras.index(camera) for camera in pair]
@@ -256,9 +274,11 @@ def _reprojection(camera: LensCamera, view: View) -> float:
     return float(np.sqrt(np.mean(np.sum((seen - view.pixels) ** 2, axis=1))))
 
 
-def _blobs_of(sources: Sequence[Source], empty: float, look: Look) -> list[tuple[Blobs, ...]]:
+def _blobs_of(
+    sources: Sequence[Source], empty: float, sync: str, looks: Sequence[Look]
+) -> list[tuple[Blobs, ...]]:
     """Markers of all cameras at some moments, once the room is no longer empty."""
-    with InStep(sources) as steps:
+    with InStep(sources, offsets=offsets_by(sync, sources)) as steps:
         rooms: list[list[Array]] = [[] for _ in sources]
         found, backgrounds = list[tuple[Blobs, ...]](), list[Background]()
         for step in steps:
@@ -272,7 +292,7 @@ def _blobs_of(sources: Sequence[Source], empty: float, look: Look) -> list[tuple
             backgrounds = backgrounds or [Background.of_frames(room, fps=steps.fps) for room in rooms]
             found.append(
                 tuple(
-                    find_blobs(picture, background.foreground(picture), look)
+                    find_all_blobs(picture, background.foreground(picture), looks)
                     for picture, background in zip(whole, backgrounds, strict=True)
                 )
             )

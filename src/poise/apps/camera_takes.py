@@ -23,21 +23,12 @@ from poise.vision.background import Background
 from poise.vision.blobs import Look
 from poise.vision.live import LiveStep
 from poise.vision.rig import Rig, save_rig
-from poise.vision.sources import (
-    FLASH,
-    InStep,
-    Source,
-    Step,
-    VideoRecorder,
-    flash_time,
-    offsets_by_flash,
-    open_source,
-)
+from poise.vision.sources import InStep, Source, Step, VideoRecorder, open_source
+from poise.vision.synchronise import FLASH, offsets_by
 from poise.vision.tracker import MarkerTracker
 
 Array = np.ndarray
 
-SYNCS = ("time", "flash")
 _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
 
 
@@ -189,18 +180,11 @@ class Recorder:
 
 
 def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
-    if sync not in SYNCS:
-        raise InvalidValueError(f"videos are put in step by {' or '.join(SYNCS)}; got {sync!r}")
-    if live:
-        return LiveStep(cameras.sources)
-    if sync == "time":
-        return InStep(cameras.sources)
-    times = []
-    for source in cameras.sources:
-        again = source.reopened()
-        times.append(flash_time(again))
-        again.close()
-    return InStep(cameras.sources, offsets=offsets_by_flash(times).tolist())
+    if not live:
+        return InStep(cameras.sources, offsets=offsets_by(sync, cameras.sources))
+    if sync != "time":
+        raise InvalidValueError(f"live pictures are put in step as they come; {sync!r} is for videos")
+    return LiveStep(cameras.sources)
 
 
 def _rooms(

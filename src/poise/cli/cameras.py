@@ -37,6 +37,12 @@ Square = Annotated[float, Parameter(help="Side of a square in metres.")]
 Charuco = Annotated[
     float | None, Parameter(help="Side of the markers in metres, if it is a ChArUco board (DICT_4X4_250).")
 ]
+Sync = Annotated[
+    str,
+    Parameter(
+        help="How videos are put in step: time (started at once), flash, clap (their sound) or motion."
+    ),
+]
 Json = Annotated[bool, Parameter(help="Print what was found as JSON.")]
 
 
@@ -49,6 +55,7 @@ def calibrate(
     floor: Annotated[
         Path | None, Parameter(help="A picture by the first camera of the board lying on the floor.")
     ] = None,
+    sync: Sync = "time",
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The camera file to write (.toml).")],
     picture: Annotated[
         Path | None, Parameter(help="Also draw where the board was seen, and how well it fits (.png).")
@@ -57,8 +64,9 @@ def calibrate(
 ) -> None:
     """Find each camera's lens and where the cameras stand, from videos of a board.
 
-    Views of one moment belong together: videos must have been started
-    together, and images of folders are paired in the order of their names.
+    Views of one moment belong together: videos that were not started at once
+    are put in step by --sync, and images of folders are paired in the order of
+    their names.
     """
     from poise.apps import calibrating
     from poise.vision.rig import save_rig
@@ -67,7 +75,7 @@ def calibrate(
         raise PoiseError("give a video or a folder of images for each camera")
     printed = calibrating.board_from_text(board, square, charuco=charuco)
     with terminal.counting("looking for the board") as count:
-        found = calibrating.calibrate_from(videos, printed, floor=floor, progress=count)
+        found = calibrating.calibrate_from(videos, printed, floor=floor, sync=sync, progress=count)
     save_rig(found.result.rig, output)
     if picture is not None:
         from poise.apps.camera_pictures import draw_coverage
@@ -88,6 +96,7 @@ def check(
     square: Annotated[float, Parameter(help="Side of its squares in metres.")] = 0.03,
     charuco: Charuco = None,
     empty: Annotated[float, Parameter(help="Seconds without the performer at the start.")] = 1.0,
+    sync: Sync = "time",
     json: Json = False,
 ) -> None:
     """Hold videos to a camera file: sizes, corners or markers, epipolar lines, scale.
@@ -103,9 +112,9 @@ def check(
     with terminal.counting("looking") as count:
         if board:
             printed = calibrating.board_from_text(board, square, charuco=charuco)
-            checks = calibrating.check_with_board(rig, sources, printed, count)
+            checks = calibrating.check_with_board(rig, sources, printed, sync=sync, progress=count)
         else:
-            checks = calibrating.check_with_markers(rig, sources, empty=empty)
+            checks = calibrating.check_with_markers(rig, sources, empty=empty, sync=sync)
     if json:
         terminal.print_json([vars(entry) for entry in checks])
     else:

@@ -36,7 +36,9 @@ class Watching:
     background: Annotated[
         tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
     ] = ()
-    sync: Annotated[str, Parameter(help="How videos are put in step: time or flash.")] = "time"
+    sync: Annotated[
+        str, Parameter(help="How videos are put in step: time, flash, clap (their sound) or motion.")
+    ] = "time"
     hue: Annotated[float | None, Parameter(help="Markers of a colour, by its hue from 0 to 1.")] = None
     record: Annotated[
         Path | None, Parameter(help="Keep the session in this folder, to perform it again.")

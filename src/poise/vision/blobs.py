@@ -84,6 +84,14 @@ def find_blobs(
     return Blobs(kept_ones[:, :2], kept_ones[:, 2].astype(np.int64), kept_ones[:, 3:6])
 
 
+def find_all_blobs(
+    frame: UInt8[Array, "height width 3"], foreground: UInt8[Array, "height width"], looks: Sequence[Look]
+) -> Blobs:
+    """Markers of several looks."""
+    parts = [find_blobs(frame, foreground, look) for look in looks]
+    return parts[0] if len(parts) == 1 else Blobs.together(parts)
+
+
 def _looks_right(frame: Array, look: Look) -> Array:
     cv = cv2()
     if look.hue is None:

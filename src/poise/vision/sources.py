@@ -1,7 +1,7 @@
 """Where pictures come from: video files, folders of images and live cameras, brought into step.
 
-Files are put in step by their time stamps or by a flash (or a clap that shakes the picture) that every camera saw: a
-bright moment, found as the largest jump of mean light. Every source ends quietly; one that breaks off says so.
+Pictures nearest in time belong together; `synchronise` finds what must be added to the times of videos that were not
+started at once. Every source ends quietly; one that breaks off says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file
@@ -25,7 +25,6 @@ Picture = UInt8[Array, "height width 3"]
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 QUALITY = 97  # percent, of the pictures of a recorded video
-FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
 
 
 @runtime_checkable
@@ -35,6 +34,11 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """For messages."""
+        ...
+
+    @property
+    def place(self) -> str | Path | int:
+        """What it was opened by: a file, a folder, a camera's number or address."""
         ...
 
     @property
@@ -70,7 +74,7 @@ class VideoSource:
 
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
         live = isinstance(place, int) or "://" in str(place)
-        self._place = place
+        self.place = place
         self._capture = cv2().VideoCapture(place if live else str(existing_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
@@ -95,7 +99,7 @@ class VideoSource:
 
     def reopened(self) -> VideoSource:
         """The same video from the start."""
-        return VideoSource(self._place, name=self.name)
+        return VideoSource(self.place, name=self.name)
 
     def close(self) -> None:
         """Give back the file or the camera."""
@@ -106,7 +110,7 @@ class ImageFolder:
     """The images of a folder in the order of their names, at a given rate."""
 
     def __init__(self, folder: str | Path, *, fps: float = 30.0) -> None:
-        self._folder = folder
+        self.place = folder
         self._paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in IMAGES)
         self.name, self.fps, self._next = Path(folder).name, fps, 0
         if not self._paths:
@@ -125,7 +129,7 @@ class ImageFolder:
 
     def reopened(self) -> ImageFolder:
         """The same images from the start."""
-        return ImageFolder(self._folder, fps=self.fps)
+        return ImageFolder(self.place, fps=self.fps)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -195,8 +199,9 @@ class Step:
 class InStep:
     """Several sources as one: at every moment of the slowest, the picture of each that is nearest in time.
 
-    `offsets` are seconds to add to each source's times. A source that ends early gives None from there on, and `notes`
-    says so; all ends when the last one does.
+    `offsets` are seconds to add to each source's times; the first moment, from which time counts, is that from which
+    all have pictures. A source that ends early gives None from there on, and `notes` says so; all ends when the last
+    one does.
     """
 
     def __init__(self, sources: Sequence[Source], *, offsets: Sequence[float] | None = None) -> None:
@@ -225,16 +230,17 @@ class InStep:
     def __iter__(self) -> Iterator[Step]:
         latest = [self._next(number) for number in range(len(self.sources))]
         following = [self._next(number) for number in range(len(self.sources))]
-        now = begun = max((entry[0] for entry in latest if entry is not None), default=0.0)
-        count = 0
+        begun = max((entry[0] for entry in latest if entry is not None), default=0.0)
+        now, count = begun, 0
         while any(entry is not None for entry in latest):
             ended = [number for number in range(len(latest)) if self._advance(number, latest, following, now)]
             if all(entry is None for entry in latest):
                 return
             self.notes += [
-                f"{self.sources[number].name} ends at {now:.2f} s; the others go on" for number in ended
+                f"{self.sources[number].name} ends at {now - begun:.2f} s; the others go on"
+                for number in ended
             ]
-            yield Step(now, tuple(None if entry is None else entry[1] for entry in latest))
+            yield Step(now - begun, tuple(None if entry is None else entry[1] for entry in latest))
             count += 1
             now = begun + count / self.fps
 
@@ -274,22 +280,3 @@ def read_or_note(source: Source, notes: list[str]) -> tuple[float, Picture] | No
         notes.append(f"{source.name} changes the size of its pictures at {found[0]:.2f} s; the others go on")
         return None
     return found
-
-
-def flash_time(source: Source) -> float:
-    """When a flash, or a lamp switched on, lights up the picture: the moment of the largest jump of its light."""
-    lights, times = [], []
-    while (entry := source.read()) is not None:
-        times.append(entry[0])
-        lights.append(float(entry[1].mean()))
-    jumps = np.diff(lights)
-    if len(jumps) == 0 or jumps.max() < FLASH:
-        raise InvalidValueError(
-            f"{source.name} shows no flash to synchronise by: switch a light on and off before both cameras"
-        )
-    return times[int(jumps.argmax()) + 1]
-
-
-def offsets_by_flash(times: Sequence[float]) -> Float[Array, "sources"]:
-    """Seconds to add to each source's times so that the flash is at one moment in all."""
-    return np.asarray(times[0] - np.asarray(times, dtype=np.float64))

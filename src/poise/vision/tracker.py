@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_blobs
+from poise.vision.blobs import Blobs, Look, find_all_blobs
 from poise.vision.doubts import Pair
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
@@ -60,7 +60,9 @@ class MarkerTracker:
         for picture, background in zip(pictures, self._backgrounds, strict=True):
             mask = None if picture is None else background.foreground(picture)
             masks.append(mask)
-            found.append(Blobs.none() if picture is None or mask is None else self._marked(picture, mask))
+            found.append(
+                Blobs.none() if picture is None or mask is None else find_all_blobs(picture, mask, self.looks)
+            )
         return tuple(found), tuple(masks)
 
     def begin(self, pictures: Sequence[Picture | None], layouts: Float[Array, "layouts markers 3"]) -> Moment:
@@ -82,7 +84,3 @@ class MarkerTracker:
         blobs, masks = self.blobs(pictures)
         sighting, exchanged = self._labeller.step(blobs, body, seconds or self._frame_time)
         return Moment(blobs, masks, sighting, tuple(exchanged))
-
-    def _marked(self, picture: Picture, mask: Array) -> Blobs:
-        parts = [find_blobs(picture, mask, look) for look in self.looks]
-        return parts[0] if len(parts) == 1 else Blobs.together(parts)

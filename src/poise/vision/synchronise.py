@@ -1,0 +1,161 @@
+"""Videos that were not started together, put in step by what all of them saw or heard.
+
+A flash is the largest jump of a picture's light. A clap is where the sounds' sudden rises agree, and motion where as
+much moves in all pictures: the lag at which two signals correlate best, which must be clearly better than any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from scipy.interpolate import CubicSpline
+from scipy.signal import correlate, correlation_lags
+
+from poise.errors import InvalidValueError
+from poise.vision.opencv import cv2
+from poise.vision.sound import sound_of
+from poise.vision.sources import Picture, Source
+
+Array = np.ndarray
+
+FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
+HEARD_EVERY = 0.002  # seconds between two measures of how loud it is
+SUDDEN = 5.0  # deviations by which a sound rises in that time, where it is no noise
+MOVED_EVERY = 0.004  # seconds between two measures of how much moves: finer than pictures come
+SMALL = (96, 72)  # pixels that pictures are brought to before they are compared: noise goes, motion stays
+BANDS = 8  # of rows in which motion is told apart: head and feet are at like heights for all cameras
+STILL = 3.0  # grey levels by which such a pixel differs though nothing moves
+CLEAR = 1.5  # times as much as at any other lag, for two signals to agree on one
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """Something measured again and again, so many seconds apart, from one time on; in several channels."""
+
+    values: Float[Array, "samples channels"]
+    every: float
+    begins: float = 0.0
+
+
+def flash_offsets(sources: Sequence[Source]) -> list[float]:
+    """Seconds to add to each source's times so that a flash, or a lamp switched on, is at one moment in all."""
+    times = [flash_time(source) for source in sources]
+    return [times[0] - at for at in times]
+
+
+def clap_offsets(sources: Sequence[Source]) -> list[float]:
+    """The same by sound: a clap, or anything else that every microphone heard."""
+    return _offsets(sources, loudness, "a clap: clap once or twice, loud, between the cameras", around=0.05)
+
+
+def motion_offsets(sources: Sequence[Source]) -> list[float]:
+    """The same by what moves before all cameras."""
+    return _offsets(
+        sources, movement, "motion that all cameras saw: jump, or throw the arms up, once", around=0.2
+    )
+
+
+SYNCS: dict[str, Callable[[Sequence[Source]], list[float]]] = {
+    "time": lambda sources: [0.0] * len(sources),
+    "flash": flash_offsets,
+    "clap": clap_offsets,
+    "motion": motion_offsets,
+}
+
+
+def offsets_by(sync: str, sources: Sequence[Source]) -> list[float]:
+    """Seconds to add to each source's times, found in one of these ways; the sources are left as they are."""
+    if sync not in SYNCS:
+        raise InvalidValueError(f"videos are put in step by {', '.join(SYNCS)}; got {sync!r}")
+    return SYNCS[sync](sources)
+
+
+def flash_time(source: Source) -> float:
+    """When a flash lights up the picture: the moment of the largest jump of its light."""
+    seen = [(at, float(picture.mean())) for at, picture in _pictures(source)]
+    jumps = np.diff([light for _, light in seen])
+    if len(jumps) == 0 or jumps.max() < FLASH:
+        raise InvalidValueError(
+            f"{source.name} shows no flash to synchronise by: switch a light on and off before all cameras"
+        )
+    return seen[int(jumps.argmax()) + 1][0]
+
+
+def loudness(source: Source) -> Signal:
+    """Sudden rises of high tones: a clap has them, hum and noise have not."""
+    sound = sound_of(Path(str(source.place)))
+    length = max(1, round(HEARD_EVERY * sound.rate))
+    sharp = np.diff(sound.samples, prepend=0.0)
+    power = (sharp[: len(sharp) // length * length].reshape(-1, length) ** 2).mean(axis=1)
+    if len(power) < 4:
+        raise InvalidValueError(f"{source.name} has too little sound to synchronise by")
+    rises = np.diff(np.log(power + np.median(power) + 1e-12))
+    sudden = np.convolve(np.maximum(rises - SUDDEN * rises.std(), 0.0), (0.5, 1.0, 0.5), mode="same")
+    times = np.arange(1, len(sudden) + 1) * length / sound.rate
+    at = np.arange(0.0, times[-1], HEARD_EVERY)
+    return Signal(np.interp(at, times, sudden)[:, None], HEARD_EVERY)
+
+
+def movement(source: Source) -> Signal:
+    """How much more, or less, moves from picture to picture, at several heights of the picture."""
+    times, moved, last = list[float](), list[Array](), None
+    for at, picture in _pictures(source):
+        small = cv2().resize(picture, SMALL, interpolation=cv2().INTER_AREA)
+        grey = cv2().cvtColor(small, cv2().COLOR_BGR2GRAY).astype(np.float32)
+        if last is not None:
+            times.append(at - 0.5 / source.fps)
+            off = np.maximum(np.abs(grey - last) - STILL, 0.0)
+            moved.append(np.sqrt(off.reshape(BANDS, -1).mean(axis=1)))
+        last = grey
+    if len(times) < 4:
+        raise InvalidValueError(f"{source.name} has too few pictures to synchronise by")
+    curve = CubicSpline(times, np.stack(moved)).derivative()
+    return Signal(curve(np.arange(times[0], times[-1], MOVED_EVERY)), MOVED_EVERY, times[0])
+
+
+def lag_between(first: Signal, second: Signal, *, around: float) -> tuple[float, float]:
+    """Seconds to add to the second's times, and how many times better that is than lags not `around` it.
+
+    Both are measured as often.
+    """
+    pairs = zip(first.values.T, second.values.T, strict=True)
+    product = sum(correlate(a - a.mean(), b - b.mean(), method="fft") for a, b in pairs)
+    lags = correlation_lags(len(first.values), len(second.values)) * first.every
+    best = int(np.argmax(product))
+    others = np.where(np.abs(lags - lags[best]) > around, product, 0.0).max()
+    noise = 1e-9 * np.sqrt(np.sum(first.values**2) * np.sum(second.values**2))
+    shift = lags[best] + first.every * _between(product, best) + first.begins - second.begins
+    return float(shift), float(product[best] / max(others, noise, 1e-30))
+
+
+def _offsets(
+    sources: Sequence[Source], measured: Callable[[Source], Signal], what: str, *, around: float
+) -> list[float]:
+    signals = [measured(source) for source in sources]
+    offsets = [0.0]
+    for source, signal in zip(sources[1:], signals[1:], strict=True):
+        shift, clear = lag_between(signals[0], signal, around=around)
+        if clear < CLEAR:
+            raise InvalidValueError(f"{sources[0].name} and {source.name} do not agree on {what}")
+        offsets.append(shift)
+    return offsets
+
+
+def _between(product: Array, best: int) -> float:
+    """Where a parabola through a peak and its neighbours is highest, in samples from the peak."""
+    if not 0 < best < len(product) - 1:
+        return 0.0
+    before, at, after = product[best - 1 : best + 2]
+    bend = before - 2.0 * at + after
+    return float(0.5 * (before - after) / bend) if bend < 0 else 0.0
+
+
+def _pictures(source: Source) -> Iterator[tuple[float, Picture]]:
+    again = source.reopened()
+    while (entry := again.read()) is not None:
+        yield entry
+    again.close()
