@@ -200,13 +200,23 @@ def wrong_labels(take: Motion, train: list[Motion], cameras: int) -> list[int]:
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-def test_a_boxer_s_labels_hold_or_recover():
-    """Hands before the shoulders, now and then behind each other: no label is wrong for long."""
+@pytest.mark.parametrize(("cameras", "longest"), [(2, 30), (3, 3)])
+def test_a_boxer_s_labels_hold_or_recover(cameras, longest):
+    """Hands before the shoulders, now and then behind each other: no label is wrong for long, least with more cameras."""
     take = before_cameras(performer.act("box", fps=60, seed=12), seconds=2.0)[40:]
-    wrong = wrong_labels(take, [performer.act("box", fps=60, seed=seed) for seed in (0, 1)], 2)
+    wrong = wrong_labels(take, [performer.act("box", fps=60, seed=seed) for seed in (0, 1)], cameras)
     lengths = [len(part) for part in "".join("x" if count else " " for count in wrong).split()]
-    assert max(lengths, default=0) <= 30  # half a second
+    assert max(lengths, default=0) <= longest
     assert sum(wrong[-3:]) == 0
+
+
+def test_the_best_way_to_see_a_marker_outlives_all_others():
+    """Nine blobs near a track that is not sure are far more ways in three cameras than are kept at once."""
+    rig, rng = front_rig(count=3), np.random.default_rng(0)
+    points = np.array([0.1, 1.3, 0.1]) + rng.uniform(-0.12, 0.12, (9, 3))
+    sighting, _ = labeller(9, rig).step(blobs_of(rig, points), points, FRAME)
+    assert np.allclose(sighting.points, points, atol=1e-3)
+    assert np.all(np.isfinite(sighting.pixels))
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

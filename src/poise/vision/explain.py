@@ -97,8 +97,8 @@ def _list_ways(
                     slot = total
                     total += 1
                 else:
-                    slot = int(np.argmax(costs))
-                    if slot <= way or costs[slot] <= costs[way] + off + told:
+                    slot = _worst(costs, way)
+                    if costs[slot] <= costs[way] + off + told:
                         continue
                 ways[slot], bursts[slot] = ways[way], bursts[way]
                 ways[slot, camera] = blob
@@ -113,6 +113,16 @@ def _list_ways(
         kept += costs[way] < 0.0
     ways[:kept], costs[:kept], bursts[:kept] = ways[order[:kept]], costs[order[:kept]], bursts[order[:kept]]
     return kept
+
+
+@compiled
+def _worst(costs: Array, parent: int) -> int:
+    """The way that gives its place to a better one: not that which is being extended, nor those that begin all others."""
+    worst = -1
+    for way in range(2, len(costs)):
+        if way != parent and (worst < 0 or costs[way] > costs[worst]):
+            worst = way
+    return worst
 
 
 @compiled
