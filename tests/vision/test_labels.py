@@ -202,7 +202,7 @@ def wrong_labels(take: Motion, train: list[Motion], cameras: int) -> list[int]:
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize(("cameras", "longest"), [(2, 30), (3, 3)])
 def test_a_boxer_s_labels_hold_or_recover(cameras, longest):
-    """Hands before the shoulders, now and then behind each other: no label is wrong for long, least with more cameras."""
+    """Hands before the shoulders, now and then behind each other: no label is wrong for long."""
     take = before_cameras(performer.act("box", fps=60, seed=12), seconds=2.0)[40:]
     wrong = wrong_labels(take, [performer.act("box", fps=60, seed=seed) for seed in (0, 1)], cameras)
     lengths = [len(part) for part in "".join("x" if count else " " for count in wrong).split()]

@@ -117,7 +117,7 @@ def _list_ways(
 
 @compiled
 def _worst(costs: Array, parent: int) -> int:
-    """The way that gives its place to a better one: not that which is being extended, nor those that begin all others."""
+    """The way that gives its place to a better one: not the one being extended, nor those that begin all others."""
     worst = -1
     for way in range(2, len(costs)):
         if way != parent and (worst < 0 or costs[way] > costs[worst]):
