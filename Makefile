@@ -8,7 +8,7 @@ BIN := .venv/bin
 PAGE := src/poise/studio/web
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed learning docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,10 @@ speed: .venv-bench/.speed ## compare solvers with their peers, in an environment
 	.venv-bench/bin/poise evaluate speed --json out/speed.json --plots out/speed
 
 learning: .venv-bench/.speed ## compare learning styles and motion models with GPy, in the same environment
-	.venv-bench/bin/python -m benchmarks style_learning motion_learning
+	OMP_NUM_THREADS=1 .venv-bench/bin/python -m benchmarks style_learning motion_learning
+
+learning-torch: .venv-bench/.torch ## compare learning motion models with GPy and GPyTorch, which brings PyTorch
+	OMP_NUM_THREADS=1 .venv-bench/bin/python -m benchmarks motion_learning
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh
@@ -96,6 +99,11 @@ clean: ## remove everything that was made, the virtual environment too
 
 .venv-bench/.speed: requirements/bench.lock pyproject.toml tools/setup.sh
 	VENV=.venv-bench tools/setup.sh requirements/bench.lock
+	@touch $@
+
+# By pip, which takes PyTorch from wherever this machine has it, built for the processor alone or not.
+.venv-bench/.torch: .venv-bench/.speed requirements/torch.txt
+	$(or $(PYTHON),python3) -m pip --python .venv-bench/bin/python install --quiet --disable-pip-version-check -r requirements/torch.txt
 	@touch $@
 
 # The studio's page is built again when its sources change; without Node a message says so and nothing fails.

@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.table import Row
 from poise.evaluation.machine import machine, versions
 
-NOT_BENCHMARKS = ("__init__", "__main__", "table")
+NOT_BENCHMARKS = ("__init__", "__main__", "table", "latent_models", "gpytorch_models")
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("poise", "numpy", "scipy", "numba", "pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp")
+MEASURED = ("poise", "numpy", "scipy", "numba")
+PEERS = ("pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp", "gpy", "torch", "gpytorch")
 
 
 def machine() -> str:
@@ -16,7 +17,7 @@ def machine() -> str:
 def versions() -> dict[str, str]:
     """The versions of what takes part in a measurement, as installed."""
     found = {}
-    for package in PACKAGES:
+    for package in (*MEASURED, *PEERS):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -1,0 +1,53 @@
+"""Latent variable models of several libraries in one form, to be judged alike; not a benchmark by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from poise.priors.style.covariance import Kernel
+from poise.priors.style.objective import PoseLoss
+from poise.priors.style.placing import place_new
+
+STALL_STEPS = 100  # of the optimiser, over which
+STALL_GAIN = 0.1  # nats per frame must be gained to go on
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class LatentModel:
+    """An RBF process over latent points of unit reach that predicts features of unit variance, as it was learned."""
+
+    latents: Array  # of the frames learned from
+    active: Array  # points that the process rests on: those, or inducing ones
+    outputs: Array  # such that f(x) = k(x) (K + noise)^-1 outputs over the active points
+    variance: float
+    noise: float
+    steps: int
+
+    @cached_property
+    def loss(self) -> PoseLoss:
+        """What poses are placed by."""
+        logs = np.log([self.variance, 1.0 / self.noise, 1.0])
+        return PoseLoss(Kernel("rbf", logs), self.active, self.outputs, np.ones(self.outputs.shape[1]))
+
+    def learned_error(self, scaled: Array) -> float:
+        """Of the frames learned from, rms over frames and features."""
+        return self._error(self.latents, scaled)
+
+    def unseen_error(self, scaled: Array) -> float:
+        """Of frames never seen, each placed in the latent space by the same search."""
+        return self._error(place_new(self.loss, scaled)[0], scaled)
+
+    def _error(self, latents: Array, scaled: Array) -> float:
+        left, _ = self.loss.misfit(latents, scaled)
+        return float(np.sqrt(np.mean(left**2)))
+
+
+def stalled(curve: Sequence[float]) -> bool:
+    """Whether an objective in nats per frame, one value a step, has come to gain next to nothing."""
+    return len(curve) > STALL_STEPS and min(curve[:-STALL_STEPS]) - min(curve[-STALL_STEPS:]) < STALL_GAIN
