@@ -71,10 +71,10 @@ speed: .venv-bench/.speed ## compare solvers with their peers, in an environment
 	.venv-bench/bin/poise evaluate speed --json out/speed.json --plots out/speed
 
 learning: .venv-bench/.speed ## compare learning styles and motion models with GPy, in the same environment
-	OMP_NUM_THREADS=1 .venv-bench/bin/python -m benchmarks style_learning motion_learning
+	.venv-bench/bin/python -m benchmarks style_learning motion_learning
 
 learning-torch: .venv-bench/.torch ## compare learning motion models with GPy and GPyTorch, which brings PyTorch
-	OMP_NUM_THREADS=1 .venv-bench/bin/python -m benchmarks motion_learning
+	.venv-bench/bin/python -m benchmarks motion_learning
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh

@@ -13,6 +13,7 @@ from poise.performer import act
 from poise.pictures.rhythm import draw_rhythms
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import sequences_of
+from real_data import recording
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,22 @@ def test_what_is_written_comes_back_and_says_what_was_found(
     np.testing.assert_allclose(np.concatenate(told.phases), found.phases["phase"], atol=5e-3)
     for own, points in zip(told.transitions, found.transitions, strict=True):
         np.testing.assert_allclose(own, points, atol=1)  # a time between two frames is either
+
+
+@pytest.mark.parametrize(
+    ("action", "activity"),
+    [("walk", "walk"), ("run", "run"), ("jump", "jump"), ("hop", "other"), ("idle", "other")],
+)
+def test_what_the_performer_does_is_told_by_the_feet(action: str, activity: str) -> None:
+    assert rhythm_of(act(action, fps=60, seed=3))[0].activity == activity
+
+
+@pytest.mark.parametrize(
+    ("name", "activity"), [("16_02", "jump"), ("13_32", "jump"), ("35_17", "run"), ("35_01", "walk")]
+)
+def test_what_is_done_in_recordings_is_told_by_the_feet(name: str, activity: str) -> None:
+    clip = learning.read_motion(recording("cmu", f"{name}.bvh"))
+    assert rhythm_of(clip)[0].activity == activity
 
 
 def test_a_corrected_phase_and_sets_of_transitions_are_learned_from(

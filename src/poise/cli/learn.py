@@ -73,7 +73,7 @@ def learn(
         str | None, Parameter(help="Of a motion model: auto, where feet land; or none.")
     ] = None,
     activities: Annotated[
-        str | None, Parameter(help="What each clip does: walk,walk,run; found by flight if not given.")
+        str | None, Parameter(help="What each clip does: walk,walk,run; told by the feet if not given.")
     ] = None,
     rhythm: Annotated[
         Path | None,

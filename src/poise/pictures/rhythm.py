@@ -17,7 +17,8 @@ from poise.skeleton.roles import SIDES
 
 Array = np.ndarray
 
-_DPI, _ROW = 100, 1.25
+_DPI, _WIDTH, _ROW = 100, 11.0, 1.25
+_LETTER = 0.075  # width of one of a title's, in inches like the others
 OTHERS = "#6b46c1"  # transition points that are no landings
 
 
@@ -35,11 +36,13 @@ class RhythmRow:
 def draw_rhythms(rows: Sequence[RhythmRow]) -> Image.Image:
     """All clips below each other on one time axis."""
     height = _ROW * len(rows) + 0.9
-    plot = Plot(figsize=(11.0, height), dpi=_DPI, facecolor=PAPER)
+    plot = Plot(figsize=(_WIDTH, height), dpi=_DPI, facecolor=PAPER)
+    letters = max(len(line) for row in rows for line in row.title.splitlines())
+    left = min(0.4, max(0.16, (0.6 + _LETTER * letters) / _WIDTH))
     longest = max(len(row.turns) / row.fps for row in rows)
     for number, row in enumerate(rows):
         bottom = (height - 0.45 - _ROW * (number + 1) + 0.3) / height
-        axes = plot.add_axes((0.16, bottom, 0.81, (_ROW - 0.35) / height), facecolor=PAPER)
+        axes = plot.add_axes((left, bottom, 0.97 - left, (_ROW - 0.35) / height), facecolor=PAPER)
         _draw_row(axes, row, longest)
         axes.tick_params(labelbottom=number == len(rows) - 1)
     plot.text(

@@ -27,7 +27,8 @@ Array = np.ndarray
 RATE = 30.0  # frames a second that are learned from
 FLIGHT = 0.15  # of a clip's frames without a foot on the floor: from here on it is a run
 FEWEST_FRAMES = 4  # of a sequence, to have a second-order dynamics
-WALK, RUN, OTHER = "walk", "run", "other"
+TOGETHER = 0.5  # correlation of the feet's standing: from here on they leave and land together
+WALK, RUN, JUMP, OTHER = "walk", "run", "jump", "other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +170,15 @@ def frames_at_rate(motion: Motion) -> int:
 
 
 def activity_in(contacts: Contacts | None) -> str:
-    """Walking or running, told by whether both feet leave the floor; other where there are no feet."""
-    if contacts is None or not np.any(contacts.feet):
+    """Walking or running where the feet stand in turn, told apart by flight; jumping where they land together.
+
+    Other, where there are no feet, or where they do neither.
+    """
+    if contacts is None or np.any(contacts.feet.std(axis=0) == 0.0):
         return OTHER
+    together = float(np.corrcoef(contacts.feet.T)[0, 1])
+    if together > 0.0:
+        return JUMP if together > TOGETHER else OTHER
     return RUN if np.mean(~contacts.feet.any(axis=1)) > FLIGHT else WALK
 
 
