@@ -79,9 +79,9 @@ def test_some_markers_may_be_missing(
     points = take.points.copy()
     points[20:, missing] = np.nan
     frames = performance.run(Markers(take.labels, points, take.fps), stride=4)
-    assert _degrees(frames, test_walk[::4]).mean() < 9.0
-    gap = np.linalg.norm(frames[-1].markers[missing] - take.points[::4][-1][missing], axis=1)
-    assert gap.max() < 0.35
+    assert _degrees(frames, test_walk[::4]).mean() < 8.5
+    gaps = np.stack([frame.markers for frame in frames])[:, missing] - take.points[::4, missing]
+    assert np.linalg.norm(gaps, axis=-1).mean() < 0.18
 
 
 def test_a_marker_seen_by_one_camera_is_on_its_ray(performance: Performance, take: Markers) -> None:
@@ -92,6 +92,22 @@ def test_a_marker_seen_by_one_camera_is_on_its_ray(performance: Performance, tak
     performance.reset()
     frame = performance.step(points, glimpses=[Glimpse(1, camera, (float(pixel[0]), float(pixel[1])))])
     np.testing.assert_allclose(camera.project(frame.markers[1]), pixel, atol=1.0)
+
+
+def test_one_camera_alone_tells_the_pose_and_where_it_is(
+    performance: Performance, take: Markers, test_walk: Motion
+) -> None:
+    camera, hidden = Camera.looking_at((0.0, 1.0, 2.0), eye=(2.0, 1.5, 6.0)), np.full((9, 3), np.nan)
+    performance.reset()
+    frames = [performance.step(take.points[0])]
+    for points in take.points[1:]:
+        pixels = camera.project(points)
+        glimpses = [Glimpse(number, camera, (x, y)) for number, (x, y) in enumerate(pixels.tolist())]
+        frames.append(performance.step(hidden, glimpses=glimpses))
+        np.testing.assert_allclose(camera.project(frames[-1].markers), pixels, atol=3.0)
+    assert _degrees(frames, test_walk).mean() < 4.0
+    gaps = np.stack([frame.markers for frame in frames]) - take.points
+    assert np.linalg.norm(gaps, axis=-1).mean() < 0.05
 
 
 def test_noisy_markers_are_met_roughly_and_a_torso_root_is_smoothed(

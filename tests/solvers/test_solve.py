@@ -21,7 +21,7 @@ from poise.solvers.constraints import (
     Projection,
     floor,
 )
-from poise.solvers.problem import Settings
+from poise.solvers.problem import Problem, Settings
 from poise.solvers.solution import NotSolvedError, Status
 from poise.solvers.solve import Solver, solve, solve_batch, solve_sequence
 
@@ -184,6 +184,18 @@ def test_feet_stay_above_the_floor_and_may_rise(space: PoseSpace, pose_vectors: 
     assert np.all(handle_targets(space, solution.q)[3:, 1] >= height - 1e-3)
     lifted = [*floor(["left_foot"]), Position("left_foot", feet[0] + (0.0, 0.2, 0.0))]
     assert solve(space, lifted, start=start, root="given").reached
+
+
+def test_soft_pixels_pull_as_far_as_soft_places_do(space: PoseSpace, pose_vectors: np.ndarray) -> None:
+    start, camera = pose_vectors[0], Camera.looking_at((0.0, 1.0, 0.0), eye=(0.0, 1.5, 4.0))
+    hand = handle_targets(space, start)[1] + (0.1, 0.15, 0.0)
+    problem = Problem(
+        space, [Projection("left_hand", camera, camera.project(hand), tolerance=1.0)], root="given"
+    )
+    q = start.copy()
+    problem.run(q, start[7:], np.diag(0.2**2 * problem.diagonal()[0]))
+    found = camera.project(handle_targets(space, q)[1])
+    np.testing.assert_allclose(found, camera.project(hand), atol=1.0)  # it began some 30 pixels off
 
 
 def test_mixed_constraints_hold_together(space: PoseSpace, pose_vectors: np.ndarray) -> None:

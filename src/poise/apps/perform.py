@@ -2,7 +2,8 @@
 
 Every frame: see the markers from the torso, predict pose and root by the local models of a library, and let the solver
 meet the markers exactly by the most likely change. Markers that are missing are normal: what they would have said is
-filled in from the examples that agree with those that are seen.
+filled in from the examples that agree with those that are seen, and then from the pose itself, once. Where most markers
+are only pixels of one camera, there is no torso to see them from: examples that look like the picture predict instead.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from poise.motion.motion import Motion
 from poise.priors.local import regression
 from poise.priors.local.control import Control, root_from_seen, touched_outputs
 from poise.priors.local.kernels import Data
+from poise.priors.local.lookalikes import Lookalikes, Seen
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
@@ -35,11 +37,9 @@ Array = np.ndarray
 Root = Literal["solved", "torso"]
 
 KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
-GUESSED = (
-    0.1,
-    0.1,
-    0.15,
-)  # metres, radians: how far off root and joints are where the torso is only guessed at
+ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pictures tell
+CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
+CHANGE = 0.1  # radians: how far off that joints are
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
 
@@ -100,8 +100,8 @@ class Performance:
         )
         self._regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
         self._filler = Filler(inputs, self._regression.cover.scales)
+        self._lookalikes = Lookalikes(self.prior.examples, self.handles)
         self._problems: dict[bytes, Problem] = {}
-        self._unsure = np.repeat(GUESSED, (3, 3, self.space.freedoms - ROOT_FREEDOMS)) ** 2
         self.reset()
 
     def reset(self) -> None:
@@ -109,8 +109,7 @@ class Performance:
         q = np.zeros(self.space.size)
         q[3], q[ROOT_SIZE:] = 1.0, self.prior.mean
         q[:3] = self.prior.examples.q[:, :3].mean(axis=0)
-        self._recent = Recent()
-        self._started = False
+        self._recent, self._started, self._before = Recent(), False, q
         self._last = Frame(
             q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0
         )
@@ -129,23 +128,22 @@ class Performance:
         """
         begun = time.perf_counter()
         points = self._checked(markers)
-        likely = self.observe(
-            points if guesses is None else np.where(np.isfinite(points), points, guesses), at=at
-        )
         seen = np.isfinite(points).all(axis=1)
+        likely = self.observe(points if guesses is None else np.where(seen[:, None], points, guesses), at=at)
+        glimpses = [glimpse for glimpse in glimpses if not seen[glimpse.marker]]
         if not np.any(seen) and not glimpses:
             self._recent.forget()
             return self._keep(self._last.q, seen, begun)
-        x, turn, place = self._signals(likely, np.isfinite(likely).all(axis=1))
-        mean, covariance = self._regression(x)
-        q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
-        if self._root == "torso":
-            q[:ROOT_SIZE] = self._smoothed(q[:ROOT_SIZE])
-        covariance = _turned(covariance, turn)
-        if guesses is not None and not np.any(seen[self.control.torso.markers]):
-            covariance[np.diag_indices_from(covariance)] += self._unsure
-        self._finish(q, mean[ROOT_FREEDOMS:], covariance, points, seen, glimpses)
-        return self._keep(q, seen, begun)
+        if self._root == "solved" and len(glimpses) > np.sum(seen):
+            q = self._from_pictures(points, seen, glimpses)
+        else:
+            q = self._from_places(likely, points, seen, glimpses)
+            if not np.all(np.isfinite(likely)):
+                likely = np.where(np.isfinite(likely), likely, self._marker_points(q))
+                q = self._from_places(likely, points, seen, glimpses)
+        frame = self._keep(q, seen, begun)
+        self._started = True
+        return frame
 
     def observe(
         self, markers: Float[Array, "markers 3"], *, at: float | None = None
@@ -188,6 +186,33 @@ class Performance:
                 f"a frame is ({len(self.names)}, 3): a place for each of {', '.join(self.names)}; got {points.shape}"
             )
         return np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan)
+
+    def _from_places(
+        self, likely: Array, points: Array, seen: Array, glimpses: Sequence[Glimpse]
+    ) -> Float[Array, "size"]:
+        """The pose by the local models at where markers are likely to be, brought to those that are seen."""
+        x, turn, place = self._signals(likely, np.isfinite(likely).all(axis=1))
+        mean, covariance = self._regression(x)
+        q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
+        if self._root == "torso":
+            q[:ROOT_SIZE] = self._smoothed(q[:ROOT_SIZE])
+        self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), points, seen, glimpses)
+        return q
+
+    def _from_pictures(self, points: Array, seen: Array, glimpses: Sequence[Glimpse]) -> Float[Array, "size"]:
+        """The pose by examples that look like what is seen, not far from where the last ones lead."""
+        q = self._last.q.copy()
+        change = CARRIED_ON * (q - self._before)
+        q[:3], q[ROOT_SIZE:] = q[:3] + change[:3], q[ROOT_SIZE:] + change[ROOT_SIZE:]
+        mean, spread = self._lookalikes(q[:ROOT_SIZE], _seen(points, seen, glimpses))
+        if self._started:
+            gain = np.linalg.solve(spread + CHANGE**2 * np.eye(len(mean)), spread).T
+            mean, spread = mean + gain @ (q[ROOT_SIZE:] - mean), spread - gain @ spread
+        q[ROOT_SIZE:] = mean
+        covariance = np.diag(np.repeat((*ROOT_OFF, 0.0), (3, 3, len(mean))) ** 2)
+        covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = 0.5 * (spread + spread.T)
+        self._finish(q, mean, covariance, points, seen, glimpses)
+        return q
 
     def _signals(self, points: Array, seen: Array) -> tuple[Array, Array, Array]:
         """Control signals, whole, with the torso's rotation and place."""
@@ -250,7 +275,6 @@ class Performance:
                 else max(tolerance * glimpse.camera.focal_length / 3.0, 0.5),
             )
             for glimpse in glimpses
-            if not seen[glimpse.marker]
         ]
         root: Literal["solved", "given"] = "solved" if self._root == "solved" else "given"
         problem = Problem(self.space, constraints, root=root, limits=self.prior.limits, settings=Settings())
@@ -273,7 +297,7 @@ class Performance:
         return self.space.points(q[None], self.handles)[0]
 
     def _keep(self, q: Array, seen: Array, begun: float) -> Frame:
-        self._started = self._started or bool(np.any(seen))
+        self._before = self._last.q if self._started else q
         self._last = Frame(q, self.space, self._marker_points(q), seen, time.perf_counter() - begun)
         return self._last
 
@@ -284,6 +308,21 @@ def motion_of(frames: Sequence[Frame], fps: float, name: str = "") -> Motion:
         raise InvalidValueError("a performance without frames is no motion")
     places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
     return Motion(frames[0].space.skeleton, fps, places, turns, name=name)
+
+
+def _seen(
+    points: Float[Array, "markers 3"], seen: Bool[Array, "markers"], glimpses: Sequence[Glimpse]
+) -> Seen:
+    """Places of markers, and the rays of those that are only glimpsed."""
+    placed = np.flatnonzero(seen)
+    rays = np.array([glimpse.camera.ray(np.array(glimpse.pixel)) for glimpse in glimpses])
+    return Seen(
+        np.concatenate([placed, [glimpse.marker for glimpse in glimpses]]).astype(np.int64),
+        np.concatenate([points[placed], [glimpse.camera.centre for glimpse in glimpses]]),
+        np.concatenate(
+            [np.tile(np.eye(3), (len(placed), 1, 1)), np.eye(3) - rays[:, :, None] * rays[:, None]]
+        ),
+    )
 
 
 def _turned(covariance: Float[Array, "outputs outputs"], turn: Float[Array, "3 3"]) -> Array:

@@ -9,7 +9,8 @@ from poise.priors.local.examples import LAG
 
 Array = np.ndarray
 
-FILLED_FROM = 24  # examples that say what a missing signal would have
+FILLED_FROM = 400  # examples through which what is missing is told from what is there
+CAUTION = 1.0  # of the examples' mean spread: how firmly that stays near their mean
 
 
 class Recent:
@@ -44,7 +45,7 @@ class Recent:
 
 
 class Filler:
-    """Fills in control signals that are missing, from the examples that agree with those that are there."""
+    """Fills in control signals that are missing, by a linear model through the examples that agree with the others."""
 
     def __init__(self, inputs: Float[Array, "examples columns"], scales: Float[Array, "columns"]) -> None:
         self._scales = scales
@@ -56,9 +57,19 @@ class Filler:
         if np.all(known):
             return x
         values = np.where(known, x * self._scales, 0.0).astype(np.float32)
+        near, shares = self._agreeing(values, known)
+        typical = shares @ near
+        spread = np.sqrt(shares)[:, None] * (near - typical)
+        told = spread[:, known]
+        gram = told.T @ told
+        gram[np.diag_indices_from(gram)] += CAUTION * np.trace(gram) / len(told) + 1e-12
+        weights = np.linalg.solve(gram, (values - typical)[known])
+        return np.where(known, x, (typical + (told @ weights) @ spread) / self._scales)
+
+    def _agreeing(self, values: Array, known: Array) -> tuple[Array, Array]:
+        """The examples nearest to what is known, and their shares."""
         distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
         near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
-        apart = np.maximum(distances[near] + values @ values, 0.0)
+        apart = np.maximum(distances[near] + values @ values, 0.0).astype(np.float64)
         shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
-        typical = (shares / shares.sum()) @ self._inputs[near]
-        return np.where(known, x, typical.astype(np.float64) / self._scales)
+        return self._inputs[near].astype(np.float64), shares / shares.sum()

@@ -117,8 +117,7 @@ class CameraPerformance:
         """Where markers that one camera sees may be; not for long, as depths that are guessed from guesses drift."""
         self._placed_time = np.where(sighting.is_placed, at, self._placed_time)
         guesses = guesses_of(self.tracker.rig, sighting, self._expected(at))
-        if len(self.tracker.rig) > 1:
-            guesses[at - self._placed_time > GUESSED_FOR] = np.nan
+        guesses[at - self._placed_time > GUESSED_FOR] = np.nan
         return guesses
 
     def _expected(self, at: float) -> Float[Array, "markers 3"]:

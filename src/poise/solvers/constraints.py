@@ -222,8 +222,9 @@ class Projection(_OnHandle):
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         pixel = self._vector(self.pixel, "pixel", 2)
-        # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles.
-        metric = 1.0 / self.camera.focal_length if self.hard else 0.0
+        # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles;
+        # a soft one in pixels, and the sign says so.
+        metric = (1.0 if self.hard else -1.0) / self.camera.focal_length
         rows = self.camera.matrix
         shifted = np.stack([rows[0] - pixel[0] * rows[2], rows[1] - pixel[1] * rows[2], rows[2]])
         return [self._block(space, Kind.PROJECTION, *shifted.ravel(), metric)]

@@ -21,7 +21,7 @@ from poise.solvers.dual_step import (
     workspace,
 )
 from poise.solvers.primal_step import many_soft, step_under
-from poise.solvers.rows import Blocks, Body, evaluate
+from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 
 Array = np.ndarray
 
@@ -125,7 +125,7 @@ def map_step(
     jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
     evaluate(q, body, blocks, errors, jacobian)
     remaining = _remaining(errors, rows, blocks)
-    _clamp(errors, settings[LONGEST_PULL], blocks[0])
+    _clamp(errors, settings[LONGEST_PULL], blocks)
     included, variances = np.ones(len(rows), dtype=np.bool_), rows[:, VARIANCE].copy()
     if not many_soft(rows, variances, included, len(step)):
         spread_rows(jacobian, covariance, spread, gram)
@@ -160,7 +160,7 @@ def finish(
             return REACHED, k
         if stalled >= _PATIENCE:
             return RELAXED, k
-        _clamp(errors, settings[LONGEST_PULL], blocks[0])
+        _clamp(errors, settings[LONGEST_PULL], blocks)
         spread_rows(jacobian, covariance, spread, gram)
         scale = _mean_diagonal(gram)
         while True:
@@ -183,7 +183,7 @@ def finish(
                     REACHED if _remaining(errors, rows, blocks) <= settings[TOLERANCE] else RELAXED
                 ), k + 1
             evaluate(q, body, blocks, errors, jacobian)
-            _clamp(errors, settings[LONGEST_PULL], blocks[0])
+            _clamp(errors, settings[LONGEST_PULL], blocks)
     if _remaining(errors, rows, blocks) <= settings[TOLERANCE]:
         return REACHED, int(settings[FINISH_STEPS])
     return OUT_OF_TIME, int(settings[FINISH_STEPS])
@@ -219,15 +219,17 @@ def _any_soft(rows: Array, included: Array) -> bool:
 
 
 @compiled
-def _clamp(errors: Array, longest: float, integers: Array) -> None:
+def _clamp(errors: Array, longest: float, blocks: Blocks) -> None:
     """No block pulls further than this in one step (Buss 2004): far targets would make the linear step meaningless."""
+    integers, floats = blocks
     for b in range(len(integers)):
         first, count = integers[b, 3], integers[b, 4]
+        most = longest * in_own_unit(integers[b], floats[b])
         length = 0.0
         for r in range(first, first + count):
             length += errors[r] * errors[r]
-        if length > longest * longest:
-            scale = longest / math.sqrt(length)
+        if length > most * most:
+            scale = most / math.sqrt(length)
             for r in range(first, first + count):
                 errors[r] *= scale
 

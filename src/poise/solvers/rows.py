@@ -137,6 +137,12 @@ def _turn_missing(matrix: Array, target: Array, out: Array) -> None:
 
 
 @compiled
+def in_own_unit(integers: Array, f: Array) -> float:
+    """What a metre, or a radian, is in the unit of a block: 1, but for pixels, where it is a metre at one metre."""
+    return -1.0 / f[15] if integers[0] == _PROJECTION and f[15] < 0 else 1.0
+
+
+@compiled
 def _projection(f: Array, point: Array, moved: Array, errors: Array, jacobian: Array) -> None:
     """Rows of K [R | t] with the pixel folded in: f0 and f1 vanish on the ray, f2 is the depth."""
     depth = max(_dot(f[11:14], point) + f[14], 1e-3)
@@ -148,7 +154,7 @@ def _projection(f: Array, point: Array, moved: Array, errors: Array, jacobian: A
             errors[i] = -value * f[15]
             for k in range(3):
                 weights[k] = row[k] * f[15]
-        else:  # in pixels
+        else:  # in pixels; minus one over the focal length
             errors[i] = -value / depth
             for k in range(3):
                 weights[k] = (row[k] - value / depth * f[11 + k]) / depth
