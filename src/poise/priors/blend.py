@@ -9,7 +9,7 @@ still joints; their Gaussians are re-expressed in the blend's own pose space, to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
-from poise.priors.model_file import Storable, packed, unpacked
+from poise.priors.model_file import Storable, Stored, packed, unpacked
 from poise.priors.prior import Prediction, Prior
 from poise.skeleton.kernels import ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -145,24 +145,18 @@ class BlendPrior:
         return [(self.components[number], float(self.weights[number]), chart) for number, chart in numbered]
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> BlendPrior:
-        """The prior again, from what `arrays` and `header` gave."""
-        del space, limits  # both follow from the components
+    def restored(cls, stored: Stored) -> BlendPrior:
+        """The prior again; space and limits follow from the components."""
         components = []
-        for number, own in enumerate(header["components"]):
+        for number, own in enumerate(stored.header["components"]):
             prefix = f"{number}."
             kept = {
-                name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)
+                name.removeprefix(prefix): value
+                for name, value in stored.arrays.items()
+                if name.startswith(prefix)
             }
             components.append(unpacked(kept, own))
-        return cls(components, header["weights"])
+        return cls(components, stored.header["weights"])
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of all components, each name after its component's number."""

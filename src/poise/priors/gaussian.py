@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
 from poise.priors import process
+from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, handle_positions, limits_of, motion_hash, prepared_for
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -104,20 +105,14 @@ class GaussianPrior:
         return prior
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> GaussianPrior:
+    def restored(cls, stored: Stored) -> GaussianPrior:
         """The prior again, from what `arrays` and `header` gave."""
+        arrays, header = stored.arrays, stored.header
         factors = (arrays["factors"], arrays["diagonals"]) if header["low_rank"] else None
         covariances = arrays["covariances"] if factors is None else gaussians.dense(*factors)
         prior = cls(
-            space, arrays["means"], covariances,
-            shares=arrays["shares"], blocks=arrays["blocks"], limits=limits,
+            stored.space, arrays["means"], covariances,
+            shares=arrays["shares"], blocks=arrays["blocks"], limits=stored.limits,
         )  # fmt: skip
         prior.factors = factors
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))

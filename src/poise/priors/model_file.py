@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
@@ -32,6 +33,16 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a file holds of a prior: its body, what its `arrays()` gave and what its `header()` did."""
+
+    space: PoseSpace
+    limits: JointLimits | None
+    arrays: Mapping[str, Array]
+    header: Mapping[str, Any]
+
+
 @runtime_checkable
 class Storable(Protocol):
     """What a prior offers to be kept in a file."""
@@ -49,14 +60,7 @@ class Storable(Protocol):
         ...
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> Prior:
+    def restored(cls, stored: Stored) -> Prior:
         """The prior again."""
         ...
 
@@ -101,8 +105,7 @@ def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Prior:
     """The prior again, from what `packed` gave."""
     module, name = _KINDS[header["kind"]]
     prior_class = cast(type[Storable], getattr(import_module(module), name))
-    space, limits = _body(arrays, header["skeleton"])
-    return prior_class.restored(space, limits, arrays=arrays, header=header)
+    return prior_class.restored(Stored(*_body(arrays, header["skeleton"]), arrays, header))
 
 
 def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -19,6 +19,7 @@ from poise.priors.dynamics.root import ROOT_FEATURES, root_path, rotation_from
 from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
+from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.style import posterior
 from poise.priors.style.covariance import Kernel
@@ -27,7 +28,6 @@ from poise.priors.style.learning import annealed_kernel
 from poise.priors.style.model import StyleModel
 from poise.priors.style.prior import SAMPLED, StylePrior, residual_correlation
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
@@ -253,15 +253,9 @@ class DynamicsPrior(StylePrior):
         }
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> DynamicsPrior:
+    def restored(cls, stored: Stored) -> DynamicsPrior:
         """The prior again, from what `arrays` and `header` gave."""
+        arrays, header = stored.arrays, stored.header
         flows = tuple(
             Flow(
                 name,
@@ -282,12 +276,12 @@ class DynamicsPrior(StylePrior):
             tuple(arrays[f"transitions.{number}"] for number in range(header["transition_sets"])),
         )
         prior = cls(
-            StyleModel.restored(space, arrays=arrays, header=header),
+            StyleModel.restored(stored.space, arrays=arrays, header=header),
             root=RootModel(*(arrays[f"root.{name}"] for name in ("mean", "scales", "outputs"))),
             flows=flows,
             frames=frames,
             structure=Structure.restored(header["structure"]),
-            limits=limits,
+            limits=stored.limits,
             correlation=arrays["correlation"],
         )
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,9 +27,10 @@ from poise.priors.local import regression
 from poise.priors.local.control import limbs_of, touched_outputs
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Limb, Signal
+from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
@@ -76,22 +77,16 @@ class LocalPrior:
         return prior
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> LocalPrior:
+    def restored(cls, stored: Stored) -> LocalPrior:
         """The prior again, from what `arrays` and `header` gave."""
+        arrays, header = stored.arrays, stored.header
         examples = Examples(
-            space,
+            stored.space,
             arrays["poses"].astype(np.float64),
             arrays["before"].astype(np.float64),
             arrays["blocks"],
         )
-        prior = cls(examples, limits=limits)
+        prior = cls(examples, limits=stored.limits)
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +14,14 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
+from poise.priors.model_file import Stored
 from poise.priors.poses import handle_positions, limits_of, motion_hash
 from poise.priors.style import shape
 from poise.priors.style.data import thinned
 from poise.priors.style.model import StyleModel
 from poise.priors.style.observed import Observed, observed
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
@@ -72,17 +73,11 @@ class StylePrior:
         return prior
 
     @classmethod
-    def restored(
-        cls,
-        space: PoseSpace,
-        limits: JointLimits | None,
-        *,
-        arrays: Mapping[str, Array],
-        header: Mapping[str, Any],
-    ) -> StylePrior:
+    def restored(cls, stored: Stored) -> StylePrior:
         """The prior again, from what `arrays` and `header` gave."""
-        model = StyleModel.restored(space, arrays=arrays, header=header)
-        prior = cls(model, limits=limits, correlation=arrays["correlation"])
+        arrays, header = stored.arrays, stored.header
+        model = StyleModel.restored(stored.space, arrays=arrays, header=header)
+        prior = cls(model, limits=stored.limits, correlation=arrays["correlation"])
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
 
