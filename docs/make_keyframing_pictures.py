@@ -127,7 +127,7 @@ def _tell(name: str, made: Keyframed, recorded: Motion) -> None:
 
 def _hard(made: Keyframed) -> float:
     """The largest distance of a handle that must be met."""
-    return max(float(np.nanmax(d)) for name, d in made.distances.items() if "toes" not in name)
+    return max(float(np.nanmax(d)) for handle, d in made.distances.items() if "toes" not in handle.joint)
 
 
 def _accelerations(motion: Motion) -> np.ndarray:

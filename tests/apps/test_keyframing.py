@@ -128,6 +128,15 @@ def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path:
     assert made.worst > 1.0
 
 
+def test_two_handles_of_one_joint_are_told_apart(style: StylePrior, tmp_path: Path) -> None:
+    palm = '\n[[pins]]\nhandle = "right_hand"\noffset = [0.0, 0.08, 0.0]\nfrom = 0.2\nto = 0.3\n'
+    made = keyframe(read_script(_script(tmp_path, STANDING + palm)), style)
+    hands = [handle for handle in made.distances if handle.joint == "right_hand"]
+    assert [handle.offset for handle in hands] == [(0.0, 0.0, 0.0), (0.0, 0.08, 0.0)]
+    assert np.isnan(made.distances[hands[1]][0])
+    assert np.isfinite(made.distances[hands[0]]).all()
+
+
 def test_a_pin_without_a_place_holds_where_the_body_is(
     style: StylePrior, walk: Motion, tmp_path: Path
 ) -> None:

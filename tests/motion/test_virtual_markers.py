@@ -7,7 +7,7 @@ import poise
 from bodies import HEIGHT, bone_aligned_axes, moving, person, with_other_axes
 from poise.errors import SkeletonError, UnknownNameError
 from poise.motion import joint_positions, joint_transforms, mirror
-from poise.motion.virtual_markers import OPTICAL_LABELS, handle_layout, optical_layout, virtual_markers
+from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout, virtual_markers
 from poise.skeleton import Skeleton
 from poise.skeleton.pose_space import Handle
 from real_data import recording
@@ -88,7 +88,8 @@ def test_mirrored_motion_has_mirrored_markers():
 def test_named_handles_are_joints_and_points_on_them():
     motion = moving(BODY)
     layout = {
-        **handle_layout(BODY, ["head", "left_hand"]),
+        "head": Handle("head"),
+        "left_hand": Handle("left_hand"),
         "fingertip": Handle("left_hand", (0.18, 0.0, 0.0)),
     }
     markers = virtual_markers(motion, layout)
@@ -100,7 +101,7 @@ def test_named_handles_are_joints_and_points_on_them():
 
 def test_unknown_handles_suggest_and_missing_roles_are_named():
     with pytest.raises(UnknownNameError, match="left_hand"):
-        handle_layout(BODY, ["left_hnad"])
+        virtual_markers(moving(BODY), {"hand": Handle("left_hnad")})
     with pytest.raises(SkeletonError, match="LFHD needs the role 'head'"):
         virtual_markers(moving(Skeleton(("a", "b"), np.array([-1, 0]), np.eye(3)[:2])))
 

@@ -6,7 +6,7 @@ Grochow et al. 2004, section 7.2. Frames are solved one after the other and then
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,25 +37,26 @@ class Keyframed:
     """The motion, and how far each handle is from its path and its turns in every frame (NaN where it is free)."""
 
     motion: Motion
-    distances: Mapping[str, Float[Array, "frames"]]
+    distances: Mapping[Handle, Float[Array, "frames"]]
     trajectory: Trajectory
     angles: Mapping[str, Float[Array, "frames"]]
 
     @property
     def worst(self) -> float:
         """The largest distance of any handle from its path, in metres; 0 where none has one."""
-        return _largest(self.distances)
+        return _largest(self.distances.values())
 
     @property
     def worst_turn(self) -> float:
         """The largest angle of any handle's joint from what its keys say, in radians; 0 where none has rotations."""
-        return _largest(self.angles)
+        return _largest(self.angles.values())
 
     def misses(self) -> list[str]:
         """What could not be reached, when and by how much, in words."""
         far = [
-            f"{name} cannot reach its path {self._when(left > MET)}; up to {1000 * np.nanmax(left):.0f} mm are missing"
-            for name, left in self.distances.items()
+            f"{handle.joint} cannot reach its path {self._when(left > MET)}; "
+            f"up to {1000 * np.nanmax(left):.0f} mm are missing"
+            for handle, left in self.distances.items()
             if np.any(left > MET)
         ]
         return far + [
@@ -217,12 +218,12 @@ def _frames(
 
 def _distances(
     trajectory: Trajectory, paths: Sequence[HandlePath], times: Float[Array, "frames"]
-) -> dict[str, Array]:
+) -> dict[Handle, Array]:
     space = trajectory.space
     handles = space.handles([path.handle for path in paths])
     reached = np.stack([space.handle_positions(q, handles)[0] for q in trajectory.q])
     return {
-        path.handle.joint: np.linalg.norm(reached[:, number] - path.at(times), axis=1)
+        path.handle: np.linalg.norm(reached[:, number] - path.at(times), axis=1)
         for number, path in enumerate(paths)
     }
 
@@ -236,6 +237,6 @@ def _angles(trajectory: Trajectory, script: Script) -> dict[str, Array]:
     return found
 
 
-def _largest(lacking: Mapping[str, Float[Array, "frames"]]) -> float:
+def _largest(lacking: Iterable[Float[Array, "frames"]]) -> float:
     """The largest of all that are numbers; 0 where there are none."""
-    return max((float(np.nanmax(left)) for left in lacking.values() if np.isfinite(left).any()), default=0.0)
+    return max((float(np.nanmax(left)) for left in lacking if np.isfinite(left).any()), default=0.0)

@@ -7,7 +7,7 @@ Each is placed on the neutral body between two joints, with an offset to the ski
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,11 +77,6 @@ def virtual_markers(motion: Motion, layout: Mapping[str, Handle] | None = None) 
     positions, turns = joint_transforms(motion)
     points = positions[:, joints] + np.einsum("fmij,mj->fmi", turns[:, joints], offsets)
     return Markers(tuple(layout), points, motion.fps, name=motion.name, origin=motion.origin)
-
-
-def handle_layout(skeleton: Skeleton, names: Iterable[str]) -> dict[str, Handle]:
-    """Handles at the origins of these joints or roles, each under the name it was asked for."""
-    return {name: Handle(skeleton.names[skeleton.index(name)]) for name in names}
 
 
 def optical_layout(
