@@ -28,6 +28,7 @@ NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
 CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
 LAYOUTS = 120  # poses of the library that a first frame is compared with, where no calibration pose is given
 SHAPES = 300  # poses of the library by which swapped labels are told
+SHAPES_ALONE = 600  # where one camera sees no depth
 LIVELY = 1.2  # metres per second, beside the root, of the liveliest markers
 CALMEST = 0.2  # of that, for the calmest
 GUESSED_FOR = 0.1  # seconds for which the place of a marker that one of several cameras sees is guessed
@@ -66,7 +67,7 @@ class CameraPerformance:
             )
         self.tracker, self.performance = tracker, performance
         self._layouts = self._library_layouts() if calibration_pose is None else calibration_pose[None]
-        tracker.get_to_know(wearer_of(performance))
+        tracker.get_to_know(wearer_of(performance, SHAPES if len(tracker.rig) > 1 else SHAPES_ALONE))
         self._last: Frame | None = None
         self._before: Array | None = None
         self._last_time, self._seen_time = 0.0, 0.0
@@ -135,10 +136,10 @@ class CameraPerformance:
         return np.asarray(places)
 
 
-def wearer_of(performance: Performance) -> Wearer:
+def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
     """What a library says about markers: where they are in its poses, and how they move beside the root."""
     examples = performance.prior.examples
-    some = examples.every(max(1, len(examples) // SHAPES))
+    some = examples.every(max(1, len(examples) // shapes))
     now, before = some.markers(performance.handles)
     roots = (some.q[:, :3] - some.before[:, :3])[:, None]
     speeds = np.sqrt(np.mean(np.sum((now - before - roots) ** 2, axis=-1), axis=0)) / LAG

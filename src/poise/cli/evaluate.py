@@ -22,8 +22,9 @@ pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
 out; methods style, gaussian, dls), markers (markers of a take hidden after
 its first third, and filled; methods spline, pca, style, gaussian; takes are
 C3D, TRC or motion files, or the split optical), performance (a few markers
-in, the whole body out), cameras (the same, filmed by two simulated cameras:
-pictures in, the whole body out), reduction (how many dimensions poses need), search
+in, the whole body out), cameras (the same, filmed by simulated cameras, two with
+nine markers unless asked: pictures in, the whole body out), reduction (how many
+dimensions poses need), search
 (nearest frames during a performance; methods graph, faiss, exhaustive),
 topology (walks and runs in one latent space, seven models; splits gaits,
 many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
@@ -46,6 +47,7 @@ Examples:
   poise evaluate markers --test take.c3d --methods spline,style
   poise evaluate performance --split boxing --stride 4
   poise evaluate cameras --split boxing --plots cameras
+  poise evaluate cameras --split walk --cameras 1 --markers 19
   poise evaluate reduction --split walk --plots reduction
   poise evaluate search --split everything --plots search
   poise evaluate topology --split gaits --plots topology
@@ -68,6 +70,8 @@ def evaluate(
     stride: Annotated[int, Parameter(help="Test on every Nth frame.")] = 1,
     independent: Annotated[bool, Parameter(help="Start every frame anew, not from the one before.")] = False,
     free_root: Annotated[bool, Parameter(help="Solve the root too, from six handles.")] = False,
+    cameras: Annotated[int, Parameter(help="How many cameras film, in `cameras`.")] = 2,
+    markers: Annotated[int, Parameter(help="How many markers are worn, in `cameras`: 9 or 19.")] = 9,
     jobs: Jobs = 1,
     scheduler: Scheduler = "",
     json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
@@ -79,7 +83,16 @@ def evaluate(
     from poise.evaluation.report import Request, evaluate
 
     request = Request(
-        protocol, split, train or (), test or (), _names(methods), stride, independent, free_root
+        protocol,
+        split,
+        train or (),
+        test or (),
+        _names(methods),
+        stride,
+        independent,
+        free_root,
+        cameras,
+        markers,
     )
     with terminal.steps() as step:
         report = evaluate(

@@ -12,7 +12,7 @@ from PIL import Image
 from poise.apps.camera_pictures import draw_stages
 from poise.apps.watching import Watched
 from poise.evaluation.cameras import FPS, backgrounds_of, film, set_up
-from poise.evaluation.splits import Fold
+from poise.evaluation.report import Request
 from poise.skeleton.kinematics import world_transforms
 from poise.vision.simulator import Simulator
 
@@ -20,10 +20,13 @@ INK, POSE, VISION = "#1f2933", "#e08e2b", "#4c78a8"
 _SECONDS = 2.0  # of the first test clip, filmed again for the pictures
 
 
-def draw_cameras(fold: Fold, folder: Path, step: Callable[[str], None]) -> list[Path]:
+def draw_cameras(request: Request, folder: Path, step: Callable[[str], None]) -> list[Path]:
     """latency.png and stages.png, of the first test clip."""
     step("filming for the plots")
-    simulator, performance = set_up(fold, fold.test[0], seconds=_SECONDS)
+    fold = request.folds()[0]
+    simulator, performance = set_up(
+        fold, fold.test[0], cameras=request.cameras, markers=request.markers, seconds=_SECONDS
+    )
     filmed = film(simulator, performance)
     files = [folder / "latency.png", folder / "stages.png"]
     latency_figure(filmed, simulator.motion.name).savefig(files[0], dpi=110)
@@ -38,7 +41,7 @@ def latency_figure(filmed: Sequence[Watched], name: str) -> Figure:
     figure = Figure(figsize=(9.0, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1.0), sharey=True)
     times = np.arange(len(filmed)) / FPS
-    left.fill_between(times, 0, vision, color=VISION, label="vision: two pictures to labelled markers")
+    left.fill_between(times, 0, vision, color=VISION, label="vision: pictures to labelled markers")
     left.fill_between(times, vision, whole, color=POSE, label="pose")
     left.axhline(1000 / FPS, color=INK, linewidth=0.8, linestyle=":")
     left.set(xlabel="seconds", ylabel="ms from pictures to pose", title=f"Latency, {name}")

@@ -1,4 +1,4 @@
-"""Protocol `cameras` (Chai and Hodgins 2005, section 8): pictures of two cameras in, the body out, end to end.
+"""Protocol `cameras` (Chai and Hodgins 2005, section 8): pictures of cameras in, the body out, end to end.
 
 A performance is filmed by the simulator with noise, blur, occlusion and clutter; the markers are found, matched, placed
 and labelled, and drive the body. The same take with perfect markers shows what the cameras cost.
@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from jaxtyping import Float, Int
 
-from poise.apps.filming import NINE, before_cameras, simulator_of
+from poise.apps.filming import MORE, NINE, before_cameras, simulator_of
 from poise.apps.perform import Performance
 from poise.apps.watching import NOISE, CameraPerformance, Watched
 from poise.errors import InvalidValueError
@@ -31,6 +32,8 @@ Array = np.ndarray
 
 PAPER_DEGREES = 2.54
 """Chai and Hodgins 2005, section 8: boxing from two cameras and nine markers, degrees per joint."""
+SETS = {len(NINE): NINE, len(MORE): MORE}
+"""Sets of markers by how many they are."""
 FPS = 60.0
 SECONDS = 8.0  # of each clip, at most
 FOUND = 3.0  # pixels within which a blob is its marker
@@ -48,6 +51,7 @@ class Sightings:
     false: int = 0
     swaps: int = 0
     distances: list[float] = field(default_factory=list)
+    root_depths: list[float] = field(default_factory=list)
     vision_work: list[float] = field(default_factory=list)
     vision_seconds: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -57,12 +61,18 @@ class Sightings:
         visible = simulator.visible(frame)
         for number, blobs in enumerate(watched.moment.blobs):
             self._count(simulator, frame, number, blobs, visible[number])
-        truth, points = simulator.truth.points[frame], watched.moment.sighting.points
-        placed = np.flatnonzero(np.isfinite(points[:, 0]))
-        apart = np.linalg.norm(points[placed, None] - truth[None], axis=-1)
-        own = apart[np.arange(len(placed)), placed]
-        self.distances += own.tolist()
-        self.swaps += int(np.sum((own > SWAPPED) & (apart.min(axis=1, initial=np.inf) < own)))
+        truth, sighting = simulator.truth.points[frame], watched.moment.sighting
+        placed = np.flatnonzero(np.isfinite(sighting.covariances[:, 0, 0]))
+        apart = np.linalg.norm(sighting.points[placed, None] - truth[None], axis=-1)
+        self.distances += apart[np.arange(len(placed)), placed].tolist()
+        self.swaps += _wrong(apart, placed)
+        for camera, pixels in zip(simulator.rig.cameras, sighting.pixels, strict=True):
+            lone = np.setdiff1d(np.flatnonzero(np.isfinite(pixels[:, 0])), placed)
+            gaps = np.linalg.norm(pixels[lone, None] - camera.project(truth)[None], axis=-1)
+            self.swaps += _wrong(gaps * camera.depth(truth) / camera.pinhole.focal_length, lone)
+        if watched.frame is not None:
+            camera, true = simulator.rig.cameras[0], simulator.motion.root_positions[frame]
+            self.root_depths.append(float(abs(camera.depth(watched.frame.q[:3]) - camera.depth(true))))
         self.vision_work.append(watched.vision_work)
         self.vision_seconds.append(watched.vision_seconds)
         self.seconds.append(watched.seconds)
@@ -76,11 +86,13 @@ class Sightings:
 
     def metrics(self) -> dict[str, float]:
         """Shares in percent, millimetres, frames per second of one thread and milliseconds from picture to pose."""
+        placed = {"place_mm": 1000.0 * float(np.median(self.distances))} if self.distances else {}
         return {
             "found_percent": 100.0 * self.found / max(self.visible, 1),
             "false_percent": 100.0 * self.false / max(self.visible, 1),
-            "place_mm": 1000.0 * float(np.median(self.distances)) if self.distances else float("nan"),
+            **placed,
             "swaps": float(self.swaps),
+            "root_depth_mm": 1000.0 * float(np.mean(self.root_depths or [0.0])),
             "vision_fps": 1.0 / float(np.mean(self.vision_work)),
             "vision_fps_by_clock": 1.0 / float(np.mean(self.vision_seconds)),
             "latency_ms": 1000.0 * float(np.median(self.seconds)),
@@ -88,10 +100,17 @@ class Sightings:
         }
 
 
+def _wrong(apart: Float[Array, "some markers"], markers: Int[Array, "some"]) -> int:
+    """How many of these markers are far from their own place and nearer to another's."""
+    own = apart[np.arange(len(markers)), markers]
+    return int(np.sum((own > SWAPPED) & (apart.min(axis=1, initial=np.inf) < own)))
+
+
 def evaluate_cameras(
     folds: Sequence[Fold],
     *,
-    markers: Sequence[str] = NINE,
+    cameras: int = 2,
+    markers: int = len(NINE),
     stride: int = 1,
     conditions: Conditions | None = None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
@@ -102,11 +121,15 @@ def evaluate_cameras(
     """
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+    if cameras < 1 or markers not in SETS:
+        raise InvalidValueError(
+            f"there are one camera or more, and {' or '.join(map(str, SETS))} markers; got {cameras} and {markers}"
+        )
     scores, sightings = {"local, cameras": Scores(), "local, perfect markers": Scores()}, Sightings()
     clips = [(fold, clip) for fold in folds for clip in fold.test]
     for number, (fold, clip) in enumerate(clips):
         progress(clip.name, number, len(clips))
-        simulator, performance = set_up(fold, clip, markers=markers, conditions=conditions)
+        simulator, performance = set_up(fold, clip, cameras=cameras, markers=markers, conditions=conditions)
         take, filmed = simulator.motion, film(simulator, performance)
         for frame, watched in enumerate(filmed):
             sightings.add(simulator, frame, watched)
@@ -122,13 +145,14 @@ def set_up(
     fold: Fold,
     clip: Motion,
     *,
-    markers: Sequence[str] = NINE,
+    cameras: int = 2,
+    markers: int = len(NINE),
     conditions: Conditions | None = None,
     seconds: float = SECONDS,
 ) -> tuple[Simulator, Performance]:
     """A test clip before the cameras, and what is to follow it, learned from the fold's other clips."""
     take = before_cameras(clip, fps=FPS, seconds=seconds)
-    simulator = simulator_of(take, front_rig(), markers=markers, conditions=conditions)
+    simulator = simulator_of(take, front_rig(count=cameras), markers=SETS[markers], conditions=conditions)
     prior = LocalPrior.learn(fold.train)
     return simulator, Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=NOISE)
 

@@ -47,7 +47,7 @@ def draw_report(
     if report.protocol == "cameras":
         from poise.evaluation.camera_plots import draw_cameras
 
-        return draw_cameras(request.folds()[0], folder, step)
+        return draw_cameras(request, folder, step)
     if report.protocol == "performance":
         return [_saved(accuracy_figure(report), folder / "performance.png")]
     if report.protocol == "reduction":

@@ -68,6 +68,8 @@ class Request:
     stride: int = 1
     independent: bool = False
     free_root: bool = False
+    cameras: int = 2
+    markers: int = 9
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -148,7 +150,13 @@ def _performance(request: Request, progress: Progress) -> list[Row]:
 def _cameras(request: Request, progress: Progress) -> list[Row]:
     from poise.evaluation.cameras import evaluate_cameras
 
-    return evaluate_cameras(request.folds(), stride=request.stride, progress=progress)
+    return evaluate_cameras(
+        request.folds(),
+        cameras=request.cameras,
+        markers=request.markers,
+        stride=request.stride,
+        progress=progress,
+    )
 
 
 def _reduction(request: Request, progress: Progress) -> list[Row]:

@@ -4,6 +4,9 @@ Two markers that come so close that either track could go on in the other's blob
 they are, the poses of the library are asked moment by moment, turned to fit all the other markers: how near do they
 come with these two labels, and how near with the two exchanged? Once the evidence is clear, the labels are exchanged,
 or the doubt is dropped.
+
+In one picture the nearest pose proves little, as depths are the body's own: there, all poses together tell where a
+marker is expected given the others (`expected`), and markers that took what is likelier another's are found too.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry.alignment import rigid_fits
+from poise.vision.expected import STRANGE, Expected
 from poise.vision.tracks import Tracks
 
 Array = np.ndarray
@@ -25,12 +29,16 @@ MEMORY = 0.1  # seconds in which poses are so alike that they prove a thing once
 PROOF = 5.0  # log-likelihood ratio from which labels are exchanged
 TRUST = -10.0  # from which the labels are trusted again
 MOST_PAIRS = 4  # that are judged at one moment
+FEWEST = 6  # markers with sure labels by which others are expected
+MOST_STRANGERS = 6  # at one moment
 
 
 class Doubts:
     """Pairs of markers in doubt, and the evidence so far."""
 
-    def __init__(self, shapes: Float[Array, "poses markers 3"]) -> None:
+    def __init__(self, shapes: Float[Array, "poses markers 3"], *, alone: bool = False) -> None:
+        """`alone`: there is one camera only."""
+        self._alone = alone
         self._shapes = np.ascontiguousarray(shapes)
         count = shapes.shape[1]
         self._open = np.zeros((count, count), dtype=np.bool_)
@@ -59,14 +67,19 @@ class Doubts:
         `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
         where one does, nothing where none does.
         """
-        seen = np.any(across, axis=(1, 2))
-        wrong = []
-        for first, second in self._most_doubtful():
+        seen, pairs, wrong = np.any(across, axis=(1, 2)), self._most_doubtful(), []
+        sure = seen & ~np.isin(np.arange(len(seen)), pairs)
+        in_picture = self._alone and bool(pairs) and np.sum(sure) >= FEWEST
+        expected = Expected.near(self._shapes, places, across, sure) if in_picture else None
+        for first, second in pairs:
             others = seen.copy()
             others[[first, second]] = False
             if not (seen[first] or seen[second]) or np.sum(others) < 3:
                 continue
-            told = self._told(places, across, others, [first, second])
+            if expected is None:
+                told = self._told(places, across, others, [first, second])
+            else:
+                told = expected.exchange_told(places, across, others, [first, second])
             evidence = self._evidence[first, second] + told * min(seconds / MEMORY, 1.0)
             self._evidence[first, second] = evidence
             if evidence >= PROOF:
@@ -74,6 +87,25 @@ class Doubts:
             if not TRUST < evidence < PROOF:
                 self._open[first, second], self._evidence[first, second] = False, 0.0
         return wrong
+
+    def strangers(self, places: Float[Array, "markers 3"], across: Float[Array, "markers 3 3"]) -> list[int]:
+        """Markers of one picture that are where no pose has them, but has another: what they took is not theirs.
+
+        The strangest first, each judged by all that are not.
+        """
+        kept, found, expected = np.any(across, axis=(1, 2)), list[int](), None
+        while self._alone and len(self._shapes) and np.sum(kept) > FEWEST and len(found) < MOST_STRANGERS:
+            expected = Expected.near(self._shapes, places, across, kept)
+            surprises = expected.surprises(places, across, kept)
+            worst = int(np.argmax(surprises))
+            if surprises[worst] < STRANGE:
+                break
+            kept[worst] = False
+            found.append(worst)
+        if expected is None or not found:
+            return []
+        left = expected.given(places, across, kept)
+        return [k for k in found if left.other_told(k, places[k], across[k]) > PROOF]
 
     def _most_doubtful(self) -> list[Pair]:
         pairs = np.argwhere(self._open)

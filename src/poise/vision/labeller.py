@@ -53,12 +53,14 @@ class Labeller:
         self._tracks: Tracks | None = None
         self._was_seen = np.ones((len(rig), len(wearer.liveliness)), dtype=np.bool_)
         self._tints = np.full((len(wearer.liveliness), 3), np.nan)
-        self._doubts = Doubts(wearer.shapes)
+        self._alone = len(rig) == 1
+        self._doubts = Doubts(wearer.shapes, alone=self._alone)
 
     def begin(self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"]) -> Sighting:
         """A first frame, by the layout that fits it best, wherever the performer stands and faces; else nothing."""
         self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
-        self._tints, self._doubts = np.full_like(self._tints, np.nan), Doubts(self._wearer.shapes)
+        self._tints = np.full_like(self._tints, np.nan)
+        self._doubts = Doubts(self._wearer.shapes, alone=self._alone)
         sighting = Sighting.nothing(len(self.rig), layouts.shape[1])
         candidates = self._matcher.candidates(blobs)
         if (
@@ -82,7 +84,7 @@ class Labeller:
         Also returns the pairs that have had each other's label until now.
         """
         if self._tracks is None:
-            self._tracks = Tracks(body, liveliness=self._wearer.liveliness)
+            self._tracks = Tracks(body, liveliness=self._wearer.liveliness, alone=self._alone)
         else:
             self._tracks.carry_on(seconds, body)
         straight = [
@@ -100,7 +102,16 @@ class Labeller:
             self._tracks.exchange(*pair)
             sighting.exchange(*pair)
             self._was_seen[:, pair] = self._was_seen[:, pair[::-1]]
+        self._dismiss(self._doubts.strangers(self._tracks.places, across), body, sighting)
         return sighting, exchanged
+
+    def _dismiss(self, strangers: Sequence[int], body: Array, sighting: Sighting) -> None:
+        """Take labels back: these markers are looked for where the body has them."""
+        assert self._tracks is not None
+        for marker in strangers:
+            sighting.forget(marker)
+            self._tracks.forget(marker, body[marker])
+            self._was_seen[:, marker] = False
 
     def _noted(
         self,

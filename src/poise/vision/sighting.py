@@ -45,6 +45,10 @@ class Sighting:
         for values in (self.points, self.covariances, self.pixels.swapaxes(0, 1)):
             values[[first, second]] = values[[second, first]]
 
+    def forget(self, marker: int) -> None:
+        """What was seen was not this marker."""
+        self.points[marker] = self.covariances[marker] = self.pixels[:, marker] = np.nan
+
     def known_across(self, rig: Rig, places: Float[Array, "markers 3"]) -> Float[Array, "markers 3 3"]:
         """What is known of where markers near these places are: all, only what is across a camera's ray, or nothing."""
         found = np.zeros((len(places), 3, 3))

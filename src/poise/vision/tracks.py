@@ -1,7 +1,8 @@
 """Where markers are expected: each is carried on by its own velocity, a Kalman filter per marker.
 
 What two cameras see tells a place by itself. A marker that fewer see leans on the body: where the pose that explains
-the others has it, taken to be the less sure the longer no two cameras have seen it.
+the others has it, taken to be the less sure the longer no two cameras have seen it. Where there is one camera only, all
+depths are the body's, and every marker leans on it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Tracks:
         places: Float[Array, "markers 3"],
         *,
         liveliness: Float[Array, "markers"],
+        alone: bool = False,
     ) -> None:
-        """`liveliness` is 1 for what moves as hands do, and less for what moves with the trunk."""
-        self._liveliness, self._seconds = liveliness, 0.0
+        """`liveliness` is 1 for what moves as hands do, and less for what moves with the trunk; `alone`: one camera."""
+        self._liveliness, self._alone, self._seconds = liveliness, alone, 0.0
         self.states = np.concatenate([places, np.zeros_like(places)], axis=1)
         self.covariances = np.zeros((len(places), 6, 6))
         self.unseen = np.zeros(len(places))
@@ -70,7 +72,7 @@ class Tracks:
         self.covariances = step @ self.covariances @ step.T + self._liveliness[:, None, None] ** 2 * noise
         self.unseen += seconds
         off = np.minimum(BODY_OFF + self._liveliness * BODY_DRIFT * self.unseen, BODY_FAR)
-        for marker in np.flatnonzero(self.unseen > 1.5 * seconds):
+        for marker in np.flatnonzero((self.unseen > 1.5 * seconds) | self._alone):
             self._lean(int(marker), body[marker], off[marker])
 
     def correct(
@@ -91,6 +93,11 @@ class Tracks:
         """Two tracks that had each other's label."""
         for values in (self.states, self.covariances, self.unseen):
             values[[first, second]] = values[[second, first]]
+
+    def forget(self, marker: int, place: Float[Array, "3"]) -> None:
+        """Begin a marker's track anew at a place."""
+        self.states[marker, :3], self.states[marker, 3:] = place, 0.0
+        self.covariances[marker] = np.diag(np.repeat((FIRST_OFF, 1.0), 3) ** 2)
 
     def _lean(self, marker: int, place: Array, off: float) -> None:
         covariance = self.covariances[marker]

@@ -1,0 +1,123 @@
+"""Where the poses of a library have all markers, given those that are seen: a Gaussian, and how unlikely labels are.
+
+Every pose is turned about the vertical and shifted to the markers that are seen, as far as they are: what one camera
+sees is known across its ray only. Poses that then come nearer weigh more. Given all the others, a marker is expected
+within a centimetre or two, also in one picture: that tells a finger from a wrist, where the nearest pose alone cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.geometry.alignment import rigid_fits
+
+Array = np.ndarray
+
+UNLIKE = 0.015  # metres by which a marker typically differs from where the Gaussian has it
+STRANGE = 25.0  # squared deviations from where the others have it at which a marker may be another
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """A Gaussian of the places of all markers.
+
+    `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
+    where one does, nothing where none does.
+    """
+
+    mean: Float[Array, "markers 3"]
+    covariance: Float[Array, "coordinates coordinates"]
+
+    @classmethod
+    def near(
+        cls,
+        shapes: Float[Array, "poses markers 3"],
+        places: Float[Array, "markers 3"],
+        across: Float[Array, "markers 3 3"],
+        sure: Bool[Array, "markers"],
+    ) -> Expected:
+        """From poses, turned and shifted to the markers whose labels are sure."""
+        turns, shifts, _ = rigid_fits(shapes[:, sure], places[sure], upright=True)
+        placed = shapes @ turns.transpose(0, 2, 1) + shifts[:, None]
+        known = across[sure]
+        gaps = (placed[:, sure] - places[sure]).swapaxes(0, 1) @ known
+        shifts = np.linalg.solve(known.sum(axis=0) + 1e-6 * np.eye(3), gaps.sum(axis=0).T).T
+        squares = np.sum((gaps - shifts @ known) ** 2, axis=(0, 2))
+        shares = 1.0 / (squares + 0.1 * squares.mean() + 1e-9)
+        shares /= shares.sum()
+        flat = (placed - shifts[:, None]).reshape(len(placed), -1)
+        mean = shares @ flat
+        spread = np.sqrt(shares)[:, None] * (flat - mean)
+        return cls(mean.reshape(-1, 3), spread.T @ spread)
+
+    def given(
+        self,
+        places: Float[Array, "markers 3"],
+        across: Float[Array, "markers 3 3"],
+        seen: Bool[Array, "markers"],
+    ) -> Expected:
+        """The same once it is known where some of them are."""
+        markers = np.flatnonzero(seen)
+        gaps, spread, known = self._seen(markers, places[seen], across[seen])
+        carried = self.covariance[:, _coordinates(markers)] @ known.T
+        gain = np.linalg.solve(spread, carried.T).T
+        return Expected(self.mean + (gain @ gaps).reshape(-1, 3), self.covariance - gain @ carried.T)
+
+    def exchange_told(
+        self,
+        places: Float[Array, "markers 3"],
+        across: Float[Array, "markers 3 3"],
+        others: Bool[Array, "markers"],
+        pair: list[int],
+    ) -> float:
+        """How much likelier two markers are with their labels exchanged (log), given the others."""
+        left, markers = self.given(places, across, others), np.array(pair)
+        exchanged = markers[::-1]
+        as_they_are = sum(left._off(markers, places[markers], across[markers]))
+        return 0.5 * (as_they_are - sum(left._off(markers, places[exchanged], across[exchanged])))
+
+    def other_told(self, marker: int, place: Float[Array, "3"], across: Float[Array, "3 3"]) -> float:
+        """How much likelier what was seen of a marker is another one's (log); negative where it suits none."""
+        own = sum(self._off(np.array([marker]), place[None], across[None]))
+        offs = [self._off(np.array([k]), place[None], across[None]) for k in range(len(self.mean))]
+        others = [sum(off) for k, off in enumerate(offs) if k != marker and off[0] < STRANGE]
+        return 0.5 * (own - min(others, default=np.inf))
+
+    def surprises(
+        self,
+        places: Float[Array, "markers 3"],
+        across: Float[Array, "markers 3 3"],
+        seen: Bool[Array, "markers"],
+    ) -> Float[Array, "markers"]:
+        """How far each marker is from where all the others have it, in squared deviations; 0 for those not seen."""
+        markers, found = np.flatnonzero(seen), np.zeros(len(seen))
+        gaps, spread, _ = self._seen(markers, places[seen], across[seen])
+        precision = np.linalg.inv(spread)
+        pulls = (precision @ gaps).reshape(-1, 3)
+        for row, marker in enumerate(markers):
+            own = precision[3 * row : 3 * row + 3, 3 * row : 3 * row + 3]
+            found[marker] = pulls[row] @ np.linalg.solve(own, pulls[row])
+        return found
+
+    def _off(self, markers: Array, places: Array, across: Array) -> tuple[float, float]:
+        """How far the seen ones of markers are off in squared deviations, and the log of how wide these are."""
+        seen = np.any(across, axis=(1, 2))
+        gaps, spread, _ = self._seen(markers[seen], places[seen], across[seen])
+        return float(gaps @ np.linalg.solve(spread, gaps)), float(np.linalg.slogdet(spread)[1])
+
+    def _seen(self, markers: Array, places: Array, across: Array) -> tuple[Array, Array, Array]:
+        """What markers are off, the covariance of that, and the matrix that takes places to what is known of them."""
+        blocks = np.zeros((len(markers), 3, len(markers), 3))
+        blocks[np.arange(len(markers)), :, np.arange(len(markers))] = across
+        known = blocks.reshape(3 * len(markers), -1)
+        rows = _coordinates(markers)
+        spread = known @ self.covariance[np.ix_(rows, rows)] @ known.T
+        spread[np.diag_indices_from(spread)] += UNLIKE**2
+        return known @ (places - self.mean[markers]).ravel(), spread, known
+
+
+def _coordinates(markers: Array) -> Array:
+    return np.asarray((3 * markers[:, None] + np.arange(3)).ravel())
