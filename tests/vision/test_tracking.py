@@ -89,7 +89,7 @@ def test_a_lamp_is_background():
     sim = simulator(Conditions(lamp=True), seconds=0.2)
     background = Background.of_frames(sim.empty_room(0, 12))
     picture = sim.picture(3, 0)
-    blobs = find_blobs(picture, background.foreground(picture), Look())
+    blobs = find_blobs(picture, background.foreground(picture), [Look()])
     lamp = np.array([0.85 * 640, 0.15 * 480])
     assert len(blobs) > 0
     assert np.linalg.norm(blobs.centres - lamp, axis=1).min() > 30
@@ -122,7 +122,7 @@ def test_coloured_markers_are_found_by_their_hue(hue):
     red, green, blue = (round(255 * part) for part in colorsys.hsv_to_rgb(hue, 0.9, 0.95))
     cv2.circle(picture, (50, 60), 5, (blue, green, red), -1)
     cv2.circle(picture, (110, 60), 5, (255, 255, 255), -1)
-    blobs = find_blobs(picture, np.full((120, 160), 255, dtype=np.uint8), Look(hue=hue))
+    blobs = find_blobs(picture, np.full((120, 160), 255, dtype=np.uint8), [Look(hue=hue)])
     assert len(blobs) == 1
     assert np.allclose(blobs.centres[0], (50, 60), atol=0.2)
     assert np.allclose(blobs.colours[0], colorsys.hsv_to_rgb(hue, 0.9, 0.95), atol=0.02)

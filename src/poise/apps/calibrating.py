@@ -12,14 +12,16 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_all_blobs
+from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import LensCalibration, RigCalibration, calibrate_rig, on_floor, placed_board
+from poise.vision.colours import Colours
 from poise.vision.correspond import Matcher, epipolar_distances, exclusive
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
 from poise.vision.sources import ImageFolder, InStep, Source, open_source, read_picture
 from poise.vision.synchronise import offsets_by
+from poise.vision.tracker import WHITE
 from poise.vision.triangulate import projections, triangulate_all
 
 Array = np.ndarray
@@ -176,13 +178,13 @@ def check_with_markers(
     *,
     empty: float = 1.0,
     sync: str = "time",
-    looks: Sequence[Look] = (Look(),),
+    colours: Colours = WHITE,
 ) -> list[Check]:
     """Markers of a performance: whether what two cameras see at once is at one place."""
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks) or len(rig) < 2:
         return checks
-    moments = _blobs_of(sources, empty, sync, looks)
+    moments = _blobs_of(sources, empty, sync, colours.looks())
     for pair in combinations(rig.cameras, 2):
         names = " and ".join(camera.name for camera in pair)
         numbers = [rig.cameras.index(camera) for camera in pair]
@@ -292,7 +294,7 @@ def _blobs_of(
             backgrounds = backgrounds or [Background.of_frames(room, fps=steps.fps) for room in rooms]
             found.append(
                 tuple(
-                    find_all_blobs(picture, background.foreground(picture), looks)
+                    find_blobs(picture, background.foreground(picture), looks, room=background.room)
                     for picture, background in zip(whole, backgrounds, strict=True)
                 )
             )

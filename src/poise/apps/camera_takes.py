@@ -20,12 +20,12 @@ from poise.apps.perform import Frame, Performance
 from poise.apps.watching import CameraPerformance, Watched
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
-from poise.vision.blobs import Look
+from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
 from poise.vision.rig import Rig, save_rig
 from poise.vision.sources import InStep, Source, Step, VideoRecorder, open_source
 from poise.vision.synchronise import FLASH, offsets_by
-from poise.vision.tracker import MarkerTracker
+from poise.vision.tracker import WHITE, MarkerTracker
 
 Array = np.ndarray
 
@@ -95,7 +95,7 @@ def perform_take(
     background: Sequence[str | Path] = (),
     sync: str = "time",
     live: bool = False,
-    looks: Sequence[Look] = (Look(),),
+    colours: Colours = WHITE,
     record: Path | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     answer: Callable[[Watched], None] = lambda _watched: None,
@@ -109,7 +109,7 @@ def perform_take(
         recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
         moments = iter(steps if recorder is None else recorder.recording(steps))
         backgrounds, first = _rooms(cameras, moments, empty, background, steps.fps)
-        tracker = MarkerTracker(cameras.rig, backgrounds, performance.names, fps=steps.fps, looks=looks)
+        tracker = MarkerTracker(cameras.rig, backgrounds, performance.names, fps=steps.fps, colours=colours)
         performance.fps = steps.fps
         watcher, watched = CameraPerformance(tracker, performance), list[Watched]()
         total = max(source.frames for source in cameras.sources)

@@ -7,6 +7,10 @@ TOML says which label of a recording is which place:
     LWRIST = "left_hand"
     RWRIST = "right_hand"
     STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }   # a prop: metres from the joint, in its frame
+
+    [colours]         # for cameras: markers that are coloured; the others are bright
+    LWRIST = "red"
+    RWRIST = 0.33     # a hue
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import ParseError, UnknownNameError
+from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
+from poise.vision.colours import hue_of
 
 Array = np.ndarray
 
@@ -50,13 +55,21 @@ def marker_layout(
 
 def read_mapping(path: Path, skeleton: Skeleton, *, samples: Array | None = None) -> dict[str, Handle]:
     """Labels of recordings to places, from a mapping file."""
-    try:
-        table = tomllib.loads(existing_file(path).read_text(encoding="utf-8")).get("markers")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParseError(f"not a TOML file: {error}", path=path) from error
+    table = _read_toml(path).get("markers")
     if not isinstance(table, dict) or not table:
         raise ParseError('expected a table [markers] with lines such as LWRIST = "left_hand"', path=path)
     return {label: _mapped(path, skeleton, label, value, samples) for label, value in table.items()}
+
+
+def read_colours(path: Path) -> dict[str, float]:
+    """Hues of markers by label, from a mapping file; none where it has no colours."""
+    table = _read_toml(path).get("colours", {})
+    if not isinstance(table, dict):
+        raise ParseError('expected a table [colours] with lines such as LWRIST = "red"', path=path)
+    try:
+        return {label: hue_of(colour) for label, colour in table.items()}
+    except InvalidValueError as error:
+        raise ParseError(str(error), path=path) from None
 
 
 def guessed_mapping(
@@ -68,6 +81,13 @@ def guessed_mapping(
     if not known:
         raise UnknownNameError("set of markers", ", ".join(labels[:8]) or "(none)", sorted(valid))
     return marker_layout(skeleton, known, samples=samples)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(existing_file(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParseError(f"not a TOML file: {error}", path=path) from error
 
 
 def _mapped(path: Path, skeleton: Skeleton, label: str, value: Any, samples: Array | None) -> Handle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,9 @@ Sync = Annotated[
     Parameter(
         help="How videos are put in step: time (started at once), flash, clap (their sound) or motion."
     ),
+]
+Hue = Annotated[
+    str, Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
 ]
 Json = Annotated[bool, Parameter(help="Print what was found as JSON.")]
 
@@ -97,6 +101,7 @@ def check(
     charuco: Charuco = None,
     empty: Annotated[float, Parameter(help="Seconds without the performer at the start.")] = 1.0,
     sync: Sync = "time",
+    hue: Hue = "",
     json: Json = False,
 ) -> None:
     """Hold videos to a camera file: sizes, corners or markers, epipolar lines, scale.
@@ -105,6 +110,7 @@ def check(
     who wears markers. The command fails if the cameras do not fit.
     """
     from poise.apps import calibrating
+    from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.sources import open_source
 
@@ -114,7 +120,9 @@ def check(
             printed = calibrating.board_from_text(board, square, charuco=charuco)
             checks = calibrating.check_with_board(rig, sources, printed, sync=sync, progress=count)
         else:
-            checks = calibrating.check_with_markers(rig, sources, empty=empty, sync=sync)
+            checks = calibrating.check_with_markers(
+                rig, sources, empty=empty, sync=sync, colours=Colours.from_text(hue)
+            )
     if json:
         terminal.print_json([vars(entry) for entry in checks])
     else:
@@ -140,6 +148,7 @@ def simulate(
     fps: Annotated[float, Parameter(help="Pictures per second.")] = 60.0,
     seconds: Annotated[float | None, Parameter(help="Only so much of the clip.")] = None,
     markers: Annotated[str, Parameter(help="Names with commas between; nine by default.")] = "",
+    hue: Hue = "",
     lamp: Annotated[bool, Parameter(help="With a bright lamp in view.")] = False,
     perfect: Annotated[bool, Parameter(help="Without noise, blur, clutter, shadow and drift.")] = False,
     empty: Annotated[float, Parameter(help="Seconds of the empty room before the performance.")] = 1.0,
@@ -152,6 +161,7 @@ def simulate(
     """
     from poise.apps import filming
     from poise.apps.learning import read_motion
+    from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.simulator import Conditions, front_rig
 
@@ -161,11 +171,11 @@ def simulate(
         if rig is not None
         else front_rig(distance=distance, apart=apart, size=size, count=cameras)
     )
+    names = _names(markers) or list(filming.NINE)
     conditions = Conditions.perfect() if perfect else Conditions(lamp=lamp)
+    conditions = replace(conditions, marker_colours=Colours.from_text(hue).lights(names))
     with terminal.counting("filming") as count:
-        simulator = filming.simulator_of(
-            take, where, markers=_names(markers), conditions=conditions, seed=seed
-        )
+        simulator = filming.simulator_of(take, where, markers=names, conditions=conditions, seed=seed)
         filmed = filming.film(simulator, output, empty=empty, progress=count)
     rows = [
         (name, f"{100 * share:.0f} %", f"{100 * filmed.seen_by_none[name]:.0f} %")

@@ -39,7 +39,10 @@ class Watching:
     sync: Annotated[
         str, Parameter(help="How videos are put in step: time, flash, clap (their sound) or motion.")
     ] = "time"
-    hue: Annotated[float | None, Parameter(help="Markers of a colour, by its hue from 0 to 1.")] = None
+    hue: Annotated[
+        str,
+        Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright."),
+    ] = ""
     record: Annotated[
         Path | None, Parameter(help="Keep the session in this folder, to perform it again.")
     ] = None
@@ -60,14 +63,18 @@ def perform_videos(
     from poise.apps import performing
     from poise.apps.camera_takes import open_cameras, perform_take
     from poise.apps.filming import MORE, NINE
+    from poise.apps.perform_markers import read_colours
     from poise.apps.watching import NOISE
-    from poise.vision.blobs import Look
+    from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
 
     if cameras is None:
         raise InvalidValueError(
             "videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
         )
+    colours = Colours.from_text(options.hue)
+    if mapping is not None and not options.hue:
+        colours = Colours(read_colours(mapping))
     found = open_cameras(load_rig(cameras), videos)
     names = NINE if len(found.rig) > 1 else MORE
     with terminal.working("making local models for these markers"):
@@ -83,7 +90,7 @@ def perform_videos(
     with terminal.counting("performing") as count, _receiver(performance, options) as answer:
         take = perform_take(
             found, performance, empty=options.empty, background=options.background, sync=options.sync,
-            live=options.live, looks=(Look(hue=options.hue),), record=options.record, progress=count, answer=answer,
+            live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
         )  # fmt: skip
     for note in take.notes:
         terminal.warn(note)

@@ -67,6 +67,11 @@ class Background:
         """The empty picture."""
         return np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
 
+    @property
+    def room(self) -> Float[Array, "height width 3"]:
+        """The same, between the grey levels."""
+        return self._mean
+
     def foreground(self, frame: UInt8[Array, "height width 3"]) -> UInt8[Array, "height width"]:
         """255 where something stands before the background, one pixel wider all round."""
         if frame.shape != self._mean.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ from poise.vision.opencv import cv2
 
 Array = np.ndarray
 
+SAME_TINT = 0.25  # by which the tint of one thing differs from picture to picture, 0 to 1 per channel
+COLOURFUL = 0.9  # how saturated a coloured marker is taken to be
+HUE_RANGE = 0.06  # by which the hue of one worn colour differs from place to place
+
 
 @dataclass(frozen=True)
 class Look:
@@ -21,7 +26,7 @@ class Look:
 
     brightness: float = 0.78  # of the brightest channel
     hue: float | None = None
-    hue_range: float = 0.06
+    hue_range: float = HUE_RANGE
     saturation: float = 0.45  # a coloured marker is at least so colourful
     fewest: int = 3  # pixels
     most: int = 900
@@ -48,7 +53,7 @@ class Blobs:
     @property
     def tints(self) -> Float[Array, "blobs 3"]:
         """Colours without their brightness: the strongest channel is 1."""
-        return np.asarray(self.colours / np.maximum(self.colours.max(axis=1, keepdims=True), 1e-9))
+        return _tints(self.colours)
 
     @classmethod
     def none(cls) -> Blobs:
@@ -66,10 +71,33 @@ class Blobs:
 
 
 def find_blobs(
-    frame: UInt8[Array, "height width 3"], foreground: UInt8[Array, "height width"], look: Look
+    frame: UInt8[Array, "height width 3"],
+    foreground: UInt8[Array, "height width"],
+    looks: Sequence[Look],
+    *,
+    room: Float[Array, "height width 3"] | None = None,
 ) -> Blobs:
-    """The markers among the foreground of a picture (blue, green, red, as OpenCV has it)."""
-    candidates = cv2().bitwise_and(_looks_right(frame, look), foreground)
+    """The markers among the foreground of a picture (blue, green, red, as OpenCV has it), of any of these looks.
+
+    A coloured marker is no part of the empty `room`, in whatever light: its tint is another one.
+    """
+    parts, colourful = list[Blobs](), None
+    for look in looks:
+        if look.hue is None:
+            least_light = (round(255 * look.brightness),) * 3
+            mask = cv2().inRange(frame, least_light, (255, 255, 255))
+            parts.append(_blobs_in(frame, cv2().bitwise_and(mask, foreground), look))
+            continue
+        if colourful is None:
+            colourful = cv2().cvtColor(frame, cv2().COLOR_BGR2HSV)
+        mask = cv2().bitwise_and(_of_hue(colourful, look), foreground)
+        if room is not None:
+            _take_out_room(frame, room, mask)
+        parts.append(_blobs_in(frame, mask, look))
+    return parts[0] if len(parts) == 1 else Blobs.together(parts)
+
+
+def _blobs_in(frame: Array, candidates: Array, look: Look) -> Blobs:
     pixels = cv2().findNonZero(candidates)
     if pixels is None:
         return Blobs.none()
@@ -79,31 +107,44 @@ def find_blobs(
     measured = np.empty((len(kept), 7))
     for row, number in zip(measured, kept, strict=True):
         left, top, right, bottom = boxes[number, :4]
-        _measure(frame, labels, int(number) + 1, left, top, right - left + 1, bottom - top + 1, row)
+        box = left, top, right - left + 1, bottom - top + 1
+        _measure(frame, labels, int(number) + 1, *box, look.hue is not None, row)
     kept_ones = measured[measured[:, 6] <= look.longest]
-    return Blobs(kept_ones[:, :2], kept_ones[:, 2].astype(np.int64), kept_ones[:, 3:6])
+    colours = kept_ones[:, 3:6]
+    if look.hue is not None:  # pale or not, it is this colour
+        colours = colours.max(axis=1, keepdims=True) * tint_of(look.hue)
+    return Blobs(kept_ones[:, :2], kept_ones[:, 2].astype(np.int64), colours)
 
 
-def find_all_blobs(
-    frame: UInt8[Array, "height width 3"], foreground: UInt8[Array, "height width"], looks: Sequence[Look]
-) -> Blobs:
-    """Markers of several looks."""
-    parts = [find_blobs(frame, foreground, look) for look in looks]
-    return parts[0] if len(parts) == 1 else Blobs.together(parts)
+def tint_of(hue: float) -> Float[Array, "3"]:
+    """Red, green and blue of a marker of this hue, the strongest being 1."""
+    return np.array(colorsys.hsv_to_rgb(hue, COLOURFUL, 1.0))
 
 
-def _looks_right(frame: Array, look: Look) -> Array:
+def _take_out_room(frame: Array, room: Array, mask: Array) -> None:
+    """Unmark what has the room's own tint: things in a shadow, or beside the performer."""
+    pixels = cv2().findNonZero(mask)
+    if pixels is not None:
+        columns, rows = pixels.reshape(-1, 2).T
+        off = _tints(frame[rows, columns].astype(np.float64)) - _tints(room[rows, columns])
+        of_room = np.abs(off).max(axis=1) < SAME_TINT
+        mask[rows[of_room], columns[of_room]] = 0
+
+
+def _tints(colours: Array) -> Array:
+    return np.asarray(colours / np.maximum(colours.max(axis=1, keepdims=True), 1e-9))
+
+
+def _of_hue(colourful: Array, look: Look) -> Array:
+    """Marks pixels (hue, saturation, value) of a colour; hues go round."""
+    assert look.hue is not None
     cv = cv2()
-    if look.hue is None:
-        least_light = (round(255 * look.brightness),) * 3
-        return np.asarray(cv.inRange(frame, least_light, (255, 255, 255)))
-    colour = cv.cvtColor(frame, cv.COLOR_BGR2HSV)
     low, high = 180 * (look.hue - look.hue_range), 180 * (look.hue + look.hue_range)
     least = (round(255 * look.saturation), round(255 * look.brightness))
-    mask = cv.inRange(colour, (max(low, 0), *least), (min(high, 180), 255, 255))
-    if low < 0 or high > 180:  # hues go round
+    mask = cv.inRange(colourful, (max(low, 0), *least), (min(high, 180), 255, 255))
+    if low < 0 or high > 180:
         mask |= cv.inRange(
-            colour,
+            colourful,
             ((low + 180) % 180, *least) if low < 0 else (0, *least),
             (180 if low < 0 else high - 180, 255, 255),
         )
@@ -144,12 +185,13 @@ def _components(mask: Array, pixels: Array, labels: Array) -> Array:
 
 @compiled
 def _measure(
-    frame: Array, labels: Array, number: int, left: int, top: int, width: int, height: int, out: Array
-) -> None:
-    """Centre (weighed by light, rim pixels included), pixels, mean colour and how elongated one blob is."""
+    frame: Array, labels: Array, number: int, left: int, top: int, width: int, height: int, is_coloured: bool,
+    out: Array,
+) -> None:  # fmt: skip
+    """Centre (weighed by light or colour, rim included), pixels, mean colour and how elongated one blob is."""
     rows, columns = labels.shape
     total, x, y, xx, yy, xy, pixels = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
-    floor = _darkest_on_rim(frame, left, top, width, height)
+    floor = _light_of_rim(frame, left, top, width, height, is_coloured)
     for i in range(3):
         out[3 + i] = 0.0
     for row in range(max(top - 1, 0), min(top + height + 1, rows)):
@@ -157,8 +199,7 @@ def _measure(
             own = labels[row, column]
             if own != number and own != 0:
                 continue
-            light = (float(frame[row, column, 0]) + frame[row, column, 1] + frame[row, column, 2]) / 3.0
-            weight = max(light - floor, 0.0)
+            weight = max(_light(frame[row, column], is_coloured) - floor, 0.0)
             total += weight
             x += weight * column
             y += weight * row
@@ -180,7 +221,14 @@ def _measure(
 
 
 @compiled
-def _darkest_on_rim(frame: Array, left: int, top: int, width: int, height: int) -> float:
+def _light(pixel: Array, is_coloured: bool) -> float:
+    """What makes a pixel part of a marker: its brightness, or how colourful it is, as colours may be dark."""
+    blue, green, red = float(pixel[0]), float(pixel[1]), float(pixel[2])
+    return max(blue, green, red) - min(blue, green, red) if is_coloured else (blue + green + red) / 3.0
+
+
+@compiled
+def _light_of_rim(frame: Array, left: int, top: int, width: int, height: int, is_coloured: bool) -> float:
     """The light around a blob, which is no part of it: the median of its rim."""
     rows, columns = frame.shape[0], frame.shape[1]
     rim = np.empty(2 * (width + height) + 8)
@@ -188,8 +236,6 @@ def _darkest_on_rim(frame: Array, left: int, top: int, width: int, height: int) 
     for row in range(max(top - 1, 0), min(top + height + 1, rows)):
         for column in range(max(left - 1, 0), min(left + width + 1, columns)):
             if row in (top - 1, top + height) or column in (left - 1, left + width):
-                rim[count] = (
-                    float(frame[row, column, 0]) + frame[row, column, 1] + frame[row, column, 2]
-                ) / 3.0
+                rim[count] = _light(frame[row, column], is_coloured)
                 count += 1
     return float(np.median(rim[:count])) if count else 0.0

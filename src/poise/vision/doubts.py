@@ -12,7 +12,7 @@ marker is expected given the others (`expected`), and markers that took what is 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.geometry.alignment import rigid_fits
 from poise.vision.expected import STRANGE, Expected
@@ -44,8 +44,17 @@ class Doubts:
         self._open = np.zeros((count, count), dtype=np.bool_)
         self._evidence = np.zeros((count, count))
 
-    def note(self, tracks: Tracks, centres: Float[Array, "cameras 3"]) -> None:
-        """Pairs whose tracks are near each other; in one picture, where not both are followed by two cameras."""
+    def note(
+        self,
+        tracks: Tracks,
+        centres: Float[Array, "cameras 3"],
+        *,
+        alike: Bool[Array, "markers markers"] | None = None,
+    ) -> None:
+        """Pairs whose tracks are near each other; in one picture, where not both are followed by two cameras.
+
+        Only those that are `alike` in colour can be taken for each other.
+        """
         if not len(self._shapes):
             return
         first, second = np.triu_indices(len(tracks.places), 1)
@@ -57,6 +66,7 @@ class Doubts:
             rays = tracks.places[first] - centre
             along = DEEP**2 * rays[:, :, None] * rays[:, None] / np.sum(rays**2, axis=1)[:, None, None]
             near |= unsure & (_squared_deviations(gaps, both + along) < NEAR)
+        near &= True if alike is None else alike[first, second]
         self._open[first[near], second[near]] = True
 
     def judged(

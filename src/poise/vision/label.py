@@ -18,7 +18,7 @@ _TRIED = 3  # headings of one layout that are looked into
 _PROMISING = 16  # layouts and headings that are looked into further
 _ROUNDS = 6
 _OWN = 0.25  # metres from a marker within which a point is its own
-_STRAY = 0.5  # metres from a marker at which a point is not its own: that one is hidden
+STRAY = 0.5  # metres from a marker at which a point is not its own: that one is hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +33,29 @@ class LayoutFit:
     cost: float
 
 
-def fit_layout(points: Float[Array, "points 3"], layouts: Float[Array, "layouts markers 3"]) -> LayoutFit:
+def fit_layout(
+    points: Float[Array, "points 3"],
+    layouts: Float[Array, "layouts markers 3"],
+    *,
+    unlike: Float[Array, "markers points"] | None = None,
+) -> LayoutFit:
     """For a first frame, wherever the performer stands and faces: of several layouts, the one that fits best.
 
-    Every layout is tried from every heading; the most promising of all are brought nearer, round by round.
+    Every layout is tried from every heading; the most promising of all are brought nearer, round by round. `unlike` are
+    metres by which points are farther from markers than they are, being of another colour.
     """
-    starts = [start for layout in layouts for start in _promising_headings(points, layout)]
+    unlike = np.zeros((layouts.shape[1], len(points))) if unlike is None else unlike
+    starts = [start for layout in layouts for start in _promising_headings(points, layout, unlike)]
     starts.sort(key=lambda start: start[0])
-    fits = [_closer(points, layout, placed) for _, layout, placed in starts[: 3 * _PROMISING]]
-    return min((_settled(points, fit) for fit in sorted(fits, key=_cost)[:_PROMISING]), key=_cost)
+    fits = [_closer(points, layout, placed, unlike) for _, layout, placed in starts[: 3 * _PROMISING]]
+    return min((_settled(points, fit, unlike) for fit in sorted(fits, key=_cost)[:_PROMISING]), key=_cost)
 
 
 def _cost(fit: LayoutFit) -> float:
     return fit.cost
 
 
-def _promising_headings(points: Array, layout: Array) -> list[tuple[float, Array, Array]]:
+def _promising_headings(points: Array, layout: Array, unlike: Array) -> list[tuple[float, Array, Array]]:
     """The layout over the middle of the points, from the headings that suit best: how far off, itself, and there."""
     angles = np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
     turns = np.zeros((_HEADINGS, 3, 3))
@@ -57,27 +64,28 @@ def _promising_headings(points: Array, layout: Array) -> list[tuple[float, Array
     turns[:, 2, 0] = -turns[:, 0, 2]
     placed = layout @ turns.transpose(0, 2, 1)
     placed += (points.mean(axis=0) - placed.mean(axis=1, keepdims=True)) * (1.0, 0.0, 1.0)
-    gaps = np.linalg.norm(placed[:, :, None] - points[None, None], axis=-1)
-    off = np.minimum(gaps.min(axis=2), _STRAY).mean(axis=1)
+    gaps = np.linalg.norm(placed[:, :, None] - points[None, None], axis=-1) + unlike
+    off = np.minimum(gaps.min(axis=2), STRAY).mean(axis=1)
     return [(float(off[k]), layout, placed[k]) for k in np.argsort(off)[:_TRIED]]
 
 
-def _closer(points: Array, layout: Array, placed: Array) -> LayoutFit:
+def _closer(points: Array, layout: Array, placed: Array, unlike: Array) -> LayoutFit:
     """One round: the nearest assignment, and the layout moved to it."""
-    markers, numbers = matched(np.linalg.norm(placed[:, None] - points[None], axis=-1), np.inf)
-    near = np.linalg.norm(placed[markers] - points[numbers], axis=1) < _STRAY
+    markers, numbers = matched(np.linalg.norm(placed[:, None] - points[None], axis=-1) + unlike, np.inf)
+    others = unlike[markers, numbers]
+    near = np.linalg.norm(placed[markers] - points[numbers], axis=1) + others < STRAY
     kept = near if np.sum(near) >= 3 else np.ones_like(near)
     turn, shift, _ = rigid_fit(layout[markers[kept]], points[numbers[kept]], upright=True)
     placed = layout @ turn.T + shift
-    cost = float(np.minimum(np.linalg.norm(placed[markers] - points[numbers], axis=1), _STRAY).mean())
-    met, near = placed.copy(), np.linalg.norm(placed[markers] - points[numbers], axis=1) < _OWN
+    gaps = np.linalg.norm(placed[markers] - points[numbers], axis=1) + others
+    met, near = placed.copy(), gaps < _OWN
     met[markers[near]] = points[numbers[near]]
-    return LayoutFit(layout, placed, met, markers, numbers, cost)
+    return LayoutFit(layout, placed, met, markers, numbers, float(np.minimum(gaps, STRAY).mean()))
 
 
-def _settled(points: Array, fit: LayoutFit) -> LayoutFit:
+def _settled(points: Array, fit: LayoutFit, unlike: Array) -> LayoutFit:
     for _ in range(_ROUNDS):
-        fit = _closer(points, fit.layout, fit.placed)
+        fit = _closer(points, fit.layout, fit.placed, unlike)
     return fit
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.vision.blobs import Blobs
-from poise.vision.correspond import Matcher, exclusive
+from poise.vision.correspond import Candidate, Matcher, exclusive
 from poise.vision.doubts import Doubts, Pair
 from poise.vision.explain import explain
-from poise.vision.label import fit_layout
+from poise.vision.label import STRAY, fit_layout
 from poise.vision.label_picture import find_in_picture
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
@@ -27,6 +27,7 @@ Array = np.ndarray
 
 FIRST_FIT = 0.12  # metres per marker that the first frame may differ from the calibrated layout
 STAYS, COMES_BACK = 0.95, 0.3  # chances to see a marker that the camera has just seen, and that it has not
+OTHER_COLOUR = 0.4  # by which tints differ that cannot be one marker's
 TINT_MEMORY = 0.1  # of a marker's tint that each moment renews
 
 
@@ -46,20 +47,22 @@ class Wearer:
 class Labeller:
     """Tells the markers of one performer apart in the blobs of a rig."""
 
-    def __init__(self, rig: Rig, wearer: Wearer) -> None:
+    def __init__(self, rig: Rig, wearer: Wearer, *, tints: Float[Array, "markers 3"] | None = None) -> None:
+        """`tints` are the colours that markers are known to have, NaN where they are found out."""
         self.rig, self._wearer = rig, wearer
+        self._worn = np.full((len(wearer.liveliness), 3), np.nan) if tints is None else tints
         self._matcher, self._matrices = Matcher(rig), projections(rig.cameras)
         self._centres = np.stack([camera.pinhole.centre for camera in rig.cameras])
         self._tracks: Tracks | None = None
         self._was_seen = np.ones((len(rig), len(wearer.liveliness)), dtype=np.bool_)
-        self._tints = np.full((len(wearer.liveliness), 3), np.nan)
+        self._tints = self._worn.copy()
         self._alone = len(rig) == 1
         self._doubts = Doubts(wearer.shapes, alone=self._alone)
 
     def begin(self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"]) -> Sighting:
         """A first frame, by the layout that fits it best, wherever the performer stands and faces; else nothing."""
         self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
-        self._tints = np.full_like(self._tints, np.nan)
+        self._tints = self._worn.copy()
         self._doubts = Doubts(self._wearer.shapes, alone=self._alone)
         sighting = Sighting.nothing(len(self.rig), layouts.shape[1])
         candidates = self._matcher.candidates(blobs)
@@ -68,7 +71,8 @@ class Labeller:
         ):  # what three cameras agree on is no ghost, and takes its blobs from those that are
             candidates = exclusive(candidates)
         if len(candidates) > layouts.shape[1] // 2 + 1:
-            fit = fit_layout(np.stack([candidate.meeting.point for candidate in candidates]), layouts)
+            points = np.stack([candidate.meeting.point for candidate in candidates])
+            fit = fit_layout(points, layouts, unlike=self._unlike(candidates, blobs))
             if fit.cost <= FIRST_FIT:
                 sighting, _ = self.step(blobs, fit.met, 0.0)
         else:
@@ -94,7 +98,7 @@ class Labeller:
         chosen, bursts = explain(
             self._matrices, straight, blobs, self._tracks, chances=chances, tints=self._tints
         )
-        self._doubts.note(self._tracks, self._centres)
+        self._doubts.note(self._tracks, self._centres, alike=_alike(self._tints))
         sighting = self._noted(chosen, bursts, blobs, straight)
         across = sighting.known_across(self.rig, self._tracks.places)
         exchanged = self._doubts.judged(self._tracks.places, across, seconds)
@@ -140,6 +144,14 @@ class Labeller:
             sighting.points[marker], sighting.covariances[marker] = meeting.point, meeting.covariance
         return sighting
 
+    def _unlike(
+        self, candidates: Sequence[Candidate], blobs: Sequence[Blobs]
+    ) -> Float[Array, "markers points"]:
+        """Metres by which each point is farther off for the colour that it has."""
+        seen = [np.mean([blobs[k].tints[number] for k, number in one.blobs], axis=0) for one in candidates]
+        off = np.abs(self._worn[:, None] - np.stack(seen)[None]).max(axis=-1)
+        return np.nan_to_num(STRAY * np.minimum(off / OTHER_COLOUR, 1.0))
+
     def _remember(self, markers: Array, tints: Array) -> None:
         known = self._tints[markers]
         renewed = known + TINT_MEMORY * (tints - known)
@@ -158,3 +170,8 @@ class Labeller:
             has = found.numbers >= 0
             sighting.points[has] = found.points[has]
             sighting.pixels[number, has] = blobs[number].centres[found.numbers[has]]
+
+
+def _alike(tints: Float[Array, "markers 3"]) -> Bool[Array, "markers markers"]:
+    """Which markers may be taken for each other, as far as their colours go."""
+    return ~(np.abs(tints[:, None] - tints[None]).max(axis=-1) > OTHER_COLOUR)

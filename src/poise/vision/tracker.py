@@ -10,7 +10,8 @@ from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_all_blobs
+from poise.vision.blobs import Blobs, find_blobs
+from poise.vision.colours import Colours
 from poise.vision.doubts import Pair
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
@@ -18,6 +19,8 @@ from poise.vision.sighting import Sighting
 
 Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
+
+WHITE = Colours()  # markers that reflect light
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +43,18 @@ class MarkerTracker:
         labels: Sequence[str],
         *,
         fps: float,
-        looks: Sequence[Look] = (Look(),),
+        colours: Colours = WHITE,
     ) -> None:
         if len(backgrounds) != len(rig):
             raise InvalidValueError(f"{len(rig)} cameras need a background each; got {len(backgrounds)}")
-        self.rig, self.labels, self.looks = rig, tuple(labels), tuple(looks)
+        self.rig, self.labels = rig, tuple(labels)
+        self.looks, self._tints = colours.looks(labels), colours.tints(labels)
         self._backgrounds, self._frame_time = tuple(backgrounds), 1.0 / fps
-        self._labeller = Labeller(rig, Wearer.unknown(len(self.labels)))
+        self._labeller = Labeller(rig, Wearer.unknown(len(self.labels)), tints=self._tints)
 
     def get_to_know(self, wearer: Wearer) -> None:
         """Who is going to wear the markers."""
-        self._labeller = Labeller(self.rig, wearer)
+        self._labeller = Labeller(self.rig, wearer, tints=self._tints)
 
     def blobs(self, pictures: Sequence[Picture | None]) -> tuple[tuple[Blobs, ...], tuple[Array | None, ...]]:
         """What each camera sees; a camera that is lost gives None and sees nothing."""
@@ -61,7 +65,9 @@ class MarkerTracker:
             mask = None if picture is None else background.foreground(picture)
             masks.append(mask)
             found.append(
-                Blobs.none() if picture is None or mask is None else find_all_blobs(picture, mask, self.looks)
+                Blobs.none()
+                if picture is None or mask is None
+                else find_blobs(picture, mask, self.looks, room=background.room)
             )
         return tuple(found), tuple(masks)
 

@@ -1,0 +1,111 @@
+"""Colours that markers wear: which marker has which hue, what to look for in a picture, and what labels go by."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.vision.blobs import COLOURFUL, HUE_RANGE, Look, tint_of
+
+Array = np.ndarray
+
+HUES = {
+    "red": 0.0,
+    "orange": 0.08,
+    "yellow": 0.16,
+    "green": 0.33,
+    "cyan": 0.5,
+    "blue": 0.64,
+    "purple": 0.76,
+    "pink": 0.9,
+}
+CLOSEST = 0.05  # that hues may be to each other, of a whole turn, to be told apart
+DULL = 0.35  # of full light, that a coloured marker has at least: it shines less than a reflecting one
+LIT = 0.95  # of full light, that a simulated marker has
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Hues by label; and hues of which nobody said who wears them. Markers without a hue are bright."""
+
+    worn: Mapping[str, float] = field(default_factory=dict)
+    others: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for first, second in combinations(self.hues, 2):
+            if _apart(first, second) < CLOSEST:
+                raise InvalidValueError(
+                    f"markers whose hues are nearer than {CLOSEST} cannot be told apart: {first:g} and {second:g}"
+                )
+
+    @classmethod
+    def from_text(cls, text: str) -> Colours:
+        """From words such as `red`, `0.33`, or `LFIN=red,RFIN=green`, with commas between."""
+        pairs = [word.strip().rpartition("=") for word in text.split(",") if word.strip()]
+        worn = {label.strip(): hue_of(hue.strip()) for label, is_worn, hue in pairs if is_worn}
+        return cls(worn, tuple(hue_of(hue.strip()) for _, is_worn, hue in pairs if not is_worn))
+
+    @property
+    def hues(self) -> list[float]:
+        """All hues, each once."""
+        return sorted({*self.worn.values(), *self.others})
+
+    def looks(self, labels: Sequence[str] | None = None) -> tuple[Look, ...]:
+        """What to look for where these markers are worn, or some that are not named."""
+        found = []
+        for hue in self.hues:
+            halves = [0.5 * _apart(hue, other) for other in self.hues if other != hue]
+            found.append(Look(brightness=DULL, hue=hue, hue_range=min([HUE_RANGE, *halves])))
+        return (*found, Look()) if self._some_are_bright(labels) else tuple(found)
+
+    def tints(self, labels: Sequence[str]) -> Float[Array, "markers 3"]:
+        """Red, green and blue of each marker, the strongest being 1; NaN where it is not known."""
+        self._check(labels)
+        unknown = (1.0, 1.0, 1.0) if self.worn and self._some_are_bright(labels) else (np.nan,) * 3
+        rows = [tint_of(self.worn[name]) if name in self.worn else unknown for name in labels]
+        return np.array(rows)
+
+    def lights(self, labels: Sequence[str]) -> dict[str, tuple[float, float, float]]:
+        """What simulated markers look like; one hue that nobody is said to wear is worn by all the others."""
+        self._check(labels)
+        if len(self.others) > 1:
+            raise InvalidValueError("say which marker wears which colour: LFIN=red,RFIN=green")
+        hues = {**dict.fromkeys(labels, self.others[0] if self.others else None), **self.worn}
+        return {
+            name: colorsys.hsv_to_rgb(hue, COLOURFUL, LIT) for name, hue in hues.items() if hue is not None
+        }
+
+    def _some_are_bright(self, labels: Sequence[str] | None) -> bool:
+        return not self.others and (labels is None or not set(labels) <= set(self.worn))
+
+    def _check(self, labels: Sequence[str]) -> None:
+        for name in self.worn:
+            if name not in labels:
+                raise UnknownNameError("marker", name, labels)
+
+
+def hue_of(colour: object) -> float:
+    """A hue from 0 to 1, by number or by name."""
+    if isinstance(colour, str) and colour in HUES:
+        return HUES[colour]
+    try:
+        hue = float(colour)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        hue = np.nan
+    if not 0 <= hue <= 1:
+        raise InvalidValueError(
+            f"a colour is {', '.join(HUES)}, or a hue from 0 (red) over 0.33 (green) to 1; got {colour!r}"
+        )
+    return hue
+
+
+def _apart(first: float, second: float) -> float:
+    """How far hues are apart: they go round."""
+    gap = abs(first - second)
+    return min(gap, 1.0 - gap)
