@@ -7,13 +7,15 @@ from pathlib import Path
 from poise import performer
 from poise.apps.calibrating import Calibrated
 from poise.apps.camera_pictures import draw_coverage
+from poise.apps.filming import NINE
 from poise.evaluation.camera_plots import latency_figure, stages_of
 from poise.evaluation.cameras import film, set_up
 from poise.evaluation.splits import Fold
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import calibrate_rig
+from poise.vision.colours import Colours
 from poise.vision.simulated_boards import board_pictures
-from poise.vision.simulator import front_rig
+from poise.vision.simulator import Conditions, front_rig
 
 IMAGES = Path(__file__).parent / "images"
 BOARD = Board(8, 6, 0.08)
@@ -26,6 +28,17 @@ def draw_performance() -> None:
     filmed = film(simulator, performance)
     stages_of(simulator, filmed, frame=150).save(IMAGES / "camera-stages.png")
     latency_figure(filmed, "boxing").savefig(IMAGES / "camera-latency.png", dpi=100)
+
+
+def draw_colours() -> None:
+    """The stages of one frame of a run on the spot, by somebody with a red and a green hand and a yellow forehead."""
+    worn = Colours.from_text("LFHD=yellow,LFIN=red,RFIN=green")
+    conditions = Conditions(marker_colours=worn.lights(NINE))
+    train = tuple(performer.act("run", fps=60, seed=seed) for seed in (0, 1))
+    clip = performer.act("run", fps=60, seed=12)
+    simulator, performance = set_up(Fold(train, ()), clip, conditions=conditions, seconds=2.0)
+    filmed = film(simulator, performance, colours=worn)
+    stages_of(simulator, filmed, frame=100).save(IMAGES / "camera-colours.png")
 
 
 def draw_calibration() -> None:
@@ -41,4 +54,5 @@ def draw_calibration() -> None:
 
 if __name__ == "__main__":
     draw_performance()
+    draw_colours()
     draw_calibration()

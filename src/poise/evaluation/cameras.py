@@ -25,8 +25,9 @@ from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs
+from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, Simulator, front_rig
-from poise.vision.tracker import MarkerTracker
+from poise.vision.tracker import WHITE, MarkerTracker
 
 Array = np.ndarray
 
@@ -165,9 +166,10 @@ def backgrounds_of(simulator: Simulator) -> list[Background]:
     ]
 
 
-def film(simulator: Simulator, performance: Performance) -> list[Watched]:
+def film(simulator: Simulator, performance: Performance, *, colours: Colours = WHITE) -> list[Watched]:
     """All frames through the cameras."""
-    tracker = MarkerTracker(simulator.rig, backgrounds_of(simulator), performance.names, fps=FPS)
+    rooms = backgrounds_of(simulator)
+    tracker = MarkerTracker(simulator.rig, rooms, performance.names, fps=FPS, colours=colours)
     performance.reset()
     watcher, found = CameraPerformance(tracker, performance), []
     for number, pictures in enumerate(simulator.pictures()):
