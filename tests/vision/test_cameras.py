@@ -92,6 +92,12 @@ def test_a_rig_file_keeps_every_number(tmp_path):
         ("distortion = [", "distorted = [", "has no distortion"),
         ("size = [640, 480]", "size = [640]", "size must be"),
         ("translation = [", 'translation = ["a", ', "must be numbers"),
+        (
+            "distortion = [-0.12",
+            "distortion = [nan",
+            "camera 'camera1': distortion must be .* finite numbers",
+        ),
+        ("rotation = [[", "rotation = [[1.0, 1.0, 1.0], [", "rotation must be"),
     ],
 )
 def test_a_damaged_rig_file_says_what_is_wrong(tmp_path, before, after, message):

@@ -1,5 +1,7 @@
 """What goes wrong before cameras: each is told, and the run goes on where it can."""
 
+import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,19 +9,20 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.camera_takes import CameraTake, open_cameras, perform_take
+from poise.apps.camera_takes import CameraTake, open_cameras, perform_take, what_went_wrong
 from poise.apps.filming import MORE, NINE, before_cameras, film, simulator_of
 from poise.apps.perform import Performance
 from poise.apps.watching import NOISE, CameraPerformance
-from poise.errors import InvalidValueError, PoiseError
+from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.priors.local.prior import LocalPrior
+from poise.vision import sources
 from poise.vision.background import Background
 from poise.vision.rig import Rig, load_rig
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.sources import InStep, Step, open_source, write_video
 from poise.vision.tracker import MarkerTracker
 
-pytest.importorskip("cv2")
+cv2 = pytest.importorskip("cv2")
 FPS, SIZE = 30.0, (320, 240)
 LARGE = 0.022  # metres of a marker's radius: to be seen in small pictures
 
@@ -81,6 +84,18 @@ def test_a_camera_lost_for_five_seconds(sim, performance):
     assert np.nanmax(errors) < 0.03
 
 
+def test_a_camera_that_sees_nothing_for_seconds_is_told(sim, performance):
+    """Its pictures are black, as when somebody stands before it."""
+    watching, black = watcher(sim, performance), np.zeros((SIZE[1], SIZE[0], 3), dtype=np.uint8)
+    for number in range(4):
+        watching.step([sim.picture(number, camera) for camera in range(2)], number / FPS)
+    pictures = [sim.picture(4, 0), black]
+    watched = [watching.step(pictures, at) for at in moments(2.4, 4 / FPS)]
+    assert all(entry.frame is not None for entry in watched)
+    notes = what_went_wrong(sim.rig, sim.truth.labels, watched)
+    assert "camera2 saw no marker for 2.4 s, from 0.1 s on; the others went on" in notes
+
+
 def test_a_covered_marker_comes_back_with_its_own_label(sim, performance):
     watching, hand = watcher(sim, performance), sim.truth.labels.index("RFIN")
     for number in range(4):
@@ -88,9 +103,13 @@ def test_a_covered_marker_comes_back_with_its_own_label(sim, performance):
     assert seen.moment.sighting.is_placed[hand]
     pictures = [sim.picture(4, camera) for camera in range(2)]
     covered = [_covered(sim, picture, camera, hand) for camera, picture in enumerate(pictures)]
-    for at in moments(3.0, 4 / FPS):
-        hidden = watching.step(covered, at)
-    assert not hidden.moment.sighting.is_placed[hand]
+    hidden = [watching.step(covered, at) for at in moments(3.0, 4 / FPS)]
+    assert not hidden[-1].moment.sighting.is_placed[hand]
+    assert all(watched.frame is not None for watched in hidden)
+    notes = what_went_wrong(sim.rig, sim.truth.labels, hidden)
+    assert any(
+        "hidden from all cameras" in note and "RFIN for 3.0 s, from 0.1 s on" in note for note in notes
+    )
     back = watching.step(pictures, 4 / FPS + 3.0)
     gap = np.linalg.norm(back.moment.sighting.points[hand] - sim.truth.points[4, hand])
     assert gap < 0.02
@@ -139,10 +158,10 @@ class _Unplugged:
 
 
 def test_an_unplugged_camera_leaves_the_others(folder):
-    sources = [open_source(folder / "camera1.avi"), _Unplugged(open_source(folder / "camera2.avi"), 12)]
-    with InStep(sources) as both:
+    two = [open_source(folder / "camera1.avi"), _Unplugged(open_source(folder / "camera2.avi"), 12)]
+    with InStep(two) as both:
         found: list[Step] = list(both)
-    assert len(found) == sources[0].frames
+    assert len(found) == two[0].frames
     assert found[5].pictures[1] is not None
     assert found[-1].pictures[0] is not None
     assert found[-1].pictures[1] is None
@@ -166,18 +185,62 @@ def test_videos_of_other_lengths_and_rates_are_told_and_performed(folder, perfor
     assert any("short.avi ends at" in note for note in take.notes)
     assert take.watched[-1].frame is not None
     write_video(tmp_path / "slow.avi", pictures[::2], fps=FPS / 2, size=SIZE)
-    with InStep([open_source(folder / "camera1.avi"), open_source(tmp_path / "slow.avi")]) as steps:
-        assert any("different rates" in note for note in steps.notes)
-        assert len(list(steps)) == pytest.approx(len(pictures) / 2, abs=1)
+    take = run(folder, performance, folder / "camera1.avi", tmp_path / "slow.avi")
+    assert any("different rates (camera1.avi 30, slow.avi 15 Hz)" in note for note in take.notes)
+    assert len(take.watched) == pytest.approx(0.8 * FPS / 2, abs=1)
+    assert take.watched[-1].frame is not None
 
 
-def test_pictures_of_another_size_are_scaled_or_left_out(folder):
+def test_a_video_that_is_cut_off_and_a_broken_image_leave_the_others(folder, performance, tmp_path):
+    whole = (folder / "camera2.avi").read_bytes()
+    (tmp_path / "cut.avi").write_bytes(whole[: len(whole) * 6 // 10])
+    take = run(folder, performance, folder / "camera1.avi", tmp_path / "cut.avi")
+    assert any("cut.avi ends at" in note for note in take.notes)
+    assert take.watched[-1].frame is not None
+    images = tmp_path / "images"
+    images.mkdir()
+    for number, step in enumerate(InStep([open_source(folder / "camera2.avi")])):
+        cv2.imwrite(str(images / f"{number:03}.png"), step.pictures[0])
+    (images / "020.png").write_bytes(b"no image")
+    take = run(folder, performance, folder / "camera1.avi", images)
+    assert any("images broke off" in note and "020.png" in note for note in take.notes)
+    assert take.watched[-1].frame is not None
+    (images / "000.png").write_bytes(b"no image")
+    with pytest.raises(ParseError, match=r"000\.png: not an image"):
+        run(folder, performance, folder / "camera1.avi", images)
+
+
+def test_fewer_videos_than_cameras_are_told_and_performed(performance, tmp_path):
+    motion = before_cameras(performer.act("box", fps=60, seed=5), fps=FPS, seconds=0.4)
+    three = simulator_of(motion, front_rig(size=SIZE, count=3), conditions=Conditions(marker_radius=LARGE))
+    film(three, tmp_path, empty=0.3)
+    videos = tmp_path / "camera1.avi", tmp_path / "camera2.avi"
+    take = run(tmp_path, performance, *videos)
+    assert "only 2 of the cameras have a video: camera1, camera2" in take.notes
+    assert len(take.frames) >= 10
+
+
+def test_cameras_that_do_not_answer_are_not_waited_for_long(monkeypatch):
+    monkeypatch.setattr(sources, "ANSWERS_WITHIN", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the call, and says nothing
+        begun = time.monotonic()
+        with pytest.raises(PoiseError, match=r"video\.mjpg does not answer"):
+            open_source(f"http://127.0.0.1:{silent.getsockname()[1]}/video.mjpg")
+        assert time.monotonic() - begun < 4
+    with pytest.raises(PoiseError, match="camera 99 does not answer; is it plugged in"):
+        open_source("99")
+
+
+def test_pictures_of_another_size_are_scaled_or_left_out(folder, performance):
     twice = load_rig(folder / "cams.toml")
     larger = Rig(tuple(camera.resized((640, 480)) for camera in twice.cameras))
     videos = folder / "camera1.avi", folder / "camera2.avi"
     opened = open_cameras(larger, videos)
     assert any("is scaled" in note for note in opened.notes)
     assert opened.rig.cameras[0].pinhole.focal_length == pytest.approx(twice.cameras[0].pinhole.focal_length)
+    take = run(folder, performance, *videos, rig=larger)
+    assert any("is scaled" in note for note in take.notes)
+    assert take.watched[-1].frame is not None
     wide = Rig((replace(twice.cameras[0], size=(640, 360)), twice.cameras[1]))
     opened = open_cameras(wide, videos)
     assert [camera.name for camera in opened.rig.cameras] == ["camera2"]
@@ -190,6 +253,7 @@ def test_a_calibration_of_other_cameras_is_told(folder, performance):
     swapped = folder / "camera2.avi", folder / "camera1.avi"
     take = run(folder, performance, *swapped)
     assert any("is the camera file of these cameras" in note for note in take.notes)
+    assert len(take.watched) == round(0.8 * FPS)
 
 
 def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):

@@ -12,12 +12,13 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool
 
 from poise.apps.calibrating import AGREED, agreement
 from poise.apps.filming import CAMERAS_FILE
 from poise.apps.outputs import make_folder
 from poise.apps.perform import Frame, Performance
-from poise.apps.watching import CameraPerformance, Watched
+from poise.apps.watching import FEWEST, CameraPerformance, Watched
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.colours import Colours
@@ -29,6 +30,7 @@ from poise.vision.tracker import WHITE, MarkerTracker
 
 Array = np.ndarray
 
+LONG = 2.0  # seconds for which a marker or a camera is missing before that is told
 _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
 
 
@@ -125,7 +127,7 @@ def perform_take(
         finally:
             if recorder is not None:
                 recorder.close()
-    notes = [*cameras.notes, *steps.notes, *what_went_wrong(cameras.rig, watched)]
+    notes = [*cameras.notes, *steps.notes, *what_went_wrong(cameras.rig, performance.names, watched)]
     return CameraTake(watched, steps.fps, notes)
 
 
@@ -136,9 +138,9 @@ def _since_arrival(watched: Watched, step: Step) -> Watched:
     return replace(watched, seconds=time.monotonic() - step.arrived)
 
 
-def what_went_wrong(rig: Rig, watched: Sequence[Watched]) -> list[str]:
-    """What a user should know about a run: nobody found, cameras that do not fit together, markers never seen."""
-    notes = []
+def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[Watched]) -> list[str]:
+    """What a user should know about a run: nobody found, cameras that do not fit together, what was long not seen."""
+    notes = _long_not_seen(rig, labels, watched)
     if not any(moment.frame is not None for moment in watched):
         notes.append(
             "the performer was never found: too few markers were seen, or in a pose the library has not"
@@ -152,6 +154,34 @@ def what_went_wrong(rig: Rig, watched: Sequence[Watched]) -> list[str]:
                 "is the camera file of these cameras, in this order, and have they not been moved?"
             )
     return notes
+
+
+def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[Watched]) -> list[str]:
+    """Cameras that gave pictures in which no marker was, while others saw some; and markers that no camera saw."""
+    found = [entry for entry in watched if entry.frame is not None]
+    if not found:
+        return []
+    counts = np.array([[len(blobs) for blobs in entry.moment.blobs] for entry in found])
+    looked = np.array([[mask is not None for mask in entry.moment.foregrounds] for entry in found])
+    unseen = np.array([~entry.moment.sighting.is_seen for entry in found])
+    others, times, notes = counts.max(axis=1) >= FEWEST, [entry.time for entry in found], list[str]()
+    for camera, empty in zip(rig.cameras, ((counts == 0) & looked).T, strict=True):
+        if stretch := _longest(empty & others, times):
+            notes.append(f"{camera.name} saw no marker for {stretch}; the others went on")
+    stretches = [
+        (label, _longest(gone & others, times)) for label, gone in zip(labels, unseen.T, strict=True)
+    ]
+    if listed := "; ".join(f"{label} for {stretch}" for label, stretch in stretches if stretch):
+        notes.append(f"hidden from all cameras, where the body has them from the library: {listed}")
+    return notes
+
+
+def _longest(missing: Bool[Array, "moments"], times: Sequence[float]) -> str:
+    """The longest time for which something was missing, in words; empty where it was short."""
+    edges = np.flatnonzero(np.diff(np.r_[False, missing, False]))
+    spans = [(times[end - 1] - times[begin], times[begin]) for begin, end in edges.reshape(-1, 2)]
+    seconds, begun = max(spans, default=(0.0, 0.0))
+    return f"{seconds:.1f} s, from {begun:.1f} s on" if seconds >= LONG else ""
 
 
 class Recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from poise.errors import MissingExtraError
 @cache
 def cv2() -> Any:
     """The module, on one thread: several cameras are several calls, not one call on all cores."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # quiet: what goes wrong is told in our own words
     try:
         import cv2 as module
     except ImportError as error:
@@ -18,4 +20,5 @@ def cv2() -> Any:
             "opencv-python-headless", extra="video", purpose="work with cameras"
         ) from error
     module.setNumThreads(1)
+    module.utils.logging.setLogLevel(module.utils.logging.LOG_LEVEL_SILENT)
     return module

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
@@ -24,6 +24,7 @@ Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+ANSWERS_WITHIN = 5.0  # seconds, in which a camera with an address does
 QUALITY = 97  # percent, of the pictures of a recorded video
 
 
@@ -75,7 +76,7 @@ class VideoSource:
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
         live = isinstance(place, int) or "://" in str(place)
         self.place = place
-        self._capture = cv2().VideoCapture(place if live else str(existing_file(str(place))))
+        self._capture = _capture(place) if live else cv2().VideoCapture(str(existing_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
             words = "does not answer; is it plugged in, and free?" if live else "is no video that can be read"
@@ -104,6 +105,15 @@ class VideoSource:
     def close(self) -> None:
         """Give back the file or the camera."""
         self._capture.release()
+
+
+def _capture(camera: str | Path | int) -> Any:
+    """A live camera; an address is not waited for any longer than people would."""
+    cv = cv2()
+    if isinstance(camera, int):
+        return cv.VideoCapture(camera)
+    patience = [cv.CAP_PROP_OPEN_TIMEOUT_MSEC, round(1000 * ANSWERS_WITHIN)]
+    return cv.VideoCapture(str(camera), cv.CAP_FFMPEG, patience)
 
 
 class ImageFolder:
