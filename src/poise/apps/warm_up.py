@@ -1,14 +1,24 @@
 """Everything that is compiled, in one list, so that it can be compiled ahead of its use."""
 
+from __future__ import annotations
+
+import os
+import signal
+import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import cast
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from poise.priors.style.prior import StylePrior
 
 KERNELS = {
     "kinematics": "poise.skeleton.kinematics:warm_up",
     "motion files": "poise.formats.number_rows:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
+    "style models": "poise.apps.warm_up:learn_a_style",
     "styles": "poise.apps.warm_up:solve_in_style",
     "sequences": "poise.apps.warm_up:solve_a_sequence",
     "libraries": "poise.apps.warm_up:search_something",
@@ -17,6 +27,22 @@ KERNELS = {
     "performances": "poise.apps.warm_up:perform_something",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
+
+AFTER = {
+    "pictures": ("kinematics",),
+    "solver": ("pictures",),
+    "style models": ("pictures",),
+    "styles": ("solver", "style models"),
+    "sequences": ("styles",),
+    "libraries": ("style models",),
+    "cameras": ("libraries",),
+    "markers": ("sequences",),
+    "performances": ("markers",),
+}
+"""Which sets come first: two that share a kernel are never compiled at once, as Numba's cache asks for."""
+
+PROCESSES = 2  # as many as there are ways through `AFTER`
+_LOOK = 0.05  # seconds between looks at what is done
 
 
 def load(where: str) -> Callable[[], object]:
@@ -29,6 +55,31 @@ def warm_up() -> None:
     """Compiles every kernel, or loads it from the cache of an earlier time."""
     for where in KERNELS.values():
         load(where)()
+
+
+def compile_all(progress: Callable[[int, int], None] = lambda _done, _all: None) -> None:
+    """Every kernel into the cache, by two processes where there are two processors."""
+    waiting, done = list(KERNELS), set[str]()
+    with get_context("spawn").Pool(min(PROCESSES, os.cpu_count() or 1), _leave_interrupts) as pool:
+        running = {}
+        while len(done) < len(KERNELS):
+            for name in [name for name in waiting if done.issuperset(AFTER.get(name, ()))]:
+                waiting.remove(name)
+                running[name] = pool.apply_async(_compile, (name,))
+            for name in [name for name, result in running.items() if result.ready()]:
+                running.pop(name).get()
+                done.add(name)
+                progress(len(done), len(KERNELS))
+            time.sleep(_LOOK)
+
+
+def _leave_interrupts() -> None:
+    """A process that compiles is ended by the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _compile(name: str) -> None:
+    load(KERNELS[name])()
 
 
 def draw_something() -> object:
@@ -55,15 +106,20 @@ def solve_something() -> None:
         solve(model, hand)
 
 
-def solve_in_style() -> None:
-    """The same with a style."""
+def learn_a_style() -> StylePrior:
+    """A style of a short walk."""
     from poise.performer import act
     from poise.priors.style.prior import StylePrior
+
+    return StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
+
+
+def solve_in_style() -> None:
+    """The same with a style."""
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
-    style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
-    solution = solve(style, [Position("left_hand", (0.3, 0.9, 0.2))])
+    solution = solve(learn_a_style(), [Position("left_hand", (0.3, 0.9, 0.2))])
     solution.percentile  # noqa: B018 - its kernels too
 
 
@@ -72,14 +128,12 @@ def solve_a_sequence() -> None:
     import numpy as np
 
     from poise.geometry.cameras import Camera
-    from poise.performer import act
-    from poise.priors.style.prior import StylePrior
     from poise.solvers.constraints import Position
     from poise.solvers.image_placing import View
     from poise.solvers.image_run import explain
     from poise.solvers.trajectory import Frame, Smoothness, solve_trajectory
 
-    style = StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
+    style = learn_a_style()
     frames = [Frame([Position("left_hand", (0.3, 0.9 + 0.01 * number, 0.2))]) for number in range(3)]
     solve_trajectory([style], frames, fps=30.0, smoothness=Smoothness(rounds=1))
     camera = Camera.looking_at((0.0, 0.9, 0.0), eye=(0.0, 1.4, 4.0))

@@ -21,10 +21,9 @@ Example:
 @app.default
 def warm_up() -> None:
     """Compile the numerical kernels and keep them."""
-    from poise.apps.warm_up import KERNELS, load
+    from poise.apps.warm_up import KERNELS, compile_all
 
     start = time.perf_counter()
-    for task, where in KERNELS.items():
-        with terminal.working(f"compiling {task}"):
-            load(where)()
+    with terminal.counting("compiling") as report:
+        compile_all(report)
     print(f"compiled {', '.join(KERNELS)} ({time.perf_counter() - start:.1f} s)")
