@@ -79,18 +79,18 @@ def test_what_took_another_s_blob_is_found_but_not_what_is_only_unusual(shapes, 
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("action", "most"), [("kick", 3.0), ("box", 6.0)])
+@pytest.mark.parametrize(("action", "most"), [("kick", 2.0), ("box", 3.0)])
 def test_one_camera_follows_a_performer(action, most):
     """In degrees per joint, over two seconds; labels may be wrong for some frames, and then are right again."""
-    take = before_cameras(performer.act(action, fps=30, seed=12), fps=30, seconds=2.0)
+    take = before_cameras(performer.act(action, fps=60, seed=12), seconds=2.0)
     sim = simulator_of(take, front_rig(count=1, size=(320, 240)), markers=MORE)
     prior = LocalPrior.learn([performer.act(action, fps=60, seed=seed) for seed in (0, 1)])
-    performance = Performance(prior, sim.layout, skeleton=take.skeleton, fps=30, noise=NOISE)
+    performance = Performance(prior, sim.layout, skeleton=take.skeleton, fps=60, noise=NOISE)
     rooms = [Background.of_frames(sim.empty_room(0, 2))]
-    watching = CameraPerformance(_Blobs(sim.rig, rooms, MORE, fps=30), performance)
+    watching = CameraPerformance(_Blobs(sim.rig, rooms, MORE, fps=60), performance)
     frames, wrong = [], []
     for number, truth in enumerate(sim.truth.points):
-        seen = watching.step(blobs_of(sim.rig, truth, sim.visible(number)), number / 30)
+        seen = watching.step(blobs_of(sim.rig, truth, sim.visible(number)), number / 60)
         frames.append(seen.frame)
         off = np.linalg.norm(seen.moment.sighting.pixels[0] - sim.rig.cameras[0].project(truth), axis=-1)
         wrong.append(int(np.sum(off > 9)))
@@ -99,5 +99,4 @@ def test_one_camera_follows_a_performer(action, most):
     moving = performance.space.moving
     angles = np.degrees(rotations.geodesic_distance(turns[:, moving], take.rotations[: len(turns), moving]))
     assert angles.mean() < most
-    assert np.mean(wrong) < 0.5
-    assert max(map(len, "".join("x" if count else " " for count in wrong).split()), default=0) < 15
+    assert np.mean(wrong) < 0.1

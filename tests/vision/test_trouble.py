@@ -298,5 +298,5 @@ def test_other_numbers_of_cameras_follow_a_performer(sim, count):
         seen = watching.step([other.picture(number, camera) for camera in range(count)], number / FPS)
     assert seen.frame is not None
     apart = np.linalg.norm(seen.frame.markers - other.truth.points[15], axis=1)
-    assert np.median(apart) < (0.07 if count == 1 else 0.02)
+    assert np.median(apart) < (0.04 if count == 1 else 0.02)
     assert np.sum(seen.moment.sighting.is_seen) >= 0.7 * len(names)

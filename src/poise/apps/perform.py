@@ -40,6 +40,7 @@ KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
 ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pictures tell
 CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
 CHANGE = 0.1  # radians: how far off that joints are
+MODELS_OFF = 0.1  # radians: how far off local models are at markers whose depths are the body's own
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
 
@@ -134,13 +135,14 @@ class Performance:
         if not np.any(seen) and not glimpses:
             self._recent.forget()
             return self._keep(self._last.q, seen, begun)
+        problem = self._problem(seen, glimpses).with_targets(points[seen])
         if self._root == "solved" and len(glimpses) > np.sum(seen):
-            q = self._from_pictures(points, seen, glimpses)
+            q = self._from_pictures(_seen(points, seen, glimpses), problem)
         else:
-            q = self._from_places(likely, points, seen, glimpses)
+            q = self._from_places(likely, problem)
             if not np.all(np.isfinite(likely)):
                 likely = np.where(np.isfinite(likely), likely, self._marker_points(q))
-                q = self._from_places(likely, points, seen, glimpses)
+                q = self._from_places(likely, problem)
         frame = self._keep(q, seen, begun)
         self._started = True
         return frame
@@ -187,37 +189,48 @@ class Performance:
             )
         return np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan)
 
-    def _from_places(
-        self, likely: Array, points: Array, seen: Array, glimpses: Sequence[Glimpse]
-    ) -> Float[Array, "size"]:
+    def _from_places(self, likely: Array, problem: Problem) -> Float[Array, "size"]:
         """The pose by the local models at where markers are likely to be, brought to those that are seen."""
-        x, turn, place = self._signals(likely, np.isfinite(likely).all(axis=1))
+        x, turn, place = self._signals(likely, self._velocities(likely))
         mean, covariance = self._regression(x)
         q = np.concatenate([root_from_seen(mean[:ROOT_FREEDOMS], turn, place), mean[ROOT_FREEDOMS:]])
         if self._root == "torso":
             q[:ROOT_SIZE] = self._smoothed(q[:ROOT_SIZE])
-        self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), points, seen, glimpses)
+        self._finish(q, mean[ROOT_FREEDOMS:], _turned(covariance, turn), problem)
         return q
 
-    def _from_pictures(self, points: Array, seen: Array, glimpses: Sequence[Glimpse]) -> Float[Array, "size"]:
-        """The pose by examples that look like what is seen, not far from where the last ones lead."""
+    def _from_pictures(self, seen: Seen, problem: Problem) -> Float[Array, "size"]:
+        """The pose by examples that look like what is seen, not far from where the last ones lead.
+
+        The local models at where that pose has the markers then tell it once more, as one opinion among the others.
+        """
         q = self._last.q.copy()
         change = CARRIED_ON * (q - self._before)
         q[:3], q[ROOT_SIZE:] = q[:3] + change[:3], q[ROOT_SIZE:] + change[ROOT_SIZE:]
-        mean, spread = self._lookalikes(q[:ROOT_SIZE], _seen(points, seen, glimpses))
+        opinions = [self._lookalikes(q[:ROOT_SIZE], seen)]
         if self._started:
-            gain = np.linalg.solve(spread + CHANGE**2 * np.eye(len(mean)), spread).T
-            mean, spread = mean + gain @ (q[ROOT_SIZE:] - mean), spread - gain @ spread
+            opinions.append((q[ROOT_SIZE:].copy(), CHANGE**2 * np.eye(len(self.prior.mean))))
+        self._finish_by(opinions, q, problem)
+        points = self._marker_points(q)
+        mean, covariance = self._regression(self._signals(points, np.full_like(points, np.nan))[0])
+        spread = covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] + MODELS_OFF**2 * np.eye(len(self.prior.mean))
+        self._finish_by([*opinions, (mean[ROOT_FREEDOMS:], spread)], q, problem)
+        return q
+
+    def _finish_by(self, opinions: Sequence[tuple[Array, Array]], q: Array, problem: Problem) -> None:
+        """Meet what is seen by what several Gaussians of the pose agree on, the root being about where q has it."""
+        mean, spread = opinions[0]
+        for other, wide in opinions[1:]:
+            gain = np.linalg.solve(spread + wide, spread).T
+            mean, spread = mean + gain @ (other - mean), spread - gain @ spread
         q[ROOT_SIZE:] = mean
         covariance = np.diag(np.repeat((*ROOT_OFF, 0.0), (3, 3, len(mean))) ** 2)
         covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = 0.5 * (spread + spread.T)
-        self._finish(q, mean, covariance, points, seen, glimpses)
-        return q
+        self._finish(q, mean, covariance, problem)
 
-    def _signals(self, points: Array, seen: Array) -> tuple[Array, Array, Array]:
+    def _signals(self, points: Array, velocities: Array) -> tuple[Array, Array, Array]:
         """Control signals, whole, with the torso's rotation and place."""
-        velocities = self._velocities(points)
-        torso = self.control.torso.markers
+        seen, torso = np.isfinite(points).all(axis=1), self.control.torso.markers
         stand_in = points if np.all(seen[torso]) else self._moved_along(points, seen)
         turns, places = self.control.torso.frames(stand_in[None])
         x = self.control.seen(points[None], velocities[None], turns=turns, places=places)[0]
@@ -236,20 +249,10 @@ class Performance:
         turn, shift, _ = rigid_fit(self._last.markers[known], points[known], upright=not self._started)
         return np.where(seen[:, None], points, self._last.markers @ turn.T + shift)
 
-    def _finish(
-        self,
-        q: Array,
-        mean: Array,
-        covariance: Array,
-        points: Array,
-        seen: Array,
-        glimpses: Sequence[Glimpse],
-    ) -> None:
+    def _finish(self, q: Array, mean: Array, covariance: Array, problem: Problem) -> None:
         """Meet the markers by the most likely change; q moves."""
-        problem = self._problem(seen, glimpses)
         if len(problem.constraints) == 0:
             return
-        problem.with_targets(points[seen])
         if self._root == "torso":
             covariance[:ROOT_FREEDOMS], covariance[:, :ROOT_FREEDOMS] = 0.0, 0.0
         before = q.copy()

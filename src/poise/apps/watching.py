@@ -7,7 +7,7 @@ one camera sees is a pixel that the pose must explain. The body then says where 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from poise.apps.perform import Frame, Glimpse, Performance
 from poise.errors import InvalidValueError
 from poise.priors.local.examples import LAG
 from poise.vision.labeller import Wearer
+from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
@@ -149,11 +150,9 @@ def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
 def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
     """Markers that one camera alone sees, as pixels without the lens."""
     found = []
-    for marker in np.flatnonzero(sighting.is_seen & ~sighting.is_placed):
-        for camera, pixels in zip(rig.cameras, sighting.pixels[:, marker], strict=True):
-            if np.isfinite(pixels[0]):
-                x, y = camera.straightened(pixels)
-                found.append(Glimpse(int(marker), camera.pinhole, (float(x), float(y))))
+    for camera, pixels, markers in _lone(rig, sighting):
+        for marker, (x, y) in zip(markers.tolist(), camera.straightened(pixels).tolist(), strict=True):
+            found.append(Glimpse(marker, camera.pinhole, (x, y)))
     return found
 
 
@@ -162,12 +161,16 @@ def guesses_of(
 ) -> Float[Array, "markers 3"]:
     """Where markers that one camera alone sees may be: on its ray, nearest to where the body has them; else NaN."""
     found = np.full_like(expected, np.nan)
-    for marker in np.flatnonzero(sighting.is_seen & ~sighting.is_placed):
-        camera, pixels = next(
-            (camera, pixels)
-            for camera, pixels in zip(rig.cameras, sighting.pixels[:, marker], strict=True)
-            if np.isfinite(pixels[0])
-        )
-        ray, centre = camera.rays(pixels), camera.pinhole.centre
-        found[marker] = centre + ray * ((expected[marker] - centre) @ ray)
+    for camera, pixels, markers in _lone(rig, sighting):
+        rays, centre = camera.rays(pixels), camera.pinhole.centre
+        along = np.sum((expected[markers] - centre) * rays, axis=1, keepdims=True)
+        found[markers] = centre + along * rays
     return found
+
+
+def _lone(rig: Rig, sighting: Sighting) -> Iterator[tuple[LensCamera, Array, Array]]:
+    """Each camera that sees markers which have no place, with their pixels and their numbers."""
+    for camera, pixels in zip(rig.cameras, sighting.pixels, strict=True):
+        markers = np.flatnonzero(np.isfinite(pixels[:, 0]) & ~sighting.is_placed)
+        if len(markers):
+            yield camera, pixels[markers], markers

@@ -77,25 +77,14 @@ class Doubts:
         `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
         where one does, nothing where none does.
         """
-        seen, pairs, wrong = np.any(across, axis=(1, 2)), self._most_doubtful(), []
-        sure = seen & ~np.isin(np.arange(len(seen)), pairs)
-        in_picture = self._alone and bool(pairs) and np.sum(sure) >= FEWEST
-        expected = Expected.near(self._shapes, places, across, sure) if in_picture else None
-        for first, second in pairs:
-            others = seen.copy()
-            others[[first, second]] = False
-            if not (seen[first] or seen[second]) or np.sum(others) < 3:
-                continue
-            if expected is None:
-                told = self._told(places, across, others, [first, second])
-            else:
-                told = expected.exchange_told(places, across, others, [first, second])
-            evidence = self._evidence[first, second] + told * min(seconds / MEMORY, 1.0)
-            self._evidence[first, second] = evidence
-            if evidence >= PROOF:
-                wrong.append((first, second))
-            if not TRUST < evidence < PROOF:
-                self._open[first, second], self._evidence[first, second] = False, 0.0
+        seen, wrong = np.any(across, axis=(1, 2)), []
+        told = self._told_in_picture if self._alone else self._told_by_nearest
+        for pair, likelier in told(places, across, seen).items():
+            self._evidence[pair] += likelier * min(seconds / MEMORY, 1.0)
+            if self._evidence[pair] >= PROOF:
+                wrong.append(pair)
+            if not TRUST < self._evidence[pair] < PROOF:
+                self._open[pair], self._evidence[pair] = False, 0.0
         return wrong
 
     def strangers(self, places: Float[Array, "markers 3"], across: Float[Array, "markers 3 3"]) -> list[int]:
@@ -117,19 +106,39 @@ class Doubts:
         left = expected.given(places, across, kept)
         return [k for k in found if left.other_told(k, places[k], across[k]) > PROOF]
 
-    def _most_doubtful(self) -> list[Pair]:
-        pairs = np.argwhere(self._open)
-        order = np.argsort(-self._evidence[self._open])[:MOST_PAIRS]
-        return [(int(first), int(second)) for first, second in pairs[order]]
+    def _told_in_picture(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
+        """How much likelier this moment is with two labels exchanged (log), by all poses and all other markers."""
+        if np.sum(seen) < FEWEST or not np.any(self._open):
+            return {}
+        expected = Expected.near(self._shapes, places, across, seen)
+        both = self._most_doubtful(seen[:, None] & seen[None], len(seen) ** 2)
+        told = dict(zip(both, expected.exchanges_told(places, across, seen, both), strict=True))
+        for first, second in self._most_doubtful(seen[:, None] ^ seen[None], MOST_PAIRS):
+            others = seen.copy()
+            others[[first, second]] = False
+            told[first, second] = expected.exchange_told(places, across, others, [first, second])
+        return told
 
-    def _told(self, places: Array, across: Array, others: Array, pair: list[int]) -> float:
-        """How much likelier this moment is with two labels exchanged (log)."""
-        turns, shifts, left = rigid_fits(self._shapes[:, others], places[others], upright=True)
-        expected = self._shapes[:, pair] @ turns.transpose(0, 2, 1) + shifts[:, None]
-        swapped = pair[::-1]
-        as_they_are = left**2 + _squared_gaps(expected, places[pair], across[pair])
-        exchanged = left**2 + _squared_gaps(expected, places[swapped], across[swapped])
-        return float(as_they_are.min() - exchanged.min()) / (2.0 * UNLIKE**2)
+    def _told_by_nearest(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
+        """The same, by the poses that come nearest, once as labels are and once with the two exchanged."""
+        told = {}
+        for first, second in self._most_doubtful(seen[:, None] | seen[None], MOST_PAIRS):
+            pair, others = [first, second], seen.copy()
+            others[pair] = False
+            if np.sum(others) < 3:
+                continue
+            turns, shifts, left = rigid_fits(self._shapes[:, others], places[others], upright=True)
+            expected = self._shapes[:, pair] @ turns.transpose(0, 2, 1) + shifts[:, None]
+            swapped = pair[::-1]
+            as_they_are = left**2 + _squared_gaps(expected, places[pair], across[pair])
+            exchanged = left**2 + _squared_gaps(expected, places[swapped], across[swapped])
+            told[first, second] = float(as_they_are.min() - exchanged.min()) / (2.0 * UNLIKE**2)
+        return told
+
+    def _most_doubtful(self, among: Array, most: int) -> list[Pair]:
+        doubtful = self._open & among
+        order = np.argsort(-self._evidence[doubtful], kind="stable")[:most]
+        return [(int(first), int(second)) for first, second in np.argwhere(doubtful)[order]]
 
 
 def _squared_deviations(gaps: Float[Array, "pairs 3"], spreads: Float[Array, "pairs 3 3"]) -> Array:

@@ -7,6 +7,7 @@ within a centimetre or two, also in one picture: that tells a finger from a wris
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,27 @@ class Expected:
         exchanged = markers[::-1]
         as_they_are = sum(left._off(markers, places[markers], across[markers]))
         return 0.5 * (as_they_are - sum(left._off(markers, places[exchanged], across[exchanged])))
+
+    def exchanges_told(
+        self,
+        places: Float[Array, "markers 3"],
+        across: Float[Array, "markers 3 3"],
+        seen: Bool[Array, "markers"],
+        pairs: Sequence[tuple[int, int]],
+    ) -> list[float]:
+        """The same for many pairs of markers that are both seen, each given all other markers, at the cost of one."""
+        markers, found = np.flatnonzero(seen), []
+        gaps, spread, _ = self._seen(markers, places[seen], across[seen])
+        precision = np.linalg.inv(spread)
+        for pair in pairs:
+            swapped = list(pair[::-1])
+            rows = _coordinates(np.searchsorted(markers, pair))
+            own = precision[np.ix_(rows, rows)]
+            off = np.linalg.solve(own, precision[rows] @ gaps)  # what the two are off, given the others
+            there = np.einsum("mab,mb->ma", across[swapped], places[swapped] - self.mean[list(pair)]).ravel()
+            exchanged = off + there - gaps[rows]
+            found.append(0.5 * float(off @ own @ off - exchanged @ own @ exchanged))
+        return found
 
     def other_told(self, marker: int, place: Float[Array, "3"], across: Float[Array, "3 3"]) -> float:
         """How much likelier what was seen of a marker is another one's (log); negative where it suits none."""

@@ -51,7 +51,7 @@ class Lookalikes:
         squares = self.squared_gaps(root, seen)
         near = np.argpartition(squares, min(NEAREST, len(squares) - 1))[:NEAREST]
         apart = squares[near]
-        shares = 1.0 / (apart + 0.1 * apart.mean() + 1e-9)
+        shares = 1.0 / (apart + 0.1 * apart.mean() + 1e-9) ** 2
         shares /= shares.sum()
         mean = shares @ self._maps[near]
         spread = np.sqrt(shares)[:, None] * (self._maps[near] - mean)
