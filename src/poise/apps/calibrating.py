@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -28,6 +28,7 @@ Array = np.ndarray
 Views = list[dict[int, View]]
 Progress = Callable[[int, int], None]
 
+LOOKS_FOR_OTHERS = 4  # pictures in which a board of another size is looked for where the right one is not
 LOOKS = 240  # moments of a video at which the board is looked for, at most
 MOVED = 6.0  # pixels that a board moves before it is another view
 GOOD_ERROR = 1.0  # pixels: a check above this says that cameras or lenses are others
@@ -74,6 +75,9 @@ def calibrate_from(
     sources = [open_source(place) for place in places]
     names = _names(sources)
     views, notes = find_views(sources, board, sync=sync, progress=progress)
+    for source, own in zip(sources, views, strict=True):
+        if not own:
+            raise InvalidValueError(_not_found(source, board))
     result = calibrate_rig(views, names=names)
     if floor is not None:
         view = board.find(read_picture(floor))
@@ -83,6 +87,24 @@ def calibrate_from(
     else:
         notes = (*notes, "no --floor picture: heights and the vertical are the first camera's own")
     return Calibrated(result, views, notes)
+
+
+def _not_found(source: Source, board: Board) -> str:
+    """What to do about a board that is never seen: which one is, if it is nearly that one."""
+    words = (
+        f"{source.name}: a board of {board.columns}x{board.rows} inner corners was not found in any picture"
+    )
+    again = source.reopened()
+    every = max(1, source.frames // LOOKS_FOR_OTHERS)
+    pictures = [entry[1] for number, entry in enumerate(iter(again.read, None)) if number % every == 0]
+    again.close()
+    for more in ((-1, -1), (1, 1), (-1, 0), (0, -1), (1, 0), (0, 1)):
+        size = board.columns + more[0], board.rows + more[1]
+        if min(size) >= 3 and any(
+            replace(board, columns=size[0], rows=size[1]).find(one) for one in pictures
+        ):
+            return f"{words}, but one of {size[0]}x{size[1]} was: --board {size[0]}x{size[1]}"
+    return f"{words}: count inner corners, not squares, and show all of it, sharp and evenly lit"
 
 
 def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:

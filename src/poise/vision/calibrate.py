@@ -60,7 +60,8 @@ def calibrate_lens(views: Mapping[int, View], *, name: str = "camera1") -> LensC
     while True:
         if len(kept) < FEWEST_VIEWS:
             raise InvalidValueError(
-                f"{name}: a calibration needs {FEWEST_VIEWS} good views of the board or more; got {len(kept)}"
+                f"{name}: a calibration needs {FEWEST_VIEWS} good views of the board or more, all different; "
+                f"got {len(kept)}: show it near and far, in all corners of the picture, tilted"
             )
         error, matrix, lens, boards, errors = _zhang(kept, size)
         median = float(np.median(list(errors.values())))
