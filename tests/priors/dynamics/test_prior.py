@@ -108,3 +108,16 @@ def test_mistakes_are_named(prior: DynamicsPrior, motions: list[Motion], sequenc
     frozen = still.with_frames(still.root_positions * 0 + [0, 0.9, 0], still.rotations[:1].repeat(60, axis=0))
     with pytest.raises(InvalidValueError, match=r"no (transition points|rhythm)"):
         DynamicsPrior.learn([motions[0][:20], frozen], topology="transitions", transitions=[])
+
+
+def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(prior: DynamicsPrior) -> None:
+    led_away = 0
+    for flow in prior.flows:
+        own = flow.inputs
+        np.testing.assert_allclose(flow.lead(own, own)[0], flow.predict(own, own)[0], atol=0.02)
+        for shift in (-2.0, -1.5, -1.0, 1.0, 1.5, 2.0):
+            x = own + np.array([0.0, 0.0, shift])
+            far = np.abs(x[:, 2] - flow.home[2])
+            led_away += np.sum(np.abs(flow.predict(x, x)[0][:, 2] - flow.home[2]) > far + 0.02)
+            assert np.all(np.abs(flow.lead(x, x)[0][:, 2] - flow.home[2]) < far + 0.02)
+    assert led_away > 0  # by the process alone

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.objective import inverse_of
@@ -24,6 +24,7 @@ from poise.skeleton.skeleton import read_only
 Array = np.ndarray
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
+HOMING = 0.1  # of the way to an activity's own place, a frame, where its process knows nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +135,36 @@ class Flow:
         """Mean and variance of the next x."""
         at = inputs_of(x, before, self.order, self.pace)
         k = self.kernel.matrix(at, self.inputs)
+        return x @ self.turn.T + self.home + k @ self.weights, self._variances(at, k)
+
+    def lead(
+        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+        """The same, for points that may lie far from the activity's own, on a latent space with a topology.
+
+        Among its own, an activity hardly moves along an axis; its process says so far from there too, or overshoots and
+        leads away. Where it does, the less it knows the more it goes homeward.
+        """
+        mean, variances = self.predict(x, before)
+        known = np.minimum(self._usual_variance / variances, 1.0)[:, None]
+        away = self._axes & (np.abs(mean - self.home) > np.abs(x - self.home))
+        homeward = x + HOMING * (self.home - x)
+        return np.where(away, known * mean + (1.0 - known) * homeward, mean), variances
+
+    @cached_property
+    def _axes(self) -> Bool[Array, "latent"]:
+        """The dimensions that are no phase's, where others are."""
+        turned = self.turn.any(axis=1)
+        return np.asarray(~turned & turned.any())
+
+    @cached_property
+    def _usual_variance(self) -> float:
+        """The largest variance where the activity was learned from."""
+        return float(self._variances(self.inputs, self.kernel.matrix(self.inputs, self.inputs)).max())
+
+    def _variances(self, at: Float[Array, "n inputs"], k: Float[Array, "n steps"]) -> Float[Array, "n"]:
         left = self.kernel.diagonal(at) - np.einsum("nm,nm->n", k @ self.inverse, k)
-        return x @ self.turn.T + self.home + k @ self.weights, np.maximum(left, NOISE_FLOOR)
+        return np.maximum(left, NOISE_FLOOR)
 
     def slopes(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
@@ -163,7 +192,7 @@ def mixed(
     Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes, where
     given, are the shares instead: so one activity leads over into another.
     """
-    predictions = [flow.predict(x, before) for flow in flows]
+    predictions = [(flow.predict if wishes is None else flow.lead)(x, before) for flow in flows]
     means = np.stack([mean for mean, _ in predictions])
     variances = np.stack([variance for _, variance in predictions], axis=-1)
     shares = 1.0 / variances if wishes is None else np.tile(wishes, (len(x), 1))
