@@ -79,7 +79,7 @@ def test_exact_searches_agree_with_a_sort(kind, rows, graph):
     search = {
         "exhaustive": lambda: ExhaustiveSearch(rows),
         "exact": lambda: ExactSearch(graph.runs, rows),
-        "coherent": lambda: CoherentSearch(graph.runs, rows),
+        "coherent": lambda: CoherentSearch(graph.runs, rows, care=1.0),
         "faiss": lambda: FaissSearch(rows),
     }[kind]()
     for query in queries(rows):
@@ -130,9 +130,9 @@ def performance(rows, rng, *, frames, step):
 
 @given(seed=st.integers(0, 10_000), step=st.sampled_from([0.003, 0.05, 0.5]))
 @settings(max_examples=15, deadline=None)
-def test_the_coherent_search_misses_nothing(rows, graph, seed, step):
+def test_the_coherent_search_misses_nothing_with_full_care(rows, graph, seed, step):
     rng = np.random.default_rng(seed)
-    search, everything = CoherentSearch(graph.runs, rows), ExhaustiveSearch(rows)
+    search, everything = CoherentSearch(graph.runs, rows, care=1.0), ExhaustiveSearch(rows)
     for number, query in enumerate(performance(rows, rng, frames=40, step=step)):
         without = slice(30, 90) if number % 3 == 0 else None
         found = search.nearest(query, 7, exclude=without)
@@ -140,9 +140,25 @@ def test_the_coherent_search_misses_nothing(rows, graph, seed, step):
         np.testing.assert_allclose(found.distances, best.distances, rtol=1e-6)
 
 
+def test_with_less_care_only_frames_that_hardly_matter_are_missed(rows, graph):
+    """Through jumps, and markers that are not seen: what is found is nearly as near, for fewer looks."""
+    far, looked = [], {1.0: 0, coherent.CARE: 0}
+    for seed in range(5):
+        searches = {care: CoherentSearch(graph.runs, rows, care=care) for care in looked}
+        for query in performance(rows, np.random.default_rng(seed), frames=60, step=0.05):
+            found = {care: search.nearest(query, 20) for care, search in searches.items()}
+            for care, each in found.items():
+                looked[care] += each.visited
+            careful, default = (np.sqrt(found[care].distances).mean() for care in looked)
+            far.append(default / max(careful, 1e-9))
+    assert looked[coherent.CARE] < 0.85 * looked[1.0]
+    assert 1.0 <= np.mean(far) < 1.002
+    assert np.max(far) < 1.05
+
+
 def test_the_coherent_search_goes_on_when_its_memory_is_full(rows, graph, monkeypatch):
     monkeypatch.setattr(coherent, "MEMORY", 5)
-    search, everything = CoherentSearch(graph.runs, rows), ExhaustiveSearch(rows)
+    search, everything = CoherentSearch(graph.runs, rows, care=1.0), ExhaustiveSearch(rows)
     for query in rows[100:150] + np.float32(0.05):
         found = search.nearest(query, 10)
         np.testing.assert_allclose(found.distances, everything.nearest(query, 10).distances, rtol=1e-6)
@@ -232,7 +248,9 @@ def test_a_graph_is_kept_with_its_library(library):
     np.testing.assert_array_equal(library.graph().neighbours, first.neighbours)
 
 
-def test_mistakes_are_told(rows, poses):
+def test_mistakes_are_told(rows, poses, graph):
+    with pytest.raises(InvalidValueError, match=r"care of a search is from 0 to 1.*; got 1\.5"):
+        CoherentSearch(graph.runs, rows, care=1.5)
     with pytest.raises(InvalidValueError, match="at least one frame; got 0"):
         ExhaustiveSearch(rows).nearest(rows[0], 0)
     with pytest.raises(InvalidValueError, match=r"a query needs \d+ columns"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +81,7 @@ def set_up(
     noise: float = 0.0,
     fps: float = 60.0,
     markers: Sequence[str] = WITH_HEAD,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Performance:
     """A performance for a take, or for what will come live, by whoever stood for the calibration.
 
@@ -93,7 +94,7 @@ def set_up(
         stood = [_stood(path, fps) for path in calibration]
         skeleton, places = _calibrated(prior, places, stood, skeletons or [prior.space.skeleton])
     rate = fps if take is None else take.fps
-    return Performance(prior, places, skeleton=skeleton, noise=noise, fps=rate)
+    return Performance(prior, places, skeleton=skeleton, noise=noise, fps=rate, progress=progress)
 
 
 def set_up_sensors(
@@ -103,13 +104,14 @@ def set_up_sensors(
     calibration: Sequence[Path] = (),
     noise: float = 0.0,
     fps: float = 60.0,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> OrientationPerformance:
     """A performance by sensors on these segments; a calibration's first frame is a T-pose that faces +Z."""
     worn = None
     if calibration:
         stood = read_orientations(calibration[0], names, fps=fps)[0][0]
         worn = t_pose(prior.space.skeleton, names, stood, samples=_samples(prior))
-    return OrientationPerformance(prior, names, fps=fps, noise=noise, worn=worn)
+    return OrientationPerformance(prior, names, fps=fps, noise=noise, worn=worn, progress=progress)
 
 
 def read_orientations(

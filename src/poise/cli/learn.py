@@ -107,12 +107,12 @@ def learn(
     with terminal.working("reading"):
         motions = [learning.read_motion(clip, **options) for clip in clips]
     warn_of(*motions)
-    with terminal.counting("learning") as report:
+    with terminal.sharing("learning") as progress:
         prior = learning.learn(
             motions, kind=kind, clusters=clusters, dimensions=dimensions, active=active, kernel=kernel,
             algorithm=algorithm, topology=topology, transitions=transitions, activities=_names(activities),
             rhythm=_told(rhythm, clips, motions), phase=phase,
-            progress=lambda share: report(int(100 * share), 100),
+            progress=progress,
         )  # fmt: skip
     seconds = time.perf_counter() - begun
     make_folder(output.parent)

@@ -104,7 +104,7 @@ def perform(
         _by_sensors(prior, take, names, calibrate, noise=noise, fps=fps, output=output)
         return
     source = performing.read_take(take, fps=fps)
-    with terminal.working("making local models for these markers"):
+    with terminal.sharing("making local models for these markers") as progress:
         performance = performing.set_up(
             prior,
             source,
@@ -113,6 +113,7 @@ def perform(
             skeletons=performing.library_skeletons(library),
             noise=noise,
             fps=fps,
+            progress=progress,
         )
     if source is None:
         _stream(performance, take, output)
@@ -161,8 +162,10 @@ def _by_sensors(
 
     live = take == "-" or take.startswith(performing.UDP)
     turned, rate = (None, fps) if live else performing.read_orientations(Path(take), names, fps=fps)
-    with terminal.working("making local models for these sensors"):
-        performance = performing.set_up_sensors(prior, names, calibration=calibrate, noise=noise, fps=rate)
+    with terminal.sharing("making local models for these sensors") as progress:
+        performance = performing.set_up_sensors(
+            prior, names, calibration=calibrate, noise=noise, fps=rate, progress=progress
+        )
     if turned is None:
         _stream(performance, take, output)
         return

@@ -77,7 +77,7 @@ def perform_videos(
         colours = Colours(read_colours(mapping))
     found = open_cameras(load_rig(cameras), videos)
     names = NINE if len(found.rig) > 1 else MORE
-    with terminal.working("making local models for these markers"):
+    with terminal.sharing("making local models for these markers") as progress:
         performance = performing.set_up(
             prior,
             None,
@@ -86,6 +86,7 @@ def perform_videos(
             skeletons=skeletons,
             noise=NOISE,
             markers=names,
+            progress=progress,
         )
     with terminal.counting("performing") as count, _receiver(performance, options) as answer:
         take = perform_take(

@@ -104,6 +104,13 @@ def counting(task: str, *, download: bool = False) -> Iterator[Report]:
         yield lambda done, total: bar.update(shown, completed=done, total=total or None)
 
 
+@contextmanager
+def sharing(task: str) -> Iterator[Callable[[float], None]]:
+    """A bar for a task that reports what share of it is done."""
+    with counting(task) as report:
+        yield lambda share: report(int(100 * share), 100)
+
+
 def _print(table: Table) -> None:
     """On standard output. Piped on, lines are neither folded nor padded: whoever reads them may look for a word."""
     if sys.stdout.isatty():

@@ -26,7 +26,13 @@ PAPER_MS: Mapping[str, float] = {
 
 INK, GRID = "#1f2933", "#d9dfe6"
 LEARNED, FROM_DATA, CLASSIC, PEER = "#c2185b", "#e08e2b", "#4c78a8", "#9aa5b1"
-_SEARCHES = {"coherent": LEARNED, "graph": PEER, "faiss": FROM_DATA, "exhaustive": CLASSIC}
+_SEARCHES = {
+    "coherent": LEARNED,
+    "coherent-exact": INK,
+    "graph": PEER,
+    "faiss": FROM_DATA,
+    "exhaustive": CLASSIC,
+}
 IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 

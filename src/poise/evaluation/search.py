@@ -45,9 +45,13 @@ from poise.skeleton.pose_space import Handles
 Array = np.ndarray
 _Tally = tuple[float, float, float, int, bool]
 
-METHODS = ("coherent", "graph", "faiss", "exhaustive")
-OVER_SIZES = ("coherent", "faiss")  # the default and what it competes with, where no methods are asked for
-REMEMBERING = ("coherent", "graph")
+METHODS = ("coherent", "coherent-exact", "graph", "faiss", "exhaustive")
+OVER_SIZES = (
+    "coherent",
+    "coherent-exact",
+    "faiss",
+)  # the default and its rivals, where no methods are asked for
+REMEMBERING = ("coherent", "coherent-exact", "graph")
 MARKERS = (
     *("left_hand", "right_hand", "left_foot", "right_foot", "left_upper_arm", "right_upper_arm"),
     *("left_thigh", "right_thigh", "head"),
@@ -58,6 +62,7 @@ PERFORMED = 120  # consecutive frames of each clip, from its middle
 SPARED = 10  # a method without a memory is asked for every so-manieth query
 SLOW = 0.78  # the speed of the slow copies: with mirrored ones, they make a library 3.3 times as large
 SHARES = (0.25, 0.5)  # of the clips, in smaller libraries
+COPIED = ("with mirrored copies", "with all copies")
 
 _AT_HOME = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])  # markers are in the root's frame
 
@@ -81,6 +86,8 @@ class _Searched:
         match method:
             case "coherent":
                 search = CoherentSearch(find_runs(self.poses), self.rows)
+            case "coherent-exact":
+                search = CoherentSearch(find_runs(self.poses), self.rows, care=1.0)
             case "graph":
                 search = GraphSearch(build_graph(self.poses), self.rows)
             case "faiss":
@@ -134,7 +141,7 @@ def evaluate_search(
     clips = [*folds[0].train, *folds[0].test]
     performed = [len(folds[0].train) + number for number in range(len(folds[0].test))]
     rows: list[Row] = []
-    sizes = ["whole", *(f"{share:g} of it" for share in SHARES), "with copies"]
+    sizes = ["whole", *(f"{share:g} of it" for share in SHARES), *COPIED]
     for done, size in enumerate(sizes):
         progress(f"library {size}", done, len(sizes))
         library, tests = _library(clips, performed, size)
@@ -155,8 +162,7 @@ def _library(
     others = [clip for number, clip in enumerate(clips) if number not in set(performed)]
     if size.endswith("of it"):
         others = others[:: round(1 / float(size.split()[0]))]
-    copies = size == "with copies"
-    families = [[clip, *(_copies(clip) if copies else ())] for clip in (*chosen, *others)]
+    families = [[clip, *_copies(clip, size)] for clip in (*chosen, *others)]
     poses = Poses.of_motions([clip for family in families for clip in family])
     handles = poses.space.handles(MARKERS)
     metric = QueryMetric.balanced(poses, handles)
@@ -168,9 +174,10 @@ def _library(
     return _Searched(poses, metric, handles, metric.rows(poses, handles), find_runs(poses)), tests
 
 
-def _copies(clip: Motion) -> Iterator[Motion]:
-    yield replace(mirror(clip), name=f"{clip.name} mirrored")
-    if len(clip) > 1:
+def _copies(clip: Motion, size: str) -> Iterator[Motion]:
+    if size in COPIED:
+        yield replace(mirror(clip), name=f"{clip.name} mirrored")
+    if size == COPIED[-1] and len(clip) > 1:
         yield replace(resample(clip, clip.fps / SLOW), fps=clip.fps, name=f"{clip.name} slow")
 
 
@@ -192,12 +199,11 @@ def _measured(
             search.nearest(row, NEIGHBOURS)
     tallies: dict[str, list[_Tally]] = {method: [] for method in methods}
     for own, same in tests:
-        for search in searches.values():
+        moments = list(_performance(library, exact, own, same, stride))
+        for method, search in searches.items():  # one after the other, so that none clears another's caches
             search.forget()
-        for number, moment in enumerate(_performance(library, exact, own, same, stride)):
-            for method, search in searches.items():
-                if number % SPARED == 0 or method in REMEMBERING:
-                    tallies[method].append(_tally(library, search, moment, same))
+            asked = moments if method in REMEMBERING else moments[::SPARED]
+            tallies[method] += [_tally(library, search, moment, same) for moment in asked]
     return [
         {**_row(method, size, library, np.array(tally)), "prepared_s": seconds[method]}
         for method, tally in tallies.items()
@@ -260,6 +266,7 @@ def _row(method: str, size: str, library: _Searched, tally: Float[Array, "frames
         "deg_lost_of_mean": float(lost_of_mean.mean()),
         "ms_per_frame": float(1000 * seconds.mean()),
         "ms_p95": float(1000 * np.percentile(seconds, 95)),
+        "ms_max": float(1000 * seconds.max()),
         "searched_everywhere": int(everywhere.sum()),
         "frames": len(tally),
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,

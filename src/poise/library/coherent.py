@@ -1,56 +1,63 @@
-"""Exact nearest frames at every frame of a performance, looking only where they can be by now.
+"""Nearest frames at every frame of a performance, looking only where they can be by now.
 
 A performance moves little from one frame to the next, and by the triangle inequality a frame that was at distance d
-when the query was elsewhere is at least d less the way the query has gone since. So every run, and every group of runs,
+when the query was elsewhere is at least d less the way the query has gone since. So every group of runs, and every run,
 remembers how near its frames may be at best and since when; only those that may hold one of the nearest by now are
-looked at again. This is the temporal coherence of Chai and Hodgins 2005, section 5.1, without their graph: nothing is
-missed, however far from the library a performance goes.
+looked at again. This is the temporal coherence of Chai and Hodgins 2005, section 5.1, without their graph: however far
+from the library a performance goes, or jumps, everything near it is found.
+
+The frames of a group rarely lie on the side of its centre where the query is. `care` is how much of the distances
+within groups and runs counts when it is told whether one may hold better frames: with 1 nothing is missed; with less,
+frames that hardly matter are, for fewer looks.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
-from poise.library.search import Asked, Found, checked_rows, with_radii
-from poise.library.search_kernels import in_order, offer, run_radii, squared_distance
+from poise.errors import InvalidValueError
+from poise.library.groups import Groups, group_runs
+from poise.library.search import Asked, Found, checked_rows
+from poise.library.search_kernels import in_order, offer, squared_distance
 from poise.library.segments import Runs
 
 Array = np.ndarray
 
-REACH = 0.35  # of the rows' spread: how far the runs of a group are from its centre
-LONGEST = 40  # runs in a group
-MEMORY = 256  # queries that bounds may be from; older ones are brought up to date together
-_SAMPLES = 10_000
+CARE = 0.7
+MEMORY = 64  # queries that bounds may be from; older ones are brought up to date together
 _ROUNDING = 1e-5  # distances are in single precision: a bound is that much more careful
 
 
 class CoherentSearch:
-    """Misses nothing, and looks at few frames where a query is close to the ones before it."""
+    """Looks at few frames where a query is close to the ones before it."""
 
-    _bounds: tuple[Array, Array, Array, Array]
     _known: Array | None
     _last: Array
 
-    def __init__(self, runs: Runs, rows: Float[Array, "frames columns"]) -> None:
-        self._rows, self._runs = checked_rows(rows), with_radii(runs, rows)
-        self._groups = _groups(self._rows, self._runs)
-        self._run_of = np.repeat(np.arange(len(runs), dtype=np.int32), np.diff(runs.starts))
-        self._looked_into = np.zeros(len(runs), dtype=np.int64)
+    def __init__(self, runs: Runs, rows: Float[Array, "frames columns"], *, care: float = CARE) -> None:
+        if not 0.0 <= care <= 1.0:
+            raise InvalidValueError(
+                f"the care of a search is from 0 to 1, where nothing is missed; got {care}"
+            )
+        self._rows, self._care = checked_rows(rows), care
+        self._groups = group_runs(runs, self._rows)
+        self._run_of = _runs_of_frames(self._groups)
         self._stamp = 0
         self._queries = np.zeros((MEMORY, rows.shape[1]), dtype=np.float32)
         self.forget()
 
     def forget(self) -> None:
         """Begin a new performance: the first frame is looked for everywhere."""
-        self._last = np.empty(0, dtype=np.int32)
+        self._last = np.empty(0, dtype=np.int64)
         self._forget_bounds()
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
-        """The nearest frames, the same as by comparing all."""
+        """The nearest frames; with a care of 1 the same as by comparing all."""
         asked = Asked.of(self._rows, query, count, exclude)
         everywhere = self._known is None or not np.array_equal(self._known, asked.weights)
         if everywhere:  # distances over other columns tell nothing about these
@@ -58,22 +65,23 @@ class CoherentSearch:
             self._known = asked.weights
         moved = self._moved_to(asked.query)
         self._stamp += 1
-        visited = follow(
-            self._rows, self._runs, self._groups, self._bounds, moved, self._last,
-            (self._stamp, self._looked_into), asked.query, asked.weights, asked.excluded,
-            asked.frames, asked.distances,
+        goal = Goal(
+            asked.query, asked.weights, bool(asked.weights.all()), asked.excluded, asked.frames,
+            asked.distances, self._care, self._stamp,
         )  # fmt: skip
-        found = asked.found(visited, everywhere=everywhere)
+        found = asked.found(
+            follow(self._rows, self._groups, self._memory, moved, self._last, goal), everywhere=everywhere
+        )
         self._last = np.unique(self._run_of[found.frames])
         return found
 
     def _forget_bounds(self) -> None:
-        groups, runs = len(self._groups[1]), len(self._runs[1])
+        groups, runs = len(self._groups.centres), len(self._groups.middles)
         self._known = None
         self._asked = 0
-        self._bounds = (
-            *(np.full(groups, -np.inf), np.zeros(groups, dtype=np.int64)),
-            *(np.full(runs, -np.inf), np.zeros(runs, dtype=np.int64)),
+        self._memory = Memory(
+            *(np.full(groups, -np.inf, dtype=np.float32), np.zeros(groups, dtype=np.int32)),
+            *(np.full(runs, -np.inf, dtype=np.float32), *(np.zeros(runs, dtype=np.int32) for _ in range(3))),
         )
 
     def _moved_to(self, query: Float[Array, "columns"]) -> Float[Array, "queries"]:
@@ -88,121 +96,142 @@ class CoherentSearch:
     def _bring_up_to_date(self) -> None:
         """Let all bounds be from the last query, so that the others can be forgotten."""
         last = self._queries[-1].copy()
-        moved = np.linalg.norm((self._queries - last).astype(np.float64), axis=1)
-        for bounds, since in (self._bounds[:2], self._bounds[2:]):
-            bounds -= (1.0 + _ROUNDING) * moved[since]
+        moved = (1.0 + _ROUNDING) * np.linalg.norm((self._queries - last).astype(np.float64), axis=1)
+        for bounds, since in (self._memory[:2], self._memory[2:4]):
+            bounds -= moved[since]
             since[:] = 0
         self._queries[0], self._asked = last, 1
 
 
-def _groups(
-    rows: Float[Array, "frames columns"], runs: tuple[Array, Array, Array]
-) -> tuple[Array, Array, Array]:
-    """Neighbouring runs together: the first run of each group (and the end), its centre frame, and its radius."""
-    sample = rows[:: max(1, len(rows) // _SAMPLES)].astype(np.float64)
-    first_runs, centres = _neighbouring(
-        rows, runs[1], REACH * math.sqrt(float(sample.var(axis=0).sum())), LONGEST
-    )
-    radii = np.empty(len(centres))
-    run_radii(rows, runs[0][first_runs], centres, radii)
-    return first_runs, centres, radii
+class Memory(NamedTuple):
+    """How near the frames of groups and of runs may be at best, and to which of the remembered queries."""
+
+    groups: Array
+    groups_since: Array
+    runs: Array
+    runs_since: Array
+    looked_into: Array  # the stamp of the query for which a run was looked into last
+    waiting: Array  # room for the numbers of runs
+
+
+class Goal(NamedTuple):
+    """What is looked for, and what was found so far: a heap whose first is the worst."""
+
+    query: Array
+    weights: Array
+    whole: bool  # whether all columns are known
+    excluded: Array
+    frames: Array
+    distances: Array
+    care: float
+    stamp: int
+
+
+def _runs_of_frames(groups: Groups) -> Array:
+    order = np.argsort(groups.starts)
+    return np.repeat(order, (groups.ends - groups.starts)[order])
 
 
 @compiled
-def _neighbouring(rows: Array, middles: Array, reach: float, longest: int) -> tuple[Array, Array]:
-    count, ones = len(middles), np.ones(rows.shape[1], np.float32)
-    first_runs, centres = np.empty(count + 1, np.int32), np.empty(count, np.int32)
-    groups, first = 0, 0
-    while first < count:
-        centre = _last_within(rows, middles, first, first, reach, min(count, first + longest // 2), ones)
-        end = 1 + _last_within(rows, middles, centre, centre, reach, min(count, first + longest), ones)
-        first_runs[groups], centres[groups] = first, middles[centre]
-        groups, first = groups + 1, end
-    first_runs[groups] = count
-    return first_runs[: groups + 1].copy(), centres[:groups].copy()
+def follow(rows: Array, groups: Groups, memory: Memory, moved: Array, seeds: Array, goal: Goal) -> int:
+    """The last neighbours' runs, then all in groups that may hold better frames; how many rows were looked at.
 
-
-@compiled
-def _last_within(
-    rows: Array, middles: Array, origin: int, run: int, reach: float, end: int, ones: Array
-) -> int:
-    """The last run from `run` on that is in reach of the origin, as are all between."""
-    while (
-        run + 1 < end
-        and squared_distance(rows, middles[run + 1], rows[middles[origin]], ones) <= reach * reach
-    ):
-        run += 1
-    return run
-
-
-@compiled
-def follow(
-    rows: Array, runs: tuple[Array, Array, Array], groups: tuple[Array, Array, Array],
-    bounds: tuple[Array, Array, Array, Array], moved: Array, seeds: Array, marks: tuple[int, Array],
-    query: Array, weights: Array, excluded: Array, frames: Array, distances: Array,
-) -> int:  # fmt: skip
-    """The last neighbours' runs first, then every group that may hold better ones by now; how many were looked at.
-
-    `bounds` are how near a group's or run's frames may be at best, and to which of the queries, from which the query
-    has `moved`.
+    `moved` is how far the query is from those that are remembered.
     """
-    looked_at = 0
-    for run in seeds:
-        looked_at += _look_into(run, rows, runs, marks, query, weights, excluded, frames, distances)
-    for group in range(len(groups[1])):
-        if bounds[0][group] - moved[bounds[1][group]] < math.sqrt(distances[0]):
-            looked_at += _review(
-                group, rows, runs, groups, bounds, moved, marks, query, weights, excluded, frames, distances
-            )
-    in_order(frames, distances)
-    return looked_at
+    looked_at = _look_into(seeds, rows, groups, memory, moved, goal)
+    near, distances, compared = _near_groups(groups, memory, moved, goal)
+    for group in near:
+        if goal.distances[0] < np.inf:  # what is found by now tells which of the others are worth a look
+            break
+        runs = np.arange(groups.first[group], groups.first[group + 1])
+        looked_at += _look_into(runs, rows, groups, memory, moved, goal)
+    worth = memory.groups[near] < math.sqrt(goal.distances[0])
+    near, distances = near[worth], distances[worth]
+    promising = _promising_runs(near, distances, groups, memory, moved, goal)
+    looked_at += _look_into(promising, rows, groups, memory, moved, goal)
+    for group in near:
+        least = np.min(memory.runs[groups.first[group] : groups.first[group + 1]])
+        memory.groups[group] = max(memory.groups[group], least)
+    in_order(goal.frames, goal.distances)
+    return looked_at + compared
 
 
 @compiled
-def _review(
-    group: int, rows: Array, runs: tuple[Array, Array, Array], groups: tuple[Array, Array, Array],
-    bounds: tuple[Array, Array, Array, Array], moved: Array, marks: tuple[int, Array],
-    query: Array, weights: Array, excluded: Array, frames: Array, distances: Array,
-) -> int:  # fmt: skip
-    """A group's centre, and if that is not far enough away the runs that may hold better ones; leaves new bounds."""
-    first_runs, centres, radii = groups
-    group_bounds, group_since, run_bounds, run_since = bounds
-    now, looked_at, least = len(moved) - 1, 1, np.inf
-    bound = _bound(rows, centres[group], radii[group], query, weights)
-    if bound < math.sqrt(distances[0]):
-        for run in range(first_runs[group], first_runs[group + 1]):
-            if run_bounds[run] - moved[run_since[run]] < math.sqrt(distances[0]):
+def _near_groups(groups: Groups, memory: Memory, moved: Array, goal: Goal) -> tuple[Array, Array, int]:
+    """The groups that may hold better frames, the nearest first; how far they are; how many were compared."""
+    bounds, since, worst = memory.groups, memory.groups_since, math.sqrt(goal.distances[0])
+    count = compared = 0
+    near, distances = np.empty(len(bounds), np.int64), np.empty(len(bounds))
+    for group in range(len(bounds)):
+        if bounds[group] - moved[since[group]] < worst:
+            distance = math.sqrt(squared_distance(groups.centres, group, goal.query, goal.weights))
+            bounds[group] = _nearest_within(distance, goal.care * groups.radii[group])
+            since[group] = len(moved) - 1
+            compared += 1
+            if bounds[group] < worst:
+                near[count], distances[count] = group, distance
+                count += 1
+    order = np.argsort(distances[:count])
+    return near[order], distances[order], compared
+
+
+@compiled
+def _promising_runs(
+    near: Array, distances: Array, groups: Groups, memory: Memory, moved: Array, goal: Goal
+) -> Array:
+    """The runs of groups that may hold better frames by how far their middles are from the centres."""
+    promising, count, worst = memory.waiting, 0, math.sqrt(goal.distances[0])
+    bounds, since, looked_into = memory.runs, memory.runs_since, memory.looked_into
+    care, whole, from_centre, radii = goal.care, goal.whole, groups.from_centre, groups.run_radii
+    for place in range(len(near)):
+        group, distance = near[place], distances[place]
+        for run in range(groups.first[group], groups.first[group + 1]):
+            if looked_into[run] != goal.stamp:
+                bounds[run] = max(
+                    _nearest_at(distance, care * from_centre[run], whole) - care * radii[run],
+                    bounds[run] - moved[since[run]],
+                )
+                since[run] = len(moved) - 1
+                if bounds[run] < worst:
+                    promising[count] = run
+                    count += 1
+    return promising[:count]
+
+
+@compiled
+def _look_into(numbers: Array, rows: Array, groups: Groups, memory: Memory, moved: Array, goal: Goal) -> int:
+    """The middles of runs and those of their frames that may be better; how many."""
+    query, weights, frames, distances = goal.query, goal.weights, goal.frames, goal.distances
+    care, whole, excluded, from_middle = goal.care, goal.whole, goal.excluded, groups.from_middle
+    bounds, since, looked_at = memory.runs, memory.runs_since, 0
+    for run in numbers:
+        left_out = excluded[0] <= groups.starts[run] and groups.ends[run] <= excluded[1]
+        if left_out or bounds[run] - moved[since[run]] >= math.sqrt(distances[0]):
+            continue
+        looked_at += 1
+        memory.looked_into[run] = goal.stamp
+        distance = math.sqrt(squared_distance(groups.middles, run, query, weights))
+        bounds[run] = _nearest_within(distance, care * groups.run_radii[run])
+        since[run] = len(moved) - 1
+        for frame in range(groups.starts[run], groups.ends[run]):
+            near = _nearest_at(distance, care * from_middle[frame], whole) < math.sqrt(distances[0])
+            if near and not excluded[0] <= frame < excluded[1]:
                 looked_at += 1
-                run_bounds[run] = _bound(rows, runs[1][run], runs[2][run], query, weights)
-                run_since[run] = now
-                if run_bounds[run] < math.sqrt(distances[0]):
-                    looked_at += _look_into(
-                        run, rows, runs, marks, query, weights, excluded, frames, distances
-                    )
-            least = min(least, run_bounds[run] - moved[run_since[run]])
-        bound = max(bound, least)
-    group_bounds[group], group_since[group] = bound, now
+                offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
     return looked_at
 
 
 @compiled
-def _bound(rows: Array, centre: int, radius: float, query: Array, weights: Array) -> float:
-    """How near the frames within a radius of a centre may be, at best."""
-    return (1.0 - _ROUNDING) * math.sqrt(squared_distance(rows, centre, query, weights)) - radius
+def _nearest_within(distance: float, radius: float) -> float:
+    """How near the query something may be that is at most the radius away from what is at the distance."""
+    return (1.0 - _ROUNDING) * distance - (1.0 + _ROUNDING) * radius
 
 
 @compiled
-def _look_into(
-    run: int, rows: Array, runs: tuple[Array, Array, Array], marks: tuple[int, Array], query: Array,
-    weights: Array, excluded: Array, frames: Array, distances: Array,
-) -> int:  # fmt: skip
-    """The frames of a run, unless they were looked at for this query; how many."""
-    stamp, looked_into = marks
-    if looked_into[run] == stamp:
-        return 0
-    looked_into[run] = stamp
-    first, last = runs[0][run], runs[0][run + 1]
-    for frame in range(first, last):
-        if not excluded[0] <= frame < excluded[1]:
-            offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
-    return last - first
+def _nearest_at(distance: float, apart: float, whole: bool) -> float:
+    """How near the query something may be that is so far apart from what is at the distance.
+
+    Over some of the columns it may be nearer to that than over all: then only one side is told.
+    """
+    bound = _nearest_within(distance, apart)
+    return max(bound, _nearest_within(apart, distance)) if whole else bound

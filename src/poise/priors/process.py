@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import cdist
 
+from poise.compiled import compiled
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 
@@ -102,21 +103,26 @@ def held_out_errors(
     blocks: Int[Array, "samples"],
 ) -> Float[Array, "samples maps"]:
     """What the process gets wrong on each block when fitted to all others, from one inverse (Rasmussen 2006, 5.12)."""
-    inverse = inverse_of(kernel)
-    return held_out_from(inverse, inverse @ outputs, blocks)
-
-
-def held_out_from(
-    inverse: Float[Array, "samples samples"],
-    solved: Float[Array, "samples maps"],
-    blocks: Int[Array, "samples"],
-) -> Float[Array, "samples maps"]:
-    """The same where the kernel's inverse, and its product with the outputs, are at hand."""
-    errors = np.empty_like(solved)
-    for block in np.unique(blocks):
-        members = np.flatnonzero(blocks == block)
-        errors[members] = np.linalg.solve(inverse[np.ix_(members, members)], solved[members])
+    inverse, order = inverse_of(kernel), np.argsort(blocks, kind="stable")
+    errors = inverse @ outputs
+    leave_out(inverse, errors, order, np.append(np.unique(blocks[order], return_index=True)[1], len(blocks)))
     return errors
+
+
+@compiled
+def leave_out(inverse: Array, errors: Array, order: Array, starts: Array) -> None:
+    """Turn the kernel's inverse times outputs into errors, block by block; `order` has blocks one after the other."""
+    for block in range(len(starts) - 1):
+        members = order[starts[block] : starts[block + 1]]
+        count = len(members)
+        own, right = np.empty((count, count)), np.empty((count, errors.shape[1]))
+        for i in range(count):
+            right[i] = errors[members[i]]
+            for j in range(count):
+                own[i, j] = inverse[members[i], members[j]]
+        found = np.linalg.solve(own, right)
+        for i in range(count):
+            errors[members[i]] = found[i]
 
 
 def solved(
@@ -130,11 +136,19 @@ def solved(
 def inverse_of(kernel: Float[Array, "samples samples"]) -> Float[Array, "samples samples"]:
     """The inverse of a kernel by its Cholesky factor, at half the work of a general one."""
     factor, failed = dpotrf(kernel, lower=1)
-    inverse, singular = dpotri(factor, lower=1)
+    inverse, singular = dpotri(factor, lower=1, overwrite_c=1)
     if failed or singular:
         return np.linalg.inv(kernel)
-    below = np.tril(inverse, -1)
-    return np.asarray(below + below.T + np.diag(np.diag(inverse)))
+    mirror_below(inverse.T)
+    return np.asarray(inverse)
+
+
+@compiled
+def mirror_below(matrix: Array) -> None:
+    """Copy what is above the diagonal below it."""
+    for i in range(len(matrix)):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]
 
 
 def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:

@@ -12,13 +12,16 @@ recordings has a covariance, taken at neighbourhoods spread over the library: th
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.compiled import compiled
+from poise.library.k_means import lloyd
 from poise.priors.local.kernels import Data, Kernel, Limb, Signal, choose_kernel, kernel_matrix, several
 from poise.priors.process import held_out_errors, solved
 
@@ -38,6 +41,7 @@ SURVEYED = 24  # neighbourhoods whose mistakes stand for those around them
 WHOLE_SHARE = 0.5  # of the mean of their covariances in each one
 DIAGONAL_SHARE = 0.3  # of a covariance that is only its diagonal: few pieces of recordings are held out
 BETA = 3e-4  # radians (or metres) squared, added to every variance
+THREADS = 4  # that neighbourhoods are fitted in, at most
 UNTOUCHED = 0.5  # how much joints that move no marker follow those that do, of what the residuals say
 
 
@@ -118,9 +122,9 @@ class LocalRegression:
 
     def fit_everywhere(self, progress: Callable[[float], None] = lambda _: None) -> None:
         """Fit every neighbourhood now, so that no frame of a performance has to wait for one."""
-        for number in range(len(self.cover)):
-            self._place(number)
-            progress((number + 1) / len(self.cover))
+        with _workers() as pool:
+            for number, _ in enumerate(pool.map(self._place, range(len(self.cover)))):
+                progress((number + 1) / len(self.cover))
 
     def __call__(
         self, x: Float[Array, "columns"]
@@ -158,7 +162,8 @@ class LocalRegression:
     def _survey(self) -> tuple[Int[Array, "surveyed"], Float[Array, "surveyed outputs outputs"]]:
         """Neighbourhoods spread over the library, and the covariance of mistakes at each: partly that of all."""
         chosen = _spread(len(self.cover), SURVEYED)
-        wrong = np.stack([self._wrong(self.cover.members(int(k))) for k in chosen])
+        with _workers() as pool:
+            wrong = np.stack(list(pool.map(lambda k: self._wrong(self.cover.members(int(k))), chosen)))
         return chosen, (1.0 - WHOLE_SHARE) * wrong + WHOLE_SHARE * wrong.mean(axis=0)
 
     def _wrong(self, members: Int[Array, "_"]) -> Float[Array, "outputs outputs"]:
@@ -232,6 +237,11 @@ def add_prediction(
         mean[order[i]] += share * (centre[order[i]] + sums[i])
 
 
+def _workers() -> ThreadPoolExecutor:
+    """Threads for what is mostly compiled code and lets others run meanwhile."""
+    return ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1))
+
+
 def _made_safe(covariance: Array, touched: Array) -> Array:
     """A covariance of few held-out pieces, fit to be followed: nearer to its diagonal, and nowhere too sure."""
     follow = np.where(touched[:, None] == touched[None, :], 1.0, UNTOUCHED) * (1.0 - DIAGONAL_SHARE)
@@ -256,18 +266,7 @@ def _centres(scaled: Array, count: int, rng: np.random.Generator) -> Array:
         return scaled.mean(axis=0, keepdims=True)
     sample = scaled[rng.choice(len(scaled), min(len(scaled), 60 * count), replace=False)]
     start = sample[rng.choice(len(sample), count, replace=False)]
-    return _lloyd(sample, start)
-
-
-def _lloyd(sample: Array, centres: Array, rounds: int = 12) -> Array:
-    """Lloyd's rounds of k-means; a centre that loses all its examples stays where it is."""
-    for _ in range(rounds):
-        labels = np.argmin((centres**2).sum(axis=1) - 2.0 * sample @ centres.T, axis=1)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, labels, sample)
-        counts = np.bincount(labels, minlength=len(centres))
-        centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-    return centres
+    return lloyd(sample, start, rounds=12)
 
 
 def _thinned(members: Array, count: int) -> Array:
