@@ -9,7 +9,9 @@ import pytest
 
 from poise import performer
 from poise.apps.filming import before_cameras, simulator_of
+from poise.cli import main
 from poise.errors import InvalidValueError, ParseError
+from poise.formats import read, write
 from poise.vision.simulator import Conditions, front_rig
 from poise.vision.sound import sound_of
 from poise.vision.sources import InStep, Source, open_source, write_video
@@ -158,3 +160,20 @@ def test_sound_that_cannot_be_read_says_how_to_get_it(folder, tmp_path):
 def test_an_unknown_way_is_told(folder):
     with pytest.raises(InvalidValueError, match="put in step by time, flash, clap, motion; got 'whistle'"):
         offsets_by("whistle", sources(folder))
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_the_commands_film_late_cameras_and_put_them_in_step(tmp_path, capsys):
+    write(performer.act("box", seconds=2.0, fps=60, seed=5), tmp_path / "box.bvh")
+    take, model, out = tmp_path / "take", str(tmp_path / "box.poise"), tmp_path / "out.bvh"
+    options = ["--fps", "30", "--seconds", "0.8", "--size", "400", "300", "--empty", "0.5", "--late", "0.4"]
+    assert main(["cameras", "simulate", str(tmp_path / "box.bvh"), "-o", str(take), *options]) == 0
+    assert main(["learn", model, "--kind", "local", str(tmp_path / "box.bvh")]) == 0
+    both = [word for number in (1, 2) for word in ("--video", str(take / f"camera{number}.avi"))]
+    rig = ["--cameras", str(take / "cams.toml"), "--empty", "0.5", "--sync", "clap"]
+    capsys.readouterr()
+    assert main(["perform", model, *both, *rig, "-o", str(out)]) == 0
+    said = capsys.readouterr().err
+    assert "camera2.avi begins 0.40" in said
+    assert "at one place for all cameras" not in said
+    assert len(read(out)) >= 22

@@ -211,7 +211,12 @@ class Recorder:
 
 def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
     if not live:
-        return InStep(cameras.sources, offsets=offsets_by(sync, cameras.sources))
+        offsets = offsets_by(sync, cameras.sources)
+        for source, offset in zip(cameras.sources, offsets, strict=True):
+            if offset:
+                when = f"{abs(offset):.3f} s {'after' if offset > 0 else 'before'}"
+                cameras.notes.append(f"{source.name} begins {when} {cameras.sources[0].name}, by the {sync}")
+        return InStep(cameras.sources, offsets=offsets)
     if sync != "time":
         raise InvalidValueError(f"live pictures are put in step as they come; {sync!r} is for videos")
     return LiveStep(cameras.sources)

@@ -18,6 +18,7 @@ from poise.motion.virtual_markers import optical_layout
 from poise.motion.world import facing_directions
 from poise.vision.rig import Rig, save_rig
 from poise.vision.simulator import Conditions, Simulator
+from poise.vision.sound import write_clap
 from poise.vision.sources import Picture, write_video
 
 Array = np.ndarray
@@ -77,22 +78,27 @@ def film(
     folder: Path,
     *,
     empty: float = 1.0,
+    late: float = 0.0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Filmed:
     """Write a video per camera, which begin with so many seconds of the empty room, the cameras and the truth.
 
-    Times of the truth are those of the performance: the first picture with the performer is its first frame.
+    Times of the truth are those of the performance: the first picture with the performer is its first frame. With
+    `late`, each camera is started so many seconds after the one before it, and its sound, with a clap, comes along.
     """
-    if empty < 0:
-        raise InvalidValueError(f"the empty room is filmed for 0 seconds or longer; got {empty:g}")
+    if empty < 0 or late < 0:
+        raise InvalidValueError(f"times are 0 seconds or longer; got empty {empty:g} and late {late:g}")
     make_folder(folder)
     cameras, fps, frames = simulator.rig.cameras, simulator.motion.fps, len(simulator.motion)
     videos = tuple(folder / f"{camera.name}.avi" for camera in cameras)
-    lead = round(empty * fps)
-    done, total = 0, len(videos) * (lead + frames)
-    for number, video in enumerate(videos):
+    leads = [round((empty + late * waits) * fps) for waits in reversed(range(len(videos)))]
+    done, total = 0, sum(leads) + len(videos) * frames
+    for number, (video, lead) in enumerate(zip(videos, leads, strict=True)):
         taken = (simulator.picture(frame, number) for frame in range(frames))
         pictures = chain(simulator.empty_room(number, lead), taken)
+        if late:
+            clap = lead / fps - 0.5 * empty
+            write_clap(video.with_suffix(".wav"), at=clap, seconds=(lead + frames) / fps, seed=number)
         write_video(video, _counted(pictures, done, total, progress), fps=fps, size=cameras[number].size)
         done += lead + frames
     save_rig(simulator.rig, folder / CAMERAS_FILE)

@@ -152,6 +152,10 @@ def simulate(
     lamp: Annotated[bool, Parameter(help="With a bright lamp in view.")] = False,
     perfect: Annotated[bool, Parameter(help="Without noise, blur, clutter, shadow and drift.")] = False,
     empty: Annotated[float, Parameter(help="Seconds of the empty room before the performance.")] = 1.0,
+    late: Annotated[
+        float,
+        Parameter(help="Seconds by which each camera starts after the one before it; a clap is heard, too."),
+    ] = 0.0,
     seed: Annotated[int, Parameter(help="Another one: other noise and another room.")] = 0,
 ) -> None:
     """Film a motion with simulated cameras: to plan where cameras and markers go.
@@ -176,7 +180,7 @@ def simulate(
     conditions = replace(conditions, marker_colours=Colours.from_text(hue).lights(names))
     with terminal.counting("filming") as count:
         simulator = filming.simulator_of(take, where, markers=names, conditions=conditions, seed=seed)
-        filmed = filming.film(simulator, output, empty=empty, progress=count)
+        filmed = filming.film(simulator, output, empty=empty, late=late, progress=count)
     rows = [
         (name, f"{100 * share:.0f} %", f"{100 * filmed.seen_by_none[name]:.0f} %")
         for name, share in filmed.seen_by_two.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from poise.errors import InvalidValueError, ParseError
 
 Array = np.ndarray
 
+_RATE = 16_000  # samples a second, of what is written
 _PCM, _EXTENSIBLE = 1, 0xFFFE  # format tags
 
 
@@ -36,6 +38,19 @@ def sound_of(video: Path) -> Sound:
         f"{video.name} has no sound that can be read: put it beside the video as {beside.name} "
         f"(ffmpeg -i {video.name} {beside.name}), or go by what moves (--sync motion)"
     )
+
+
+def write_clap(path: Path, *, at: float, seconds: float, seed: int = 0) -> None:
+    """A quiet room in which somebody claps once, as a WAV file."""
+    rng = np.random.default_rng(seed)
+    sound = 0.003 * rng.standard_normal(round(seconds * _RATE))
+    clap = 0.5 * np.exp(-np.arange(_RATE // 20) / (0.008 * _RATE)) * rng.standard_normal(_RATE // 20)
+    begin = min(max(round(at * _RATE), 0), len(sound))
+    heard = min(len(clap), len(sound) - begin)
+    sound[begin : begin + heard] += clap[:heard]
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, _RATE, 0, "NONE", ""))
+        file.writeframes((32767 * np.clip(sound, -1, 1)).astype("<i2").tobytes())
 
 
 def _read_riff(path: Path) -> Sound | None:
