@@ -30,6 +30,11 @@ from poise.solvers.constraints import Position
 
 FOLDER = Path(__file__).parent / "images" / "dynamics"
 WIDTH = 1100
+RUNS = {
+    "first": ("35_17", "35_19", "35_22"),
+    "second": ("09_01", "09_03", "09_05"),
+    "third": ("16_35", "16_45", "16_46"),
+}
 JUMPS = ("13_11", "13_13", "13_19", "13_32")  # the last is never seen
 
 
@@ -46,10 +51,23 @@ def main() -> None:
     _save(draw_latent_paths(hybrid, paths, title="The hybrid model"), "cylinder.png")
     _save(pictures.contact_sheet(there.motion, poses=10, layout="row"), "run_to_walk.png")
     pictures.save(there.motion, FOLDER / "run_to_walk.gif", size=(360, 300), fps=15)
+    _styles()
     _animate()
     _jump()
     rows = [rhythm_row(*rhythm_of(clip), clip) for clip in fold.train]
     _save(draw_rhythms(rows), "rhythm.png")
+
+
+def _styles() -> None:
+    """A run that changes its style twice: one performer's, another's, a third one's."""
+    folder = find_recordings()
+    assert folder is not None
+    runs = [(name, clip) for name, clips in RUNS.items() for clip in clips]
+    clips = [read_motion(folder / "cmu" / f"{clip}.bvh") for _, clip in runs]
+    prior = DynamicsPrior.learn(clips, activities=[name for name, _ in runs])
+    changing = simulate_motion(prior, activities=list(RUNS), seconds=8.0)
+    _save(pictures.contact_sheet(changing.motion, poses=14, layout="row"), "styles.png")
+    pictures.save(changing.motion, FOLDER / "styles.gif", size=(360, 300), fps=15)
 
 
 def _jump() -> None:
