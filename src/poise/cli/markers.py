@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,18 +37,29 @@ Examples:
 
 Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
 Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")]
-Model = Annotated[
-    Path | None,
-    Parameter(
-        name="--style", help="A model written by poise learn; else a style is learned from the take itself."
-    ),
-]
-Subject = Annotated[
-    str | None, Parameter(help="Whose markers, where labels have the prefixes of several people.")
-]
-Map = Annotated[Path | None, Parameter(name="--map", help="A mapping file from labels to markers or joints.")]
-ReportPicture = Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")]
-Json = Annotated[bool, Parameter(help="Print what was done as JSON.")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What solving and filling have in common."""
+
+    style: Annotated[
+        Path | None,
+        Parameter(help="A model written by poise learn; else a style is learned from the take itself."),
+    ] = None
+    subject: Annotated[
+        str | None, Parameter(help="Whose markers, where labels have the prefixes of several people.")
+    ] = None
+    map: Annotated[Path | None, Parameter(help="A mapping file from labels to markers or joints.")] = None
+    units: Units = None
+    up: Up = None
+    report: Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")] = None
+    json: Annotated[bool, Parameter(help="Print what was done as JSON.")] = False
+
+    def reading(self) -> dict[str, Any]:
+        """How the take is read, where that is said."""
+        given = {"units": self.units, "up": self.up}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @app.command
@@ -55,25 +67,16 @@ def solve(
     take: Source,
     *,
     output: Output,
-    model: Model = None,
-    subject: Subject = None,
-    mapping: Map = None,
-    units: Units = None,
-    up: Up = None,
-    report: ReportPicture = None,
-    json: Json = False,
+    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 - frozen
 ) -> None:
     """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
     from poise.apps import markers as app_markers
     from poise.apps.outputs import save
 
-    capture = _capture(take, model, subject, mapping, _reading(units, up))
+    capture = _capture(take, options)
     with terminal.counting(f"writing {output.name}") as count:
         save(capture.motion, output, progress=count)
-    facts = app_markers.summary(capture)
-    if report is not None:
-        _draw(capture, report)
-    _say(facts, output, as_json=json)
+    _tell(capture, app_markers.summary(capture), output, options)
 
 
 @app.command
@@ -81,16 +84,10 @@ def fill(
     take: Source,
     *,
     output: Output,
-    model: Model = None,
-    subject: Subject = None,
-    mapping: Map = None,
-    units: Units = None,
-    up: Up = None,
     unsure: Annotated[
         bool, Parameter(help="Fill also what is too uncertain, instead of leaving it a gap.")
     ] = False,
-    report: ReportPicture = None,
-    json: Json = False,
+    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 - frozen
 ) -> None:
     """Fill the gaps of a take and write it again; what was measured stays as it is.
 
@@ -101,32 +98,24 @@ def fill(
     from poise.apps import marker_files
     from poise.apps import markers as app_markers
 
-    options = _reading(units, up)
-    capture = _capture(take, model, subject, mapping, options)
+    capture = _capture(take, options)
     filled = app_markers.fill_gaps(capture)
-    marker_files.write_filled_take(
-        take, app_markers.filled_markers(capture, filled, unsure=unsure), output, subject=subject, **options
-    )
-    if report is not None:
-        _draw(capture, report)
-    _say(app_markers.summary(capture, filled), output, as_json=json)
+    markers = app_markers.filled_markers(capture, filled, unsure=unsure)
+    marker_files.write_filled_take(take, markers, output, subject=options.subject, **options.reading())
+    _tell(capture, app_markers.summary(capture, filled), output, options)
 
 
-def _reading(units: float | str | None, up: str | None) -> dict[str, Any]:
-    return {name: value for name, value in (("units", units), ("up", up)) if value is not None}
-
-
-def _capture(
-    take: Path, model: Path | None, subject: str | None, mapping: Path | None, options: dict[str, Any]
-) -> Capture:
+def _capture(take: Path, options: Options) -> Capture:
     from poise.apps import marker_takes
     from poise.apps import markers as app_markers
     from poise.priors.model_file import load
 
-    prior = load(model) if model is not None else None
+    prior = load(options.style) if options.style is not None else None
     skeleton = prior.space.skeleton if prior is not None else app_markers.template()
     with terminal.working("reading"):
-        found = marker_takes.read_take(take, skeleton, subject=subject, mapping=mapping, **options)
+        found = marker_takes.read_take(
+            take, skeleton, subject=options.subject, mapping=options.map, **options.reading()
+        )
     warn_of(found.markers)
     for line in found.matched:
         terminal.note(line)
@@ -139,16 +128,10 @@ def _capture(
     return capture
 
 
-def _draw(capture: Capture, picture: Path) -> None:
-    from poise.apps.marker_files import save_report
-
-    with terminal.working(f"drawing {picture.name}"):
-        save_report(capture, picture)
-    terminal.note(f"{picture}: gaps, fills and uncertainty")
-
-
-def _say(facts: dict[str, Any], output: Path, *, as_json: bool) -> None:
-    if as_json:
+def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: Options) -> None:
+    if options.report is not None:
+        _draw(capture, options.report)
+    if options.json:
         terminal.print_json(facts)
         return
     shown = {
@@ -159,3 +142,11 @@ def _say(facts: dict[str, Any], output: Path, *, as_json: bool) -> None:
         terminal.warn(
             f"{facts['flagged_points']} points in {len(facts['flagged_frames'])} frames are too uncertain to fill"
         )
+
+
+def _draw(capture: Capture, picture: Path) -> None:
+    from poise.apps.marker_files import save_report
+
+    with terminal.working(f"drawing {picture.name}"):
+        save_report(capture, picture)
+    terminal.note(f"{picture}: gaps, fills and uncertainty")
