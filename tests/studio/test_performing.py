@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poise.apps.filming import before_cameras, film, simulator_of
+from poise.apps.filming import NINE, before_cameras, film, simulator_of
 from poise.apps.perform_markers import WITH_HEAD, marker_layout
 from poise.errors import PoiseError
 from poise.formats import write
@@ -132,17 +132,23 @@ def test_a_port_that_is_taken_is_said(stage: Session) -> None:
 
 
 def test_the_body_follows_videos(stage: Session, walk: Motion, tmp_path: Path) -> None:
+    """Of somebody with coloured hands, by cameras that were started one after the other."""
     pytest.importorskip("cv2")
+    from poise.vision.colours import Colours
     from poise.vision.simulator import Conditions, front_rig
 
     take = before_cameras(walk, fps=30.0, seconds=0.7)
-    simulator = simulator_of(take, front_rig(size=(320, 240)), conditions=Conditions(marker_radius=0.022))
-    filmed = film(simulator, tmp_path / "filmed")
+    hue = "LFIN=red,RFIN=green"
+    conditions = Conditions(marker_radius=0.022, marker_colours=Colours.from_text(hue).lights(NINE))
+    simulator = simulator_of(take, front_rig(size=(320, 240)), conditions=conditions)
+    filmed = film(simulator, tmp_path / "filmed", late=0.2)
     videos = [kept(stage, video) for video in filmed.videos]
     heard = Heard(stage)
-    stage.answer(said.Perform(model="steps", videos=videos, rig=kept(stage, filmed.cameras)))
+    rig = kept(stage, filmed.cameras)
+    stage.answer(said.Perform(model="steps", videos=videos, rig=rig, sync="motion", hue=hue))
     over = heard.wait_for(said.Performing, lambda told: told.step == "over")
     assert over.frames >= 15
+    assert any("begins 0.20" in note for note in over.notes)
     assert over.latency is not None
     assert stage.motion is not None
     hand = [points_of(motion[-1], [Handle("left_hand")])[0] for motion in (stage.motion, take)]

@@ -13,6 +13,7 @@ from poise.apps.perform import Frame, Performance
 from poise.apps.perform_streams import Stream, serve_udp
 from poise.errors import PoiseError
 from poise.priors.local.prior import LocalPrior
+from poise.vision.colours import Colours
 
 Follow = Callable[[Frame, float], None]
 """Called with every pose and the time (perf_counter) at which what it shows had arrived."""
@@ -99,6 +100,8 @@ class CameraViews(LiveSource):
     rig: Path
     places: Sequence[str | Path]
     live: bool
+    sync: str = "time"
+    colours: Colours = field(default_factory=Colours)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -134,5 +137,8 @@ class CameraViews(LiveSource):
                 begun = time.monotonic() - watched.time if begun is None else begun
                 time.sleep(max(0.0, begun + watched.time - time.monotonic()))
 
-        take = perform_take(self._cameras, performance, live=self.live, answer=answer, go_on=go_on)
+        take = perform_take(
+            self._cameras, performance, live=self.live, sync=self.sync, colours=self.colours, answer=answer,
+            go_on=go_on,
+        )  # fmt: skip
         self.notes[:] = take.notes

@@ -363,7 +363,8 @@ class Perform(Wire, tag="perform"):
 
     `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV; `mapping` is an
     uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of this machine's cameras; both
-    need `rig`, an uploaded camera file.
+    need `rig`, an uploaded camera file. `sync` puts videos in step that were not started together, `hue` tells
+    the colours of markers, as in LFIN=red,RFIN=green.
     """
 
     model: Name
@@ -372,6 +373,8 @@ class Perform(Wire, tag="perform"):
     cameras: Annotated[list[Annotated[int, Meta(ge=0, le=63)]], Meta(max_length=8)] = []
     rig: Name | None = None
     mapping: Name | None = None
+    sync: Literal["time", "flash", "motion"] = "time"
+    hue: Annotated[str, Meta(max_length=500)] = ""
 
 
 class StopPerforming(Wire, tag="stopPerforming"):

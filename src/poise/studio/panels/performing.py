@@ -21,6 +21,7 @@ from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.state import Placed
+from poise.vision.colours import Colours
 
 MOST_FPS = 240.0
 RECENT = 120  # frames from which latency and rate are told
@@ -91,7 +92,10 @@ class PerformingPanel:
             )
         files: list[str | Path] = [path(video) for video in message.videos]
         places = files or [str(number) for number in message.cameras]
-        return CameraViews(path(message.rig), places, live=not message.videos)
+        colours = Colours.from_text(message.hue)
+        return CameraViews(
+            path(message.rig), places, live=not message.videos, sync=message.sync, colours=colours
+        )
 
 
 class Performing:

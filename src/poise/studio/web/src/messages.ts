@@ -272,6 +272,8 @@ export interface Perform {
   cameras?: number[];
   rig?: string | null;
   mapping?: string | null;
+  sync?: "time" | "flash" | "motion";
+  hue?: string;
 }
 
 /** End the performance; what was performed is then on the timeline. */

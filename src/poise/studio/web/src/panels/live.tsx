@@ -17,6 +17,14 @@ const SOURCES: readonly { value: Source; label: string; hint: string }[] = [
   { value: "cameras", label: "Cameras", hint: "Cameras of this machine" },
 ];
 
+type Sync = NonNullable<Perform["sync"]>;
+
+const SYNCS: Record<Sync, string> = {
+  time: "Started together",
+  flash: "In step by a flash",
+  motion: "In step by what moves",
+};
+
 const source = signal<Source>("stream");
 const chosenModel = signal<string | null>(null);
 const port = signal("9000");
@@ -24,6 +32,8 @@ const numbers = signal("0, 1");
 const videos = signal<readonly File[]>([]);
 const cameraFile = signal<File | null>(null);
 const mapping = signal<File | null>(null);
+const sync = signal<Sync>("time");
+const hue = signal("");
 
 export function Live({ closed }: { closed: boolean }): JSX.Element {
   const models = state.models.value.filter((model) => model.kind === "local");
@@ -141,6 +151,21 @@ function VideoFields(): JSX.Element {
         chosen={videos.value.map((file) => file.name).join(", ")}
         onFiles={(files) => (videos.value = files)}
       />
+      <label class="field">
+        Videos were
+        <select
+          aria-label="How videos are put in step"
+          value={sync.value}
+          onChange={(event) => (sync.value = event.currentTarget.value as Sync)}
+        >
+          {Object.entries(SYNCS).map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Colours />
       <CameraFile />
     </>
   );
@@ -150,9 +175,21 @@ function CameraFields(): JSX.Element {
   return (
     <>
       <TextField label="Camera numbers" value={numbers.value} onInput={(value) => (numbers.value = value)} />
+      <Colours />
       <CameraFile />
       <p class="quiet">Leave the room for the first second: what is there then is taken for the background.</p>
     </>
+  );
+}
+
+function Colours(): JSX.Element {
+  return (
+    <TextField
+      label="Colours of markers"
+      hint="LFIN=red,RFIN=green; bright where nothing is said"
+      value={hue.value}
+      onInput={(value) => (hue.value = value)}
+    />
   );
 }
 
@@ -180,17 +217,19 @@ function FileRow({ chosen, ...pick }: PickFilesProps & { chosen: string | undefi
 
 function TextField({
   label,
+  hint,
   value,
   onInput,
 }: {
   label: string;
+  hint?: string;
   value: string;
   onInput: (value: string) => void;
 }): JSX.Element {
   return (
     <label class="field">
       {label}
-      <input class="text" value={value} onInput={(event) => onInput(event.currentTarget.value)} />
+      <input class="text" placeholder={hint} value={value} onInput={(event) => onInput(event.currentTarget.value)} />
     </label>
   );
 }
@@ -219,11 +258,13 @@ async function start(model: string): Promise<void> {
   } else {
     message.rig = cameraFile.value && (await upload(cameraFile.value));
     if (!message.rig) return;
+    message.hue = hue.value.trim();
     if (source.value === "cameras") message.cameras = cameraNumbers();
     else {
       const sent = await Promise.all(videos.value.map(upload));
       if (sent.some((id) => id === null)) return;
       message.videos = sent as string[];
+      message.sync = sync.value;
     }
   }
   say(message);
