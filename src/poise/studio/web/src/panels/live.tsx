@@ -20,9 +20,9 @@ const SOURCES: readonly { value: Source; label: string; hint: string }[] = [
 type Sync = NonNullable<Perform["sync"]>;
 
 const SYNCS: Record<Sync, string> = {
-  time: "Started together",
-  flash: "In step by a flash",
-  motion: "In step by what moves",
+  time: "as they were started",
+  flash: "by a flash",
+  motion: "by what moves",
 };
 
 const source = signal<Source>("stream");
@@ -152,7 +152,7 @@ function VideoFields(): JSX.Element {
         onFiles={(files) => (videos.value = files)}
       />
       <label class="field">
-        Videos were
+        In step
         <select
           aria-label="How videos are put in step"
           value={sync.value}
@@ -186,7 +186,7 @@ function Colours(): JSX.Element {
   return (
     <TextField
       label="Colours of markers"
-      hint="LFIN=red,RFIN=green; bright where nothing is said"
+      hint="LFIN=red,RFIN=green"
       value={hue.value}
       onInput={(value) => (hue.value = value)}
     />
