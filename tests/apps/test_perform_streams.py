@@ -244,7 +244,10 @@ def test_the_best_places_are_found_by_trials_and_drawn(
     prior: LocalPrior, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     four, six = (best_placement(prior.examples, count) for count in (4, 6))
-    assert six.error_cm < four.error_cm
+    assert six.error_cm < four.error_cm < 5.0
+    assert len(six.finalists) > 1
+    assert six.error_cm == min(error for _, error in six.finalists)
+    assert dict(six.finalists)[six.markers] == six.error_cm
     assert set(six.markers) >= {"left_waist", "right_waist"}
     assert any("foot" in name or "shin" in name or "toes" in name for name in six.markers)
     with pytest.raises(InvalidValueError, match="from 3 to"):

@@ -3,7 +3,8 @@
 Chai and Hodgins (2005, section 9) chose their places by hand and propose to find them by trials on synthetic data. A
 trial predicts the poses of a library from the places and velocities of a set of markers, by ridge regression, with each
 piece of the recordings held out in turn; its error is the mean distance of the joints from where they were. Sets grow
-by the marker that helps most, and then change one marker for another as long as that helps.
+by the marker that helps most, and then change one marker for another as long as that helps. The best few of all sets
+that were tried are then performed: held-out poses are found from their markers by the local models themselves.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.apps.perform import Performance
 from poise.apps.perform_markers import marker_layout
 from poise.errors import InvalidValueError
 from poise.priors.local.examples import LAG, Examples
+from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
 
 Array = np.ndarray
@@ -33,16 +36,22 @@ CANDIDATES = (
 TRIAL_POSES = 1200
 RIDGE = 1e-3  # of the mean variance of a set's signals
 FOLDS = 5
+FINALISTS = 6  # sets that are performed
+PERFORMED = 150  # poses of each, held out
 ALWAYS = ("left_waist", "right_waist")  # the torso is what everything else is seen from
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A set of markers and how well it tells poses: centimetres that joints are off in trials; with each one added."""
+    """A set of markers and how well it tells poses: centimetres that joints are off when performed.
+
+    `growth` are centimetres in trials with each one added, `finalists` the sets that were performed.
+    """
 
     markers: tuple[str, ...]
     error_cm: float
     growth: tuple[tuple[str, float], ...]
+    finalists: tuple[tuple[tuple[str, ...], float], ...]
 
 
 def best_placement(
@@ -60,20 +69,26 @@ def best_placement(
             f"the number of markers is from {len(fixed) + 1} to {len(trials.names)}; got {count}"
         )
     chosen, growth = list(fixed), []
+    steps = count + FINALISTS
     while len(chosen) < count:
-        progress(len(chosen), count)
+        progress(len(chosen), steps)
         added = min(
             (name for name in trials.names if name not in chosen),
             key=lambda name: trials.error([*chosen, name]),
         )
         chosen.append(added)
         growth.append((added, trials.error(chosen)))
-    chosen = _swapped(trials, chosen, len(fixed))
-    return Placement(tuple(chosen), trials.error(chosen), tuple(growth))
+    _swapped(trials, chosen, len(fixed))
+    finalists: list[tuple[tuple[str, ...], float]] = []
+    for names in trials.best(count):
+        progress(count + len(finalists), steps)
+        finalists.append((names, trials.performed_error(names)))
+    markers, error = min(finalists, key=lambda finalist: finalist[1])
+    return Placement(markers, error, tuple(growth), tuple(finalists))
 
 
-def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> list[str]:
-    """Changes one marker for another as long as that helps."""
+def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> None:
+    """Changes one marker for another as long as that helps; what was tried is remembered by the trials."""
     best, changed = trials.error(chosen), True
     while changed:
         changed = False
@@ -82,7 +97,6 @@ def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> list[str]:
                 other = [*chosen[:place], name, *chosen[place + 1 :]]
                 if name not in chosen and trials.error(other) < best - 1e-9:
                     chosen, best, changed = other, trials.error(other), True
-    return chosen
 
 
 class _Trials:
@@ -102,6 +116,30 @@ class _Trials:
         if key not in self._errors:
             self._errors[key] = self._held_out([self.names.index(name) for name in names])
         return self._errors[key]
+
+    def best(self, count: int) -> list[tuple[str, ...]]:
+        """The best sets of so many markers among those tried."""
+        tried = [names for names in self._errors if len(names) == count]
+        return [
+            tuple(sorted(names, key=self.names.index))
+            for names in sorted(tried, key=lambda names: self._errors[names])[:FINALISTS]
+        ]
+
+    def performed_error(self, names: Sequence[str]) -> float:
+        """How far joints are off in the mean, in centimetres, when held-out poses are performed with these markers."""
+        held = self._folds == 0
+        performance = Performance(
+            LocalPrior(self._examples[~held]), {name: self._layout[name] for name in names}
+        )
+        tests = self._examples[held].every(max(1, int(held.sum()) // PERFORMED))
+        poses = np.empty_like(tests.q)
+        for number, (now, before) in enumerate(zip(*tests.markers(performance.handles), strict=True)):
+            performance.reset()
+            performance.observe(before, at=0.0)
+            poses[number] = performance.step(now, at=LAG).q
+        joints = tests.space.handles(list(tests.space.skeleton.names))
+        wrong = tests.space.points(poses, joints) - tests.space.points(tests.q, joints)
+        return float(100 * np.linalg.norm(wrong, axis=-1).mean())
 
     def _held_out(self, markers: Sequence[int]) -> float:
         signals = self._signals[:, markers].reshape(len(self._signals), -1)

@@ -142,7 +142,9 @@ def placement(
         best = best_placement(prior.examples, markers, progress=report)
     for name, error in best.growth:
         print(f"+ {name}: joints {error:.1f} cm off")
-    print(f"best {markers}: {', '.join(best.markers)} ({best.error_cm:.1f} cm off in trials)")
+    for names, error in best.finalists:
+        print(f"{', '.join(names)}: {error:.2f} cm off when performed")
+    print(f"best {markers}: {', '.join(best.markers)} ({best.error_cm:.2f} cm off when performed)")
     if output is not None:
         performing.draw_places(prior, best.markers, output)
         print(f"{output}: {terminal.file_size(output)}")

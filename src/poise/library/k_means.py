@@ -19,7 +19,8 @@ def lloyd(
         labels = nearest_centres(points, centres)
         order, counts = np.argsort(labels, kind="stable"), np.bincount(labels, minlength=len(centres))
         held = counts > 0
-        sums = np.add.reduceat(points[order], (np.cumsum(counts) - counts)[held], axis=0)
+        begins = (np.cumsum(counts) - counts)[held]
+        sums = np.add.reduceat(points[order], begins, axis=0, dtype=centres.dtype)
         centres = centres.copy()
         centres[held] = sums / counts[held, None]
     return centres

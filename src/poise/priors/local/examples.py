@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.library.poses import Poses
 from poise.motion.motion import Motion
@@ -85,9 +85,13 @@ class Examples:
         """Where each example has markers in the world, now and a moment before (Chai and Hodgins 2005, Eq. 1)."""
         return self.space.points(self.q, handles), self.space.points(self.before, handles)
 
+    def __getitem__(self, which: slice | Bool[Array, "examples"]) -> Examples:
+        """Some of them."""
+        return replace(self, q=self.q[which], before=self.before[which], blocks=self.blocks[which])
+
     def every(self, stride: int) -> Examples:
         """Every so-manieth of them."""
-        return replace(self, q=self.q[::stride], before=self.before[::stride], blocks=self.blocks[::stride])
+        return self[::stride]
 
 
 def _on_body(motion: Motion, skeleton: Skeleton) -> Motion:

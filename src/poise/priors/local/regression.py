@@ -266,7 +266,7 @@ def _centres(scaled: Array, count: int, rng: np.random.Generator) -> Array:
         return scaled.mean(axis=0, keepdims=True)
     sample = scaled[rng.choice(len(scaled), min(len(scaled), 60 * count), replace=False)]
     start = sample[rng.choice(len(sample), count, replace=False)]
-    return lloyd(sample, start, rounds=12)
+    return lloyd(sample, start.astype(np.float64), rounds=12)
 
 
 def _thinned(members: Array, count: int) -> Array:
