@@ -181,32 +181,32 @@ def _promising_runs(
 ) -> Array:
     """The runs of groups that may hold better frames by how far their middles are from the centres."""
     promising, count, worst = memory.waiting, 0, math.sqrt(goal.distances[0])
-    bounds, since, looked_into = memory.runs, memory.runs_since, memory.looked_into
+    bounds, since = memory.runs, memory.runs_since
     care, whole, from_centre, radii = goal.care, goal.whole, groups.from_centre, groups.run_radii
     for place in range(len(near)):
         group, distance = near[place], distances[place]
         for run in range(groups.first[group], groups.first[group + 1]):
-            if looked_into[run] != goal.stamp:
-                bounds[run] = max(
-                    _nearest_at(distance, care * from_centre[run], whole) - care * radii[run],
-                    bounds[run] - moved[since[run]],
-                )
-                since[run] = len(moved) - 1
-                if bounds[run] < worst:
-                    promising[count] = run
-                    count += 1
+            bounds[run] = max(
+                _nearest_at(distance, care * from_centre[run], whole) - care * radii[run],
+                bounds[run] - moved[since[run]],
+            )
+            since[run] = len(moved) - 1
+            if bounds[run] < worst:
+                promising[count] = run
+                count += 1
     return promising[:count]
 
 
 @compiled
 def _look_into(numbers: Array, rows: Array, groups: Groups, memory: Memory, moved: Array, goal: Goal) -> int:
-    """The middles of runs and those of their frames that may be better; how many."""
+    """The middles of runs and those of their frames that may be better, once for each query; how many."""
     query, weights, frames, distances = goal.query, goal.weights, goal.frames, goal.distances
     care, whole, excluded, from_middle = goal.care, goal.whole, goal.excluded, groups.from_middle
     bounds, since, looked_at = memory.runs, memory.runs_since, 0
     for run in numbers:
         left_out = excluded[0] <= groups.starts[run] and groups.ends[run] <= excluded[1]
-        if left_out or bounds[run] - moved[since[run]] >= math.sqrt(distances[0]):
+        far = bounds[run] - moved[since[run]] >= math.sqrt(distances[0])
+        if left_out or far or memory.looked_into[run] == goal.stamp:
             continue
         looked_at += 1
         memory.looked_into[run] = goal.stamp
