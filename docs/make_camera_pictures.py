@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from poise import performer
 from poise.apps.calibrating import Calibrated
-from poise.apps.camera_pictures import draw_coverage
-from poise.apps.filming import NINE
+from poise.apps.camera_pictures import draw_beside_truth, draw_coverage
+from poise.apps.filming import MORE, NINE
 from poise.evaluation.camera_plots import latency_figure, stages_of
 from poise.evaluation.cameras import film, set_up
 from poise.evaluation.splits import Fold
+from poise.geometry.cameras import Camera
+from poise.motion.world import joint_transforms
+from poise.skeleton.kinematics import world_transforms
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import calibrate_rig
 from poise.vision.colours import Colours
@@ -28,6 +34,25 @@ def draw_performance() -> None:
     filmed = film(simulator, performance)
     stages_of(simulator, filmed, frame=150).save(IMAGES / "camera-stages.png")
     latency_figure(filmed, "boxing").savefig(IMAGES / "camera-latency.png", dpi=100)
+
+
+def draw_one_camera() -> None:
+    """A boxer with nineteen markers before one camera, over its pictures and from the side, where no camera is."""
+    train = tuple(performer.act("box", fps=60, seed=seed) for seed in (0, 1))
+    clip = performer.act("box", fps=60, seed=12)
+    simulator, performance = set_up(Fold(train, ()), clip, cameras=1, markers=len(MORE), seconds=3.0)
+    filmed, moments = film(simulator, performance), range(20, 180, 26)
+    side = Camera.looking_at((0.0, 0.95, 0.0), eye=(3.4, 1.2, 0.0), field_of_view=0.85)
+    q = np.stack([frame.q for watched in filmed if (frame := watched.frame) is not None])
+    found, _ = world_transforms(performance.space.skeleton, *performance.space.frames_from_q(q))
+    true, _ = joint_transforms(simulator.motion)
+    draw_beside_truth(
+        (simulator.rig.cameras[0], replace(simulator.rig.cameras[0], pinhole=side, distortion=np.zeros(5))),
+        [simulator.picture(moment, 0) for moment in moments],
+        found=found[list(moments)],
+        true=true[list(moments)],
+        parents=simulator.motion.skeleton.parents.tolist(),
+    ).save(IMAGES / "camera-alone.png")
 
 
 def draw_colours() -> None:
@@ -54,5 +79,6 @@ def draw_calibration() -> None:
 
 if __name__ == "__main__":
     draw_performance()
+    draw_one_camera()
     draw_colours()
     draw_calibration()

@@ -78,6 +78,30 @@ def draw_stages(
     return _below(rows)
 
 
+def draw_beside_truth(
+    cameras: tuple[LensCamera, LensCamera],
+    pictures: Sequence[Picture],
+    *,
+    found: Float[Array, "moments joints 3"],
+    true: Float[Array, "moments joints 3"],
+    parents: Sequence[int],
+    height: int = 300,
+) -> Image.Image:
+    """A column per moment: the body over what one camera sees, and from where none is, with the truth in grey."""
+    columns = []
+    for picture, joints, truth in zip(pictures, found, true, strict=True):
+        over = _body((0.45 * _rgb(picture)).astype(np.uint8), cameras[0], joints, parents)
+        empty = np.full((*cameras[1].size[::-1], 3), 38, dtype=np.uint8)
+        aside = np.asarray(_body(empty, cameras[1], truth, parents, colour=LEFT_OUT))
+        parts = []
+        for camera, part in zip(cameras, (over, _body(aside, cameras[1], joints, parents)), strict=True):
+            left = int(camera.project(truth[0])[0] - 0.3 * part.height)
+            box = (left, 0, left + round(0.6 * part.height), part.height)
+            parts.append(part.crop(box).resize((round(0.6 * height), height), Image.Resampling.LANCZOS))
+        columns.append(_below(parts))
+    return _beside(columns)
+
+
 def _blobs(dim: Array, moment: Moment, number: int) -> Image.Image:
     image = Image.fromarray(dim)
     draw = ImageDraw.Draw(image)
@@ -110,13 +134,15 @@ def _labels(dim: Array, moment: Moment, number: int, labels: Sequence[str]) -> I
     return image
 
 
-def _body(dim: Array, camera: LensCamera, joints: Array, parents: Sequence[int]) -> Image.Image:
+def _body(
+    dim: Array, camera: LensCamera, joints: Array, parents: Sequence[int], colour: Colour = BONE
+) -> Image.Image:
     image = Image.fromarray(dim)
     draw = ImageDraw.Draw(image)
     pixels = camera.project(joints)
     for joint, parent in enumerate(parents):
         if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
-            draw.line([*pixels[parent], *pixels[joint]], fill=BONE, width=4)
+            draw.line([*pixels[parent], *pixels[joint]], fill=colour, width=4)
     for x, y in pixels[np.isfinite(pixels[:, 0])]:
         draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=PAPER)
     return image
