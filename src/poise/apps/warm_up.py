@@ -37,7 +37,7 @@ AFTER = {
     "libraries": ("style models",),
     "cameras": ("libraries",),
     "markers": ("sequences",),
-    "performances": ("markers",),
+    "performances": ("markers", "libraries"),
 }
 """Which sets come first: two that share a kernel are never compiled at once, as Numba's cache asks for."""
 
