@@ -40,7 +40,7 @@ JUMPS = ("13_11", "13_13", "13_19", "13_32")  # the last is never seen
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (fold,) = load_split("gaits")
+    fold, *_ = load_split("gaits")
     sequences = sequences_of(fold.train)
     priors = {name: learned_model(name, sequences) for name in MODELS}
     _save(draw_models(priors, title="Two walks and two runs, seven models"), "models.png")

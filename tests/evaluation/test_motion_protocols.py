@@ -5,36 +5,71 @@ import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation import topology
 from poise.evaluation.animate import evaluate_animate
 from poise.evaluation.report import Request
+from poise.evaluation.simulated_motion import Recorded, slide_of
 from poise.evaluation.splits import Fold
-from poise.evaluation.topology import evaluate_topology
+from poise.evaluation.topology import RECORDED, evaluate_topology
 from poise.motion import Motion
+from poise.priors.dynamics.sequences import sequences_of
 
 
 @pytest.fixture(scope="module")
 def clips() -> list[Motion]:
     return [
-        performer.act("walk", speed=1.3, seconds=2.0, fps=30, seed=1),
-        performer.act("run", speed=3.0, seconds=1.5, fps=30, seed=2),
+        *(performer.act("walk", speed=v, seconds=2.0, fps=30, seed=1) for v in (1.2, 1.4)),
+        *(performer.act("run", speed=v, seconds=1.5, fps=30, seed=2) for v in (2.8, 3.2)),
     ]
 
 
 def test_topology_measures_space_and_motion(clips: list[Motion]) -> None:
-    (row,) = evaluate_topology(clips, methods=["hybrid"])
+    floor, row = evaluate_topology([clips], methods=["hybrid"])
+    assert floor["method"] == RECORDED
+    assert 0.0 < float(floor["slide_cm_s"]) < float(row["slide_cm_s"])
     assert 0.0 < float(row["deg_per_joint"]) < 6.0
     assert float(row["phase_deg"]) < 60.0
     assert 0.0 < float(row["transition_gap"]) < 2.0
     assert float(row["nearest_cm"]) < 10.0
-    assert 0.0 <= float(row["completed"]) <= 1.0
+    assert 0.0 <= float(row["completed_strict"]) <= float(row["completed"]) <= 1.0
     assert all(np.isfinite(value) for name, value in row.items() if name != "method")
 
 
-def test_topology_needs_two_activities(clips: list[Motion]) -> None:
+def test_topology_tells_how_much_draws_differ(clips: list[Motion], monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = iter([1.0, 3.0])
+    monkeypatch.setattr(topology, "learned_model", lambda _name, _sequences: None)
+    monkeypatch.setattr(topology, "measured", lambda _prior, _recorded: {"nearest_cm": next(errors)})
+    rows = evaluate_topology([clips, clips], methods=["gpdm"])
+    found = {row["method"]: row.get("nearest_cm") for row in rows}
+    assert found["gpdm"] == 2.0
+    assert found["gpdm, spread"] == pytest.approx(np.sqrt(2.0))
+
+
+def test_topology_needs_two_of_two_activities(clips: list[Motion]) -> None:
     with pytest.raises(InvalidValueError, match="two activities"):
-        evaluate_topology(clips[:1])
+        evaluate_topology([clips[:2]])
+    with pytest.raises(InvalidValueError, match="there is one run"):
+        evaluate_topology([clips[:3]])
     with pytest.raises(UnknownNameError, match="sphere"):
-        evaluate_topology(clips, methods=["sphere"])
+        evaluate_topology([clips], methods=["sphere"])
+
+
+def test_a_foot_that_is_to_stand_slides_however_fast_it_is(clips: list[Motion]) -> None:
+    recorded = Recorded(sequences_of(clips))
+    walk = recorded.motions[0]
+    _, nearest = recorded.nearest(walk)
+    np.testing.assert_array_equal(nearest, np.arange(len(walk)))
+    pushed = walk.root_positions + np.arange(len(walk))[:, None] * [0.0, 0.0, 0.2]
+    skating = walk.with_frames(pushed, walk.rotations)
+    distances, nearest = recorded.nearest(skating)
+    assert distances.max() < 1e-9
+    assert slide_of(skating, recorded.standing[nearest]).mean() > 10.0 * recorded.slide
+
+
+def test_recordings_differ_by_as_much_as_their_features_do(clips: list[Motion]) -> None:
+    alike, unlike = (Recorded(sequences_of([*pair, *clips[2:]])) for pair in ([clips[0]] * 2, clips[:2]))
+    assert alike.difference < unlike.difference
+    assert 0.05 < unlike.difference < 1.5
 
 
 def test_animate_has_a_row_per_task_and_meets_contacts(clips: list[Motion]) -> None:

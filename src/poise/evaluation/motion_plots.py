@@ -9,7 +9,8 @@ from poise.apps.foot_targets import constraints_of, contacts_in
 from poise.apps.latent import save_picture
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.animate import FPS, learned_animator
-from poise.evaluation.topology import learned_model, transition_paths
+from poise.evaluation.simulated_motion import transition_paths
+from poise.evaluation.topology import learned_model
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.pictures import contact_sheet

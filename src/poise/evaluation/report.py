@@ -174,7 +174,8 @@ def _search(request: Request, progress: Progress) -> list[Row]:
 def _topology(request: Request, progress: Progress) -> list[Row]:
     from poise.evaluation.topology import evaluate_topology
 
-    return evaluate_topology(request.folds()[0].train, methods=request.methods, progress=progress)
+    draws = [fold.train for fold in request.folds()]
+    return evaluate_topology(draws, methods=request.methods, progress=progress)
 
 
 def _animate(request: Request, progress: Progress) -> list[Row]:

@@ -124,7 +124,8 @@ def test_the_slopes_of_a_prediction(order: int, rng: np.random.Generator) -> Non
     path = rng.normal(size=(12, 2)).cumsum(axis=0) * 0.3
     steps = steps_of([(0, 6), (6, 12)], order=order, pace=3.0, turn=TURN, homing=np.array([0.0, 1.0]))
     kernel = Kernel("rbf", np.array([0.1, 4.0, -0.5]))
-    flow = Flow("walk", kernel, steps.inputs(path), steps.outputs(path), order, 3.0, TURN, steps.homes(path))
+    parts = (steps.inputs(path), steps.outputs(path), order, 3.0, TURN, steps.homes(path))
+    flow = Flow("walk", kernel, *parts, np.empty(0), np.empty((len(steps.now), 0)))
     x, before = rng.normal(size=(1, 2)), rng.normal(size=(1, 2))
     in_x, in_before = flow.slopes(x, before)
     for part in range(2):

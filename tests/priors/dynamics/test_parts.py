@@ -161,8 +161,12 @@ def test_points_come_onto_the_cylinder_at_their_phase(sequences: Sequences) -> N
     latents = np.column_stack([1.5 * np.cos(phase), 1.2 * np.sin(phase), np.zeros(len(phase))])
     surface = surface_through(structure, latents, dict(sequences.phases))
     inside = latents * np.array([0.7, 0.7, 1.0]) + np.array([0.0, 0.0, 0.4])
-    found = surface.onto(inside)
+    radians = surface.phases_of(inside)
+    found = surface.at(radians, inside)
     np.testing.assert_allclose(found[:, 2], 0.4)
     np.testing.assert_allclose((found[:, 0] / 1.5) ** 2 + (found[:, 1] / 1.2) ** 2, 1.0, atol=1e-3)
-    assert surface_through(MODELS["gpdm"], latents, {}).onto(inside) == pytest.approx(inside)
+    moves = surface.at(radians + 1e-3, inside) - found
+    np.testing.assert_allclose(surface.along(radians, moves), 1e-3, rtol=1e-2)
+    plain = surface_through(MODELS["gpdm"], latents, {})
+    assert plain.at(plain.phases_of(inside), inside) == pytest.approx(inside)
     assert MODELS["gpdm"].dimensions[0].means == FREE

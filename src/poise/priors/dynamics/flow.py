@@ -6,7 +6,8 @@ asked for.
 
 What a process expects where it has seen nothing is its mean function: nothing at all, as in the paper, where the
 latent space has no topology; on a cylinder, to go round at the activity's own pace, and to its own place along the
-axis.
+axis. There a simulation goes by the advance of the phase instead of its cosine and sine, by the same process: a phase
+always goes on, so that no place of the cylinder is one where a motion comes to rest.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ Array = np.ndarray
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
 HOMING = 0.1  # of the way to an activity's own place, a frame, where its process knows nothing
+SLOWEST = 0.25  # of an activity's own pace: a phase goes on at least so fast
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +116,11 @@ class Flow:
     pace: float
     turn: Float[Array, "latent latent"]
     home: Float[Array, "latent"]
+    beat: Float[Array, "phases"]  # the mean advance of each phase from frame to frame, in radians
+    advances: Float[Array, "steps phases"]  # those of the steps, less the beat
 
     def __post_init__(self) -> None:
-        for name in ("inputs", "outputs", "turn", "home"):
+        for name in ("inputs", "outputs", "turn", "home", "beat", "advances"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
@@ -166,6 +170,13 @@ class Flow:
         left = self.kernel.diagonal(at) - np.einsum("nm,nm->n", k @ self.inverse, k)
         return np.maximum(left, NOISE_FLOOR)
 
+    def advance(
+        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> Float[Array, "n phases"]:
+        """How far each phase goes on, in radians."""
+        k = self.kernel.matrix(inputs_of(x, before, self.order, self.pace), self.inputs)
+        return np.maximum(self.beat + k @ (self.inverse @ self.advances), SLOWEST * self.beat)
+
     def slopes(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent latent"], Float[Array, "n latent latent"]]:
@@ -189,13 +200,23 @@ def mixed(
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n"], Float[Array, "n activities"]]:
     """The next x by all activities' dynamics (section 4.4), its variance, and each activity's share.
 
-    Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes, where
-    given, are the shares instead: so one activity leads over into another.
+    Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes weigh
+    them: so one activity leads over into another, and does where both are known, at a transition if there is one.
     """
     predictions = [(flow.predict if wishes is None else flow.lead)(x, before) for flow in flows]
     means = np.stack([mean for mean, _ in predictions])
     variances = np.stack([variance for _, variance in predictions], axis=-1)
-    shares = 1.0 / variances if wishes is None else np.tile(wishes, (len(x), 1))
+    shares = (1.0 if wishes is None else wishes) / variances
     shares = shares / shares.sum(axis=1, keepdims=True)
     mean = np.einsum("na,anl->nl", shares, means)
     return mean, np.einsum("na,na->n", shares, variances), shares
+
+
+def advanced(
+    flows: tuple[Flow, ...],
+    x: Float[Array, "n latent"],
+    before: Float[Array, "n latent"],
+    shares: Float[Array, "n activities"],
+) -> Float[Array, "n phases"]:
+    """How far phases go on by all activities' dynamics, each by its share."""
+    return np.einsum("na,anp->np", shares, np.stack([flow.advance(x, before) for flow in flows]))

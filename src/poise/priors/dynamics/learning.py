@@ -91,6 +91,9 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
     sequences = replace(loss.layout.sequences, phases=loss.layout.phases(found.parameters))
     _, _, _, scales = loss.pose_loss(latents, found.kernel)
     active = np.arange(len(latents)) if loss.inducing is None else loss.inducing
+    phases = np.column_stack(
+        [np.empty((len(latents), 0)), *(sequences.phases[name] for name in loss.layout.structure.phases)]
+    )
     kernels = found.flows or tuple(_flow_afterwards(latents, steps) for steps in loss.steps)
     return Learned(
         sequences,
@@ -101,7 +104,7 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
         active,
         _outputs(sequences.centred, latents, active, found.kernel),
         tuple(
-            _flow(name, latents, steps, kernel, loss.inducing_steps(steps))
+            _flow(name, latents, steps, kernel, loss.inducing_steps(steps), phases)
             for name, steps, kernel in zip(sequences.activity_names, loss.steps, kernels, strict=True)
         ),
         curve,
@@ -124,12 +127,30 @@ def _outputs(
 
 
 def _flow(
-    name: str, latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel, chosen: Int[Array, "n"]
+    name: str,
+    latents: Float[Array, "frames latent"],
+    steps: Steps,
+    kernel: Kernel,
+    chosen: Int[Array, "n"],
+    phases: Float[Array, "frames phases"],
 ) -> Flow:
     inputs = steps.inputs(latents)
-    outputs = _outputs(steps.outputs(latents), inputs, chosen, kernel)
+    advances = phases[steps.after] - phases[steps.now]
+    beat = advances.mean(axis=0)
+    outputs = np.hstack([steps.outputs(latents), advances - beat])
+    told = _outputs(outputs, inputs, chosen, kernel)
+    size = latents.shape[1]
     return Flow(
-        name, kernel, inputs[chosen], outputs, steps.order, steps.pace, steps.turn, steps.homes(latents)
+        name,
+        kernel,
+        inputs[chosen],
+        told[:, :size],
+        steps.order,
+        steps.pace,
+        steps.turn,
+        steps.homes(latents),
+        beat,
+        told[:, size:],
     )
 
 

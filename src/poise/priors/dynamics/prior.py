@@ -15,7 +15,7 @@ from poise.motion.motion import Motion
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow
 from poise.priors.dynamics.learning import Learned, learn_motion
-from poise.priors.dynamics.root import ROOT_FEATURES, root_path, rotation_from
+from poise.priors.dynamics.root import poses_from_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
@@ -201,13 +201,7 @@ class DynamicsPrior(StylePrior):
         yaw: float = 0.0,
     ) -> Float[Array, "frames size"]:
         """Pose vectors of features, the root's steps added up from a place and a yaw."""
-        maps = self.space.size - ROOT_SIZE
-        q = np.empty((len(features), self.space.size))
-        q[:, ROOT_SIZE:] = features[:, :maps]
-        q[:, :3], yaws = root_path(features[:, -ROOT_FEATURES:], fps, at=at, yaw=yaw)
-        up = features[:, maps : maps + 3]
-        q[:, 3:ROOT_SIZE] = rotation_from(up / np.linalg.norm(up, axis=1, keepdims=True), yaws)
-        return q
+        return poses_from_features(self.space, features, fps, at=at, yaw=yaw)
 
     @cached_property
     def surface(self) -> Surface:
@@ -237,7 +231,7 @@ class DynamicsPrior(StylePrior):
         }
         for number, flow in enumerate(self.flows):
             parts = {"kernel": flow.kernel.logs, "inputs": flow.inputs, "outputs": flow.outputs}
-            parts |= {"turn": flow.turn, "home": flow.home}
+            parts |= {"turn": flow.turn, "home": flow.home, "beat": flow.beat, "advances": flow.advances}
             own |= {f"flow.{number}.{name}": value for name, value in parts.items()}
         return {**super().arrays(), **own}
 
@@ -266,6 +260,8 @@ class DynamicsPrior(StylePrior):
                 float(pace),
                 arrays[f"flow.{number}.turn"],
                 arrays[f"flow.{number}.home"],
+                arrays[f"flow.{number}.beat"],
+                arrays[f"flow.{number}.advances"],
             )
             for number, (name, kind, order, pace) in enumerate(header["flows"])
         )

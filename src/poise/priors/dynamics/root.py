@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.priors.style.features import REFERENCE_SECONDS
-from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
 
 Array = np.ndarray
 
@@ -60,6 +61,24 @@ def root_path(
     gone = np.cumsum(_to_world(turned[:-1], steps[:, :2]), axis=0)
     ground = np.asarray(at) + np.concatenate([np.zeros((1, 2)), gone])
     return np.column_stack([ground[:, 0], features[:, 0], ground[:, 1]]), turned
+
+
+def poses_from_features(
+    space: PoseSpace,
+    features: Float[Array, "frames features"],
+    fps: float,
+    *,
+    at: tuple[float, float] = (0.0, 0.0),
+    yaw: float = 0.0,
+) -> Float[Array, "frames size"]:
+    """Pose vectors of exponential maps, the world's up and the root's features, from a place and a yaw."""
+    maps = space.size - ROOT_SIZE
+    q = np.empty((len(features), space.size))
+    q[:, ROOT_SIZE:] = features[:, :maps]
+    q[:, :3], turned = root_path(features[:, -ROOT_FEATURES:], fps, at=at, yaw=yaw)
+    up = features[:, maps : maps + 3]
+    q[:, 3:ROOT_SIZE] = rotation_from(up / np.linalg.norm(up, axis=1, keepdims=True), turned)
+    return q
 
 
 def root_jacobians(

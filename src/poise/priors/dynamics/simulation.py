@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry.splines import smoothstep
-from poise.priors.dynamics.flow import mixed
+from poise.priors.dynamics.flow import advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
 
@@ -43,8 +43,8 @@ def simulate(
 ) -> Paths:
     """Paths of so many frames from starting points; by the mean, or sampled where a generator is given.
 
-    Where the latent space has a topology, every point is brought back onto its surface. A pace of 2 goes twice as far
-    in a frame along the same way.
+    Where the latent space has a topology, a point stays on its surface and every phase goes on. A pace of 2 goes twice
+    as far in a frame along the same way.
     """
     if frames < 1:
         raise InvalidValueError(f"a simulation has at least one frame; got {frames}")
@@ -53,15 +53,17 @@ def simulate(
     latents = np.empty((len(start), frames, size))
     variances, shares = np.zeros((len(start), frames)), np.zeros((len(start), frames, len(flows)))
     latents[:, 0] = start
-    previous = start if before is None else before
+    previous, radians = start if before is None else before, surface.phases_of(start)
     for frame in range(frames - 1):
         x = latents[:, frame]
         asked = None if wishes is None else wishes[frame]
         mean, variances[:, frame + 1], shares[:, frame + 1] = mixed(flows, x, previous, wishes=asked)
         after = x + rate * (mean - x)
+        radians = radians + rate * advanced(flows, x, previous, shares[:, frame + 1])
         if rng is not None:
-            after = after + np.sqrt(variances[:, frame + 1])[:, None] * rng.normal(size=after.shape)
-        latents[:, frame + 1], previous = surface.onto(after), x
+            drawn = np.sqrt(variances[:, frame + 1])[:, None] * rng.normal(size=after.shape)
+            after, radians = after + drawn, radians + surface.along(radians, drawn)
+        latents[:, frame + 1], previous = surface.at(radians, after), x
     shares[:, 0], variances[:, 0] = shares[:, min(1, frames - 1)], variances[:, min(1, frames - 1)]
     return Paths(latents, variances, shares)
 

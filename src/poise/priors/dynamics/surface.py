@@ -1,8 +1,7 @@
 """The surface on which a latent space with phases lies: a closed curve per phase, a line for every other dimension.
 
-The curve is a Fourier series in the phase through the training points. A point is brought onto the surface by going
-to the nearest place of each curve; where it is there is its phase. So a simulated gait neither spirals in nor loses
-its beat.
+The curve is a Fourier series in the phase through the training points. The phase of a point is that of the nearest
+place of the curve. A simulated gait stays on it, so it neither spirals in nor loses its beat.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from poise.skeleton.skeleton import read_only
 Array = np.ndarray
 
 HARMONICS = 4
+_STEP = 1e-4  # radians, over which a curve's slope is taken
 PLACES = 360  # of a curve that are tried; the best is refined between its neighbours
 
 
@@ -33,6 +33,11 @@ class Ring:
     def at(self, radians: Float[Array, "*n"]) -> Float[Array, "*n 2"]:
         """Where a phase lies."""
         return np.asarray(waves(radians) @ self.series)
+
+    def along(self, radians: Float[Array, "n"], moves: Float[Array, "n 2"]) -> Float[Array, "n"]:
+        """How far the phase goes on when points move so: the part along the curve."""
+        ahead = (self.at(radians + _STEP) - self.at(radians - _STEP)) / (2.0 * _STEP)
+        return np.asarray((moves * ahead).sum(axis=1) / np.maximum((ahead**2).sum(axis=1), 1e-12))
 
     @cached_property
     def _table(self) -> Float[Array, "places 2"]:
@@ -56,11 +61,24 @@ class Surface:
 
     rings: tuple[Ring, ...]
 
-    def onto(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
-        """The nearest points on the surface."""
+    def phases_of(self, x: Float[Array, "n latent"]) -> Float[Array, "n phases"]:
+        """The phases of the nearest points on the surface."""
+        found = [ring.phase_of(x[:, ring.dimensions]) for ring in self.rings]
+        return np.column_stack([np.empty((len(x), 0)), *found])
+
+    def along(
+        self, radians: Float[Array, "n phases"], moves: Float[Array, "n latent"]
+    ) -> Float[Array, "n phases"]:
+        """How far phases go on when points move so."""
+        parts = zip(self.rings, radians.T, strict=True)
+        found = [ring.along(own, moves[:, ring.dimensions]) for ring, own in parts]
+        return np.column_stack([np.empty((len(moves), 0)), *found])
+
+    def at(self, radians: Float[Array, "n phases"], x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
+        """The points of these phases, elsewhere as given."""
         out = x.copy()
-        for ring in self.rings:
-            out[:, ring.dimensions] = ring.at(ring.phase_of(x[:, ring.dimensions]))
+        for ring, own in zip(self.rings, radians.T, strict=True):
+            out[:, ring.dimensions] = ring.at(own)
         return out
 
 

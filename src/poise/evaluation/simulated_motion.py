@@ -1,0 +1,175 @@
+"""How good motion is that a model simulates from one activity into another, beside what was recorded.
+
+Nothing is measured by what a simulation says of itself. A foot stands where it does in the recorded pose that is
+nearest: a foot that slides too fast to be taken for a standing one still slides. And a path has left the data where the
+model is less sure of the pose than recordings of one activity differ from each other; both are deviations of features,
+each over its own deviation in the data, so that models with other latent spaces are measured alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.spatial.distance import cdist
+
+from poise.geometry import rotations
+from poise.motion.contacts import foot_contacts, foot_positions
+from poise.motion.motion import Motion
+from poise.motion.world import accelerations, derivative, joint_positions
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.root import poses_from_features
+from poise.priors.dynamics.sequences import RATE, Sequences
+from poise.priors.dynamics.simulation import plan, simulate, start_points
+
+Array = np.ndarray
+
+SECONDS = 5.0  # of every simulation: half of it in each activity
+STARTS = 24  # training frames of each activity that simulations start from
+ARRIVED = 0.9  # of the last second's frames that must be like the wanted activity's
+MOVING = 0.5  # of the recorded speed of the joints, below which a simulation has come to a stop
+USUAL = 95.0  # percent of recorded frames that are no farther than this from another recording of the same activity
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """What was recorded, as the simulated is compared with it: the training frames rebuilt from their features."""
+
+    sequences: Sequences
+
+    @cached_property
+    def motions(self) -> list[Motion]:
+        """The sequences as motions at 30 Hz."""
+        space = self.sequences.space
+        frames = [
+            space.frames_from_q(poses_from_features(space, self.sequences.y[first:end], RATE))
+            for first, end in self.sequences.bounds()
+        ]
+        return [Motion(space.skeleton, RATE, roots, turns) for roots, turns in frames]
+
+    @cached_property
+    def poses(self) -> Float[Array, "frames joints 3"]:
+        """Joint positions about the root of all frames."""
+        return np.concatenate([about_root(motion) for motion in self.motions])
+
+    @cached_property
+    def standing(self) -> Bool[Array, "frames 2 2"]:
+        """Which points of the feet stand, in all frames."""
+        return np.concatenate([foot_contacts(motion).points for motion in self.motions])
+
+    @cached_property
+    def slide(self) -> float:
+        """How fast standing feet slide in the recordings themselves, in metres per second."""
+        parts = zip(self.motions, self.sequences.bounds(), strict=True)
+        return float(np.concatenate([slide_of(one, self.standing[a:b]) for one, (a, b) in parts]).mean())
+
+    @cached_property
+    def difference(self) -> float:
+        """How far most frames are from the nearest frame of another recording of the same activity, per feature."""
+        sequences, distances = self.sequences, []
+        for number, (first, end) in enumerate(sequences.bounds()):
+            alike = sequences.activity_of == sequences.activity_of[first]
+            others = sequences.scaled[alike & (sequences.sequence_of != number)]
+            distances.append(cdist(sequences.scaled[first:end], others).min(axis=1))
+        return float(np.percentile(np.concatenate(distances), USUAL) / np.sqrt(sequences.scaled.shape[1]))
+
+    def acceleration(self, *activities: str) -> float:
+        """Mean acceleration of the joints over activities, each counting the same."""
+        return float(np.mean([np.mean([_shake(m) for m in self._doing(name)]) for name in activities]))
+
+    def speed(self, activity: str) -> float:
+        """Mean speed of the joints about the root."""
+        return float(np.mean([speed_about_root(motion) for motion in self._doing(activity)]))
+
+    def nearest(self, motion: Motion) -> tuple[Float[Array, "frames"], Int[Array, "frames"]]:
+        """Per frame the mean distance of joints to those of the recorded pose that is nearest, and which it is."""
+        own = about_root(motion)
+        distances = np.stack([np.linalg.norm(self.poses - pose, axis=2).mean(axis=1) for pose in own])
+        return distances.min(axis=1), distances.argmin(axis=1)
+
+    def _doing(self, activity: str) -> list[Motion]:
+        named = zip(self.motions, self.sequences.activities, strict=True)
+        return [motion for motion, name in named if name == activity]
+
+
+def measure_simulations(
+    prior: DynamicsPrior, recorded: Recorded, first: str, second: str
+) -> dict[str, float]:
+    """Simulations that start in one activity and are led over into another."""
+    paths = transition_paths(prior, first, second)
+    motions = [prior.motion_of(path) for path in paths]
+    nearest = [recorded.nearest(motion) for motion in motions]
+    met = [(motion, which) for motion, (_, which) in zip(motions, nearest, strict=True)]
+    slides = [slide_of(motion, recorded.standing[which]) for motion, which in met]
+    arrived = np.array([arrives(motion, which, recorded, second) for motion, which in met])
+    unsure = unsureness(prior, recorded.sequences, paths).max(axis=1)
+    known = float(unsureness(prior, recorded.sequences, prior.model.latents).max())
+    whole = recorded.acceleration(first, second)
+    return {
+        "nearest_cm": float(100.0 * np.mean([distance.mean() for distance, _ in nearest])),
+        "slide_cm_s": float(100.0 * np.concatenate(slides).mean()),
+        "jitter": float(np.mean([_shake(motion) for motion in motions]) / whole),
+        "jitter_off": float(np.mean([_jitter_off(motion, recorded, first, second) for motion in motions])),
+        "unsure": float(np.median(unsure) / recorded.difference),
+        "completed": float(np.mean(arrived & (unsure <= recorded.difference))),
+        "completed_strict": float(np.mean(arrived & (unsure <= known))),
+    }
+
+
+def unsureness(
+    prior: DynamicsPrior, sequences: Sequences, latents: Float[Array, "*n latent"]
+) -> Float[Array, "*n"]:
+    """The deviation of poses that a model expects at latent points, per feature and over its deviation in the data."""
+    scales = prior.all_scales[sequences.varying] * sequences.centred.std(axis=0)
+    return np.asarray(np.sqrt(prior.model.variance(latents) * np.mean(scales**-2.0)))
+
+
+def transition_paths(prior: DynamicsPrior, first: str, second: str) -> Float[Array, "paths frames latent"]:
+    """Latent paths from frames of one activity into another."""
+    frames = round(SECONDS * RATE)
+    doing = np.flatnonzero(prior.frames.activity_of == prior.frames.names.index(first))
+    chosen = doing[np.linspace(0, len(doing) - 1, STARTS).round().astype(np.int64)]
+    x, before = start_points(prior, chosen)
+    return simulate(
+        prior, x, before=before, frames=frames, wishes=plan(prior, [first, second], frames=frames)
+    ).latents
+
+
+def arrives(motion: Motion, nearest: Int[Array, "frames"], recorded: Recorded, wanted: str) -> bool:
+    """Whether a simulation does what was wanted in its last second, and still moves."""
+    sequences, last = recorded.sequences, round(RATE)
+    like = np.mean(sequences.activity_of[nearest[-last:]] == sequences.activity_names.index(wanted))
+    return bool(like >= ARRIVED and speed_about_root(motion[-last:]) >= MOVING * recorded.speed(wanted))
+
+
+def slide_of(motion: Motion, standing: Bool[Array, "frames 2 2"]) -> Float[Array, "_standing"]:
+    """How fast feet slide of which these points are to stand, each by its slower one, in metres per second."""
+    speed = np.linalg.norm(derivative(foot_positions(motion)[..., [0, 2]], motion.fps), axis=-1)
+    return np.asarray(np.where(standing, speed, np.inf).min(axis=-1)[standing.any(axis=-1)])
+
+
+def about_root(motion: Motion) -> Float[Array, "frames joints 3"]:
+    """Joint positions in the root's own frame."""
+    positions = joint_positions(motion) - motion.root_positions[:, None]
+    return rotations.rotate(rotations.conjugate(motion.rotations[:, 0])[:, None], positions)
+
+
+def speed_about_root(motion: Motion) -> float:
+    """Mean speed of the joints in the root's frame, in metres per second."""
+    return float(np.linalg.norm(np.diff(about_root(motion), axis=0), axis=2).mean() * motion.fps)
+
+
+def _jitter_off(motion: Motion, recorded: Recorded, first: str, second: str) -> float:
+    """The factor by which accelerations differ from the recorded ones, up or down, before and after the transition."""
+    quarter = len(motion) // 4
+    parts = [
+        (_shake(motion[quarter : 2 * quarter]), first),
+        (_shake(motion[-quarter:]), second),
+    ]
+    return float(np.exp(np.mean([abs(np.log(own / recorded.acceleration(name))) for own, name in parts])))
+
+
+def _shake(motion: Motion) -> float:
+    return float(np.linalg.norm(accelerations(motion), axis=2).mean())
