@@ -217,7 +217,7 @@ class Layout:
         for source in self.structure.phases:
             beside = beside - _explained(self.sequences.phases[source], beside)
         if plain:
-            guess[:, plain] = principal_latents(beside, len(plain))
+            guess[:, plain] = self._axes(beside, len(plain))
         for number, weights in enumerate(self.local):
             if weights is not None and dimensions[number].transitions and not dimensions[number].part:
                 guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
@@ -225,6 +225,20 @@ class Layout:
             if each.part:
                 guess[:, number] = RADIUS * self._circle(each)
         return guess
+
+    def _axes(self, beside: Float[Array, "frames features"], count: int) -> Float[Array, "frames {count}"]:
+        """Where axes start: where transitions lead from activity to activity, along what tells these apart first.
+
+        Otherwise performers, who may differ more than what they do, would lie between one's walking and running.
+        """
+        names = len(self.sequences.activity_names)
+        telling = min(count, names - 1) if self.structure.uses_transitions else 0
+        doing = np.eye(names)[self.sequences.activity_of]
+        means = doing.T @ beside / doing.sum(axis=0)[:, None]
+        directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][:telling]
+        along = beside @ directions.T
+        apart = along / np.maximum(along.std(axis=0), 1e-12)
+        return np.hstack([apart, principal_latents(beside - along @ directions, count - telling)])
 
     def _parameters(self, latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
         return np.concatenate(

@@ -24,6 +24,7 @@ Array = np.ndarray
 Progress = Callable[[float], None]
 
 STEPS = 200  # of L-BFGS
+SPARSE_STEPS = 400  # of it on inducing frames: more coordinates are to be found, and a step is cheap
 BALANCE = 2.0  # of the priors of x against the likelihood of poses (Urtasun et al. 2006)
 EXACT_FRAMES = 500  # up to which every frame counts in full
 INDUCING = 250  # frames that stand for all of a larger set
@@ -53,7 +54,7 @@ def learn_motion(
     sequences: Sequences,
     structure: Structure,
     *,
-    steps: int = STEPS,
+    steps: int | None = None,
     inducing: int | None = None,
     balance: float = BALANCE,
     scaling: Literal["one", "each"] = "each",
@@ -65,6 +66,7 @@ def learn_motion(
     """
     _check(sequences, structure, inducing)
     loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), scaling, balance)
+    steps = steps or (STEPS if loss.inducing is None else SPARSE_STEPS)
     curve: list[float] = []
 
     def after_step(intermediate_result: object) -> None:
