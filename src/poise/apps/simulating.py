@@ -54,7 +54,7 @@ def simulate_motion(
     rng = None if seed is None else np.random.default_rng(seed)
     path = simulate(prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng).latents[0]
     name = " to ".join(activities) or "simulated"
-    return Simulated(prior.motion_of(resampled(path, fps), fps=fps, name=name), path)
+    return Simulated(prior.motion_of(resampled(path, fps), fps=fps, pace=pace, name=name), path)
 
 
 def _first_frame(prior: DynamicsPrior, activities: Sequence[str], frame: int | None) -> int:

@@ -27,11 +27,11 @@ nine markers unless asked: pictures in, the whole body out), reduction (how many
 dimensions poses need), search
 (nearest frames during a performance; methods graph, faiss, exhaustive),
 topology (walks and runs in one latent space, seven models; splits gaits,
-many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
+other-gaits, many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
 methods dynamics, style, dls), speed (one problem, our methods and the
 installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
-locomotion, gaits, many-gaits, strides, everything (these look under
+locomotion, gaits, other-gaits, many-gaits, strides, everything (under
 POISE_MOCAP). Methods: transpose, dls, sdls, ccd, fabrik, nearest, gp,
 gaussian-N for any number of clusters, style (three dimensions, 100 active
 poses), local; for performance also lwr, pca, mixture and local-pca, and

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from poise.apps.simulating import simulate_motion
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion import Motion
 from poise.priors.dynamics.flow import mixed
@@ -94,6 +95,16 @@ def test_a_faster_pace_goes_round_faster(prior: DynamicsPrior) -> None:
     paths = simulate(prior, x, before=before, frames=12, pace=np.array([0.5, 1.0])).latents
     gone = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
     assert 0.3 < gone[0] / gone[1] < 0.75
+
+
+def test_a_faster_pace_goes_as_much_farther(prior: DynamicsPrior) -> None:
+    gone = []
+    for pace, seconds in ((1.0, 1.5), (1.5, 1.0)):
+        roots = simulate_motion(
+            prior, activities=["walk"], frame=3, seconds=seconds, pace=pace
+        ).motion.root_positions
+        gone.append(float(np.linalg.norm(roots[-1] - roots[0])))
+    assert gone[1] == pytest.approx(gone[0], rel=0.1)
 
 
 def test_it_comes_back_from_its_file(prior: DynamicsPrior, tmp_path: Path) -> None:

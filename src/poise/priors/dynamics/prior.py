@@ -15,7 +15,7 @@ from poise.motion.motion import Motion
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow
 from poise.priors.dynamics.learning import Learned, learn_motion
-from poise.priors.dynamics.root import poses_from_features, rotation_from
+from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
@@ -185,10 +185,13 @@ class DynamicsPrior(StylePrior):
         fps: float = RATE,
         at: tuple[float, float] = (0.0, 0.0),
         yaw: float = 0.0,
+        pace: float = 1.0,
         name: str = "",
     ) -> Motion:
-        """The motion along a latent path, the root going as the model expects."""
-        q = self.poses_of(self.predict_all(latents), fps=fps, at=at, yaw=yaw)
+        """The motion along a latent path, the root going as the model expects, faster on a path at a faster pace."""
+        features = self.predict_all(latents)
+        features[:, -ROOT_FEATURES + 1 :] *= pace
+        q = self.poses_of(features, fps=fps, at=at, yaw=yaw)
         roots, quaternions = self.space.frames_from_q(q)
         return Motion(self.space.skeleton, fps, roots, quaternions, name=name)
 
