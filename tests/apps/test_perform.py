@@ -124,6 +124,19 @@ def test_noisy_markers_are_met_roughly_and_a_torso_root_is_smoothed(
     assert np.linalg.norm(off, axis=-1).mean() < 0.06
 
 
+def test_half_a_millimetre_of_noise_is_no_motion() -> None:
+    """Examples that are exact, and a body that hardly moves: noise must not be taken for what they tell."""
+    sits = [performer.act("sit", fps=60, seed=seed) for seed in (0, 1)]
+    sitter = performer.act("sit", fps=60, seed=12)[:60]
+    layout = marker_layout(sitter.skeleton, WITH_HEAD)
+    take, rng = virtual_markers(sitter, layout), np.random.default_rng(0)
+    noisy = Markers(take.labels, take.points + 5e-4 * rng.standard_normal(take.points.shape), take.fps)
+    performance = Performance(LocalPrior.learn(sits), layout, skeleton=sitter.skeleton, fps=60)
+    degrees = _degrees(performance.run(noisy), sitter)
+    assert degrees.mean() < 0.8
+    assert degrees.max() < 2.0
+
+
 def test_wrong_frames_are_refused(performance: Performance) -> None:
     with pytest.raises(InvalidValueError, match="a frame is"):
         performance.step(np.zeros((3, 3)))

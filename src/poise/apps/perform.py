@@ -41,6 +41,9 @@ ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pic
 CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
 CHANGE = 0.1  # radians: how far off that joints are
 MODELS_OFF = 0.1  # radians: how far off local models are at markers whose depths are the body's own
+NOISE = (
+    2e-4  # metres by which markers may be off: those that meet exactly bend a body to meet what is no motion
+)
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
 
@@ -81,11 +84,11 @@ class Performance:
         *,
         skeleton: Skeleton | None = None,
         fps: float = 120.0,
-        noise: float = 0.0,
+        noise: float = NOISE,
         root: Root = "solved",
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`noise` is how far off markers may be, in metres; without any, they are met exactly where they can be."""
+        """`noise` is how far off markers may be, in metres; with none, they are met exactly where they can be."""
         self.prior = prior if skeleton is None else prior.on_body(skeleton)
         self.names, self._places = tuple(markers), tuple(markers.values())
         self.space, self.fps, self._noise, self._root = self.prior.space, fps, noise, root

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.outputs import make_folder
-from poise.apps.perform import Frame, Performance, motion_of
+from poise.apps.perform import NOISE, Frame, Performance, motion_of
 from poise.apps.perform_calibrate import (
     markers_from_t_pose,
     skeleton_from_motion,
@@ -78,7 +78,7 @@ def set_up(
     mapping: Path | None = None,
     calibration: Sequence[Path] = (),
     skeletons: Sequence[Skeleton] = (),
-    noise: float = 0.0,
+    noise: float = NOISE,
     fps: float = 60.0,
     markers: Sequence[str] = WITH_HEAD,
     progress: Callable[[float], None] = lambda _: None,

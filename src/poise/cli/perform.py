@@ -76,8 +76,9 @@ def perform(
         str, Parameter(help="Segments with inertial sensors, with commas between, instead of markers.")
     ] = "",
     noise: Annotated[
-        float, Parameter(help="Metres (sensors: radians) by which markers may be off; 0: met exactly.")
-    ] = 0.0,
+        float | None,
+        Parameter(help="Metres (sensors: radians) by which markers may be off; 0: met exactly. 0.0002 or 0."),
+    ] = None,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
     video: Annotated[
         tuple[str, ...],
@@ -88,6 +89,7 @@ def perform(
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion."""
     from poise.apps import performing
+    from poise.apps.perform import NOISE
 
     with terminal.working(f"opening {library.name}"):
         prior = performing.open_prior(library)
@@ -101,7 +103,7 @@ def perform(
         raise InvalidValueError("give a take, - for standard input, udp:PORT, or --video for each camera")
     if sensors:
         names = [name.strip() for name in sensors.split(",") if name.strip()]
-        _by_sensors(prior, take, names, calibrate, noise=noise, fps=fps, output=output)
+        _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output)
         return
     source = performing.read_take(take, fps=fps)
     with terminal.sharing("making local models for these markers") as progress:
@@ -111,7 +113,7 @@ def perform(
             mapping=markers,
             calibration=calibrate,
             skeletons=performing.library_skeletons(library),
-            noise=noise,
+            noise=NOISE if noise is None else noise,
             fps=fps,
             progress=progress,
         )

@@ -26,6 +26,7 @@ from poise.skeleton.skeleton import Skeleton
 Array = np.ndarray
 
 PLACE, VELOCITY, HEIGHT, UP, LIFT = range(5)  # kinds of signal: the last two belong to no marker
+SHAKEN = 2e-4  # metres that the examples' markers are off: models of exact ones would make much of a hair's breadth
 TRUNK = ("spine", "chest", "left_shoulder", "right_shoulder")
 
 
@@ -92,7 +93,10 @@ class Control:
 
     def of_examples(self, examples: Examples) -> tuple[Array, Array]:
         """Control signals of a library, and what is to be predicted: the root as seen from the torso, and the pose."""
-        now, before = examples.markers(self.handles)
+        rng = np.random.default_rng(0)
+        now, before = (
+            points + SHAKEN * rng.standard_normal(points.shape) for points in examples.markers(self.handles)
+        )
         inputs, turns, places = self.signals(now, (now - before) / LAG)
         return inputs, np.hstack([roots_seen(examples.q, turns, places), examples.maps])
 

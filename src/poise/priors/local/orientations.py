@@ -26,6 +26,7 @@ Array = np.ndarray
 
 TURN, SPIN, UP = range(3)  # kinds of signal
 ROOT_OUTPUTS = 4  # of the root: its height, and its velocity as seen from it
+SHAKEN = 0.005  # radians that the examples' sensors are off, as real ones are: models of exact ones would follow noise
 _BESIDE = (0.0, 0.1, 0.0)  # a point that turns with its joint, as the sensor does
 
 
@@ -71,7 +72,8 @@ class Sensors:
     def of_examples(self, examples: Examples) -> tuple[Array, Array]:
         """Control signals of a library, and what is to be predicted: the root's height and velocity, and the pose."""
         now, before = (self.space.forward(q)[1] for q in (examples.q, examples.before))
-        inputs = self.signals(now[:, self.joints], before[:, self.joints])
+        rng = np.random.default_rng(0)
+        inputs = self.signals(*(_shaken(turns[:, self.joints], rng) for turns in (now, before)))
         velocity = np.einsum("fba,fb->fa", now[:, 0], (examples.q[:, :3] - examples.before[:, :3]) / LAG)
         return inputs, np.hstack([examples.q[:, 1:2], velocity, examples.maps])
 
@@ -96,6 +98,10 @@ class Sensors:
     def _handles(self) -> Handles:
         names = self.space.skeleton.names
         return self.space.handles([Handle(names[joint], _BESIDE) for joint in self.joints])
+
+
+def _shaken(turns: Float[Array, "frames sensors 3 3"], rng: np.random.Generator) -> Array:
+    return turns @ rotations.matrix_from_expmap(SHAKEN * rng.standard_normal(turns.shape[:-1]))
 
 
 def _turns_per_second(spun: Float[Array, "frames sensors 3 3"], lag: float) -> Array:
