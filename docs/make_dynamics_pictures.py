@@ -42,7 +42,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     fold, *_ = load_split("gaits")
     sequences = sequences_of(fold.train)
-    priors = {name: learned_model(name, sequences) for name in MODELS}
+    priors = {name: learned_model(structure, sequences) for name, structure in MODELS.items()}
     _save(draw_models(priors, title="Two walks and two runs, seven models"), "models.png")
     hybrid = priors["hybrid"]
     there = simulate_motion(hybrid, activities=["run", "walk"], seconds=5.0)

@@ -12,7 +12,9 @@ from poise.evaluation.simulated_motion import Recorded, slide_of
 from poise.evaluation.splits import Fold
 from poise.evaluation.topology import RECORDED, evaluate_topology
 from poise.motion import Motion
+from poise.motion.retarget import retarget
 from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.dynamics.structure import Structure
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,18 @@ def test_topology_tells_how_much_draws_differ(clips: list[Motion], monkeypatch: 
     found = {row["method"]: row.get("nearest_cm") for row in rows}
     assert found["gpdm"] == 2.0
     assert found["gpdm, spread"] == pytest.approx(np.sqrt(2.0))
+
+
+def test_clips_of_several_bodies_have_an_axis_more(
+    clips: list[Motion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    structures: list[Structure] = []
+    monkeypatch.setattr(topology, "learned_model", lambda structure, _sequences: structures.append(structure))
+    monkeypatch.setattr(topology, "measured", lambda _prior, _recorded: {})
+    taller = [retarget(clip, clip.skeleton.scaled(1.1)) for clip in clips[:1]]
+    evaluate_topology([clips, [*taller, *clips[1:]]], methods=["hybrid"])
+    assert [len(structure.dimensions) for structure in structures] == [3, 4]
+    assert structures[1].dimensions[-1] == structures[1].dimensions[-2]
 
 
 def test_topology_needs_two_of_two_activities(clips: list[Motion]) -> None:

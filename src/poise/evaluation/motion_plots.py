@@ -16,6 +16,7 @@ from poise.motion.motion import Motion
 from poise.pictures import contact_sheet
 from poise.pictures.latent_paths import draw_latent_paths, draw_models
 from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.dynamics.structure import MODELS
 
 Step = Callable[[str], None]
 POSES = 10
@@ -27,7 +28,7 @@ def draw_topology(clips: Sequence[Motion], names: Sequence[str], folder: Path, s
     priors = {}
     for name in names:
         step(f"learning {name} again for its picture")
-        priors[name] = learned_model(name, sequences)
+        priors[name] = learned_model(MODELS[name], sequences)
     files = [save_picture(draw_models(priors), folder / "models.png")]
     first, second = sequences.activity_names[:2]
     for name, prior in priors.items():

@@ -3,7 +3,8 @@
 Of the latent space: how well poses come back, how smooth paths are, whether sequences agree about the phase, and how
 close frames of the same transition lie. Of motion simulated from one activity into the other: how far poses are from
 any that was recorded, how much standing feet slide, how jerky it is, and whether it arrives without leaving the data's
-variance.
+variance. Models have three dimensions, as in the paper; four where clips are of several bodies, which differ in more
+ways than one axis holds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from poise.motion.motion import Motion
 from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, sequences_of
-from poise.priors.dynamics.structure import MODELS
+from poise.priors.dynamics.structure import MODELS, Structure
 from poise.skeleton.kernels import ROOT_SIZE
 
 Progress = Callable[[str, int, int], None]
@@ -46,7 +47,8 @@ def evaluate_topology(
         recorded = Recorded(sequences)
         for done, name in enumerate(names, start=number * len(names)):
             progress(name, done, len(draws) * len(names))
-            found[name].append(measured(learned_model(name, sequences), recorded))
+            structure = MODELS[name].with_another_axis() if _bodies(clips) > 1 else MODELS[name]
+            found[name].append(measured(learned_model(structure, sequences), recorded))
         found[RECORDED].append({"slide_cm_s": 100.0 * recorded.slide})
     progress(names[-1], len(draws) * len(names), len(draws) * len(names))
     return [row for name, own in found.items() for row in _rows(name, own)]
@@ -75,9 +77,13 @@ def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
     return rows
 
 
-def learned_model(name: str, sequences: Sequences) -> DynamicsPrior:
-    """A model by its name, learned."""
-    return DynamicsPrior.of_learned(learn_motion(sequences, MODELS[name]))
+def _bodies(clips: Sequence[Motion]) -> int:
+    return len({clip.skeleton.offsets.tobytes() for clip in clips})
+
+
+def learned_model(structure: Structure, sequences: Sequences) -> DynamicsPrior:
+    """A model of this structure, learned."""
+    return DynamicsPrior.of_learned(learn_motion(sequences, structure))
 
 
 def measured(prior: DynamicsPrior, recorded: Recorded) -> dict[str, float]:

@@ -21,7 +21,9 @@ Array = np.ndarray
 NEIGHBOURS = 8
 REGULARISED = 1e-2  # of the trace of C, added to its diagonal: neighbours may be more than dimensions
 LEAST_TRACE = 1e-3  # of C, as the regularisation sees it: frames that nearly coincide share their weights
-LEAST_DEVIATION = 0.02  # of the latent space's unit: frames are not asked to agree better
+LEAST_DEVIATION = (
+    0.1  # of the latent space's unit: frames are not asked to agree better, or an axis shrinks to nothing
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from poise.priors.style.objective import inverse_of
 Array = np.ndarray
 
 KIND = "rbf"
-LOCAL_SHARE = 8.0  # what local linearity counts beside the dynamics: with less, transitions stay apart
+LOCAL_SHARE = 16.0  # what local linearity counts beside the dynamics: with less, transitions stay apart
 FIRST_NOISE = 0.05  # of the poses' kernel, as learning starts
 FIRST_FLOW = (1.0, 1e3, 0.5)  # alpha, beta, gamma of every dynamics, as learning starts
 

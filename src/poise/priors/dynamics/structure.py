@@ -83,6 +83,10 @@ class Structure:
             ),
         )
 
+    def with_another_axis(self) -> Structure:
+        """The same with one dimension more, of the last one's kind."""
+        return replace(self, dimensions=(*self.dimensions, self.dimensions[-1]))
+
     def without_transitions(self) -> Structure:
         """The same, no dimension knowing of transitions."""
         return replace(self, dimensions=tuple(replace(each, transitions=False) for each in self.dimensions))
