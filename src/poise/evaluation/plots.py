@@ -113,7 +113,8 @@ def search_figure(report: Report) -> Figure:
                 (row for row in report.rows if row["method"] == method), key=lambda row: row["size"]
             )
             sizes = [float(row["size"]) / 1000 for row in rows]
-            axes.plot(sizes, [float(row[metric]) for row in rows], "o-", color=colour, label=method)
+            if rows:
+                axes.plot(sizes, [float(row[metric]) for row in rows], "o-", color=colour, label=method)
         axes.set(xlabel="thousands of frames in the library", ylabel=label, yscale="log", xlim=(0, None))
         axes.grid(color=GRID)
     left.legend(frameon=False)
