@@ -248,8 +248,7 @@ class Performance:
         """Where all markers are if those not seen moved along with the rest since the last frame."""
         if not np.any(seen):
             return self._last.markers
-        known = seen if np.any(seen) else np.ones_like(seen)
-        turn, shift, _ = rigid_fit(self._last.markers[known], points[known], upright=not self._started)
+        turn, shift, _ = rigid_fit(self._last.markers[seen], points[seen], upright=not self._started)
         return np.where(seen[:, None], points, self._last.markers @ turn.T + shift)
 
     def _finish(self, q: Array, mean: Array, covariance: Array, problem: Problem) -> None:

@@ -77,7 +77,9 @@ def perform(
     ] = "",
     noise: Annotated[
         float | None,
-        Parameter(help="Metres (sensors: radians) by which markers may be off; 0: met exactly. 0.0002 or 0."),
+        Parameter(
+            help="Metres by which markers may be off (0.0002 unless told), or radians for sensors (0)."
+        ),
     ] = None,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
     video: Annotated[

@@ -1,4 +1,4 @@
-"""Rigid alignment of point sets."""
+"""Alignment of point sets: by a turn and a shift, or by the shift that is known across rays."""
 
 from __future__ import annotations
 
@@ -38,3 +38,13 @@ def rigid_fit(
     """The rotation and translation that bring one set closest to a target, and the distance left."""
     turns, shifts, distances = rigid_fits(source[None], target, upright=upright)
     return turns[0], shifts[0], float(distances[0])
+
+
+def shifts_across(
+    gaps: Float[Array, "points fits 3"], across: Float[Array, "points 3 3"]
+) -> tuple[Float[Array, "fits 3"], Float[Array, "fits"]]:
+    """What points are off together, where `across` takes from each gap what is known of it; and the squares left."""
+    known = gaps @ across
+    normal = across.sum(axis=0) + 1e-6 * np.eye(3)  # along rays that are parallel, nothing shifts
+    shifts = np.linalg.solve(normal, known.sum(axis=0).T).T
+    return shifts, np.asarray(np.sum((known - shifts @ across) ** 2, axis=(0, 2)))

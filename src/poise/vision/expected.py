@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.geometry.alignment import rigid_fits
+from poise.geometry.alignment import rigid_fits, shifts_across
 
 Array = np.ndarray
 
@@ -43,10 +43,7 @@ class Expected:
         """From poses, turned and shifted to the markers whose labels are sure."""
         turns, shifts, _ = rigid_fits(shapes[:, sure], places[sure], upright=True)
         placed = shapes @ turns.transpose(0, 2, 1) + shifts[:, None]
-        known = across[sure]
-        gaps = (placed[:, sure] - places[sure]).swapaxes(0, 1) @ known
-        shifts = np.linalg.solve(known.sum(axis=0) + 1e-6 * np.eye(3), gaps.sum(axis=0).T).T
-        squares = np.sum((gaps - shifts @ known) ** 2, axis=(0, 2))
+        shifts, squares = shifts_across((placed[:, sure] - places[sure]).swapaxes(0, 1), across[sure])
         shares = 1.0 / (squares + 0.1 * squares.mean() + 1e-9)
         shares /= shares.sum()
         flat = (placed - shifts[:, None]).reshape(len(placed), -1)

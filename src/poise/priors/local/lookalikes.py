@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.geometry import rotations
+from poise.geometry.alignment import shifts_across
 from poise.priors.local.examples import Examples
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -61,7 +62,4 @@ class Lookalikes:
         """How far each example's markers are from where they are seen, once it is shifted there."""
         turn = rotations.matrix_from_quaternion(root[3:ROOT_SIZE])
         placed = self._shapes[seen.markers] @ turn.T + (root[:3] - seen.through)[:, None]
-        gaps = placed @ seen.across
-        normal = seen.across.sum(axis=0) + 1e-6 * np.eye(3)
-        shifts = np.linalg.solve(normal, gaps.sum(axis=0).T).T
-        return np.asarray(np.sum((gaps - shifts @ seen.across) ** 2, axis=(0, 2)))
+        return shifts_across(placed, seen.across)[1]
