@@ -13,7 +13,7 @@ from PIL import Image
 from poise import pictures
 from poise.apps.animate import animate
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
-from poise.apps.learning import read_motion
+from poise.apps.learning import learn, read_motion
 from poise.apps.rhythm import rhythm_of, rhythm_row
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.splits import load_split
@@ -23,7 +23,7 @@ from poise.motion.recordings import find_recordings
 from poise.motion.world import joint_positions
 from poise.pictures.latent_paths import draw_latent_paths, draw_models
 from poise.pictures.rhythm import draw_rhythms
-from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.prior import CYLINDER, DynamicsPrior
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import MODELS
 from poise.solvers.constraints import Position
@@ -44,11 +44,11 @@ def main() -> None:
     sequences = sequences_of(fold.train)
     priors = {name: learned_model(structure, sequences) for name, structure in MODELS.items()}
     _save(draw_models(priors, title="Two walks and two runs, seven models"), "models.png")
-    hybrid = priors["hybrid"]
-    there = simulate_motion(hybrid, activities=["run", "walk"], seconds=5.0)
-    back = simulate_motion(hybrid, activities=["walk", "run", "walk"], seconds=8.0)
+    chosen = priors[CYLINDER]
+    there = simulate_motion(chosen, activities=["run", "walk"], seconds=5.0)
+    back = simulate_motion(chosen, activities=["walk", "run", "walk"], seconds=8.0)
     paths = {"run to walk": there.latents, "walk to run to walk": back.latents}
-    _save(draw_latent_paths(hybrid, paths, title="The hybrid model"), "cylinder.png")
+    _save(draw_latent_paths(chosen, paths, title="Two walks and two runs"), "cylinder.png")
     _save(pictures.contact_sheet(there.motion, poses=10, layout="row"), "run_to_walk.png")
     pictures.save(there.motion, FOLDER / "run_to_walk.gif", size=(360, 300), fps=15)
     _styles()
@@ -64,7 +64,8 @@ def _styles() -> None:
     assert folder is not None
     runs = [(name, clip) for name, clips in RUNS.items() for clip in clips]
     clips = [read_motion(folder / "cmu" / f"{clip}.bvh") for _, clip in runs]
-    prior = DynamicsPrior.learn(clips, activities=[name for name, _ in runs])
+    prior = learn(clips, kind="dynamics", activities=[name for name, _ in runs])
+    assert isinstance(prior, DynamicsPrior)
     changing = simulate_motion(prior, activities=list(RUNS), seconds=8.0)
     _save(pictures.contact_sheet(changing.motion, poses=14, layout="row"), "styles.png")
     pictures.save(changing.motion, FOLDER / "styles.gif", size=(360, 300), fps=15)

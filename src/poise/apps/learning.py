@@ -13,6 +13,8 @@ from poise.formats import read
 from poise.motion.motion import Motion
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.prior import CYLINDER, DynamicsPrior
+from poise.priors.dynamics.sequences import count_bodies
+from poise.priors.dynamics.structure import Structure
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.style.prior import StylePrior
@@ -60,7 +62,7 @@ def _learn_dynamics(
     motions: Sequence[Motion],
     *,
     progress: Progress,
-    topology: str = CYLINDER,
+    topology: str | None = None,
     transitions: str = "auto",
     activities: Sequence[str] | None = None,
     active: int | None = None,
@@ -68,25 +70,42 @@ def _learn_dynamics(
     phase: str | None = None,
 ) -> DynamicsPrior:
     """A motion model; transitions are found at the feet's landings, or given with the rhythm, or left out."""
-    if transitions not in TRANSITIONS:
-        raise UnknownNameError("way to find transitions", transitions, TRANSITIONS)
-    if phase not in (None, *PHASES):
-        raise UnknownNameError("phase", phase, PHASES)
     if rhythm is not None and activities:
         raise InvalidValueError("activities are told by the rhythm file; give them there, or leave it out")
-    structure = structure_from_text(topology)
-    structure = structure.with_transitions() if transitions == "auto" else structure.without_transitions()
-    if phase is not None:
-        structure = replace(structure, learned_phase=phase == "learned")
     return DynamicsPrior.learn(
         motions,
-        topology=structure,
+        topology=structure_for(motions, topology=topology, transitions=transitions, phase=phase),
         activities=rhythm.activities if rhythm else activities or None,
         phases=rhythm.phases if rhythm else None,
         transitions=rhythm.transitions if rhythm else None,
         inducing=active,
         progress=progress,
     )
+
+
+def structure_for(
+    motions: Sequence[Motion],
+    *,
+    topology: str | None = None,
+    transitions: str = "auto",
+    phase: str | None = None,
+) -> Structure:
+    """The latent space of a motion model of these clips, as described.
+
+    Where it is not described, clips of several bodies have an axis more: people differ in more ways than one.
+    """
+    if transitions not in TRANSITIONS:
+        raise UnknownNameError("way to find transitions", transitions, TRANSITIONS)
+    if phase not in (None, *PHASES):
+        raise UnknownNameError("phase", phase, PHASES)
+    structure = structure_from_text(topology or CYLINDER)
+    if topology is None and count_bodies(motions) > 1:
+        structure = structure.with_another_axis()
+    if transitions == "none":
+        structure = structure.without_transitions()
+    elif not structure.uses_transitions:
+        structure = structure.with_transitions()
+    return structure if phase is None else replace(structure, learned_phase=phase == "learned")
 
 
 def summary(prior: GaussianPrior | StylePrior | LocalPrior) -> str:

@@ -67,7 +67,7 @@ def learn(
     kernel: Annotated[str | None, Parameter(help="Of a style: rbf, another, or auto.")] = None,
     algorithm: Annotated[str | None, Parameter(help="Of a style: heuristic or full.")] = None,
     topology: Annotated[
-        str | None, Parameter(help="Of a motion model: how its latent space is laid out; hybrid.")
+        str | None, Parameter(help="Of a motion model: how its latent space is laid out; transitions.")
     ] = None,
     transitions: Annotated[
         str | None, Parameter(help="Of a motion model: auto, where feet land; or none.")

@@ -20,7 +20,7 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.sequences import Sequences, sequences_of
+from poise.priors.dynamics.sequences import Sequences, count_bodies, sequences_of
 from poise.priors.dynamics.structure import MODELS, Structure
 from poise.skeleton.kernels import ROOT_SIZE
 
@@ -47,7 +47,7 @@ def evaluate_topology(
         recorded = Recorded(sequences)
         for done, name in enumerate(names, start=number * len(names)):
             progress(name, done, len(draws) * len(names))
-            structure = MODELS[name].with_another_axis() if _bodies(clips) > 1 else MODELS[name]
+            structure = MODELS[name].with_another_axis() if count_bodies(clips) > 1 else MODELS[name]
             found[name].append(measured(learned_model(structure, sequences), recorded))
         found[RECORDED].append({"slide_cm_s": 100.0 * recorded.slide})
     progress(names[-1], len(draws) * len(names), len(draws) * len(names))
@@ -75,10 +75,6 @@ def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
         spread = {metric: float(np.std(own, ddof=1)) for metric, own in values.items()}
         rows.append({"method": f"{name}, spread", **spread})
     return rows
-
-
-def _bodies(clips: Sequence[Motion]) -> int:
-    return len({clip.skeleton.offsets.tobytes() for clip in clips})
 
 
 def learned_model(structure: Structure, sequences: Sequences) -> DynamicsPrior:

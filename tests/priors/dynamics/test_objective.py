@@ -13,14 +13,18 @@ from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.sequences import Sequences
-from poise.priors.dynamics.sparse import Scaling, sparse_loss
-from poise.priors.dynamics.structure import LOCAL, MODELS, Dimension, Structure, circle
+from poise.priors.dynamics.sparse import Scaling, SparseLoss, sparse_loss
+from poise.priors.dynamics.structure import ADDED, LOCAL, MODELS, Dimension, Structure, circle
 from poise.priors.style.covariance import Kernel
 from tests.differences import gradient
 
 CYLINDER_BY_LINES = Structure((*circle("phase", LOCAL), Dimension(LOCAL)), order=2).with_transitions()
 TURN = np.array([[0.9, -0.2], [0.3, 0.8]])
-STRUCTURES = {**MODELS, "second-order": CYLINDER_BY_LINES}
+STRUCTURES = {
+    **MODELS,
+    "second-order": CYLINDER_BY_LINES,
+    "added": MODELS["topology"].with_transitions(ADDED),
+}
 
 
 def small(sequences: Sequences) -> Sequences:
@@ -44,7 +48,7 @@ def test_the_gradient_of_the_whole_objective(
 ) -> None:
     scaling: Literal["one", "each"] = "one" if name in ("gplvm", "hybrid") else "each"
     loss = MotionLoss(Layout(STRUCTURES[name], small(sequences)), inducing, scaling, balance=1.7)
-    at = loss.start() + 0.05 * rng.normal(size=len(loss.start()))
+    at = loss.starts()[0] + 0.05 * rng.normal(size=len(loss.starts()[0]))
     chosen = rng.permutation(len(at))[:25]
     meets_differences(loss, at, np.unique(np.concatenate([np.arange(min(7, len(at))), chosen])))
 
@@ -57,7 +61,7 @@ def test_the_gradient_in_a_phase_that_is_learned_along(
     structure = replace(structure_from_text(name), learned_phase=True)
     layout = Layout(structure, small(sequences))
     loss = MotionLoss(layout, inducing, balance=1.7)
-    at = loss.start() + 0.05 * rng.normal(size=len(loss.start()))
+    at = loss.starts()[0] + 0.05 * rng.normal(size=len(loss.starts()[0]))
     weights = layout.warp.shape[1] * len(structure.phases)
     meets_differences(loss, at, np.arange(len(at) - weights, len(at)))
 
@@ -115,7 +119,7 @@ def test_with_every_frame_inducing_the_bound_is_the_likelihood(sequences: Sequen
     few = small(sequences)
     layout = Layout(MODELS["gpdm"], few)
     exact, sparse = MotionLoss(layout), MotionLoss(layout, np.arange(len(few.y)))
-    at = exact.start()
+    at = exact.starts()[0]
     assert sparse(at)[0] == pytest.approx(exact(at)[0], rel=2e-3)
 
 
@@ -146,3 +150,20 @@ def test_the_gradient_of_the_dynamics(order: int, rng: np.random.Generator) -> N
     )
     slopes = gradient(lambda at: flow_loss(path, steps, Kernel("rbf", at))[0], kernel.logs.copy())
     np.testing.assert_allclose(in_logs, slopes, rtol=1e-5, atol=1e-5)
+
+
+def test_inducing_points_that_lie_close_do_not_drown_the_bound_in_rounding(rng: np.random.Generator) -> None:
+    turns = np.linspace(0.0, 16.0 * np.pi, 600)
+    inputs = np.column_stack([np.cos(turns), np.sin(turns), 0.3 * np.sin(turns / 9.0)])
+    inputs += 0.01 * rng.normal(size=inputs.shape)
+    outputs = np.sin(2.0 * inputs @ rng.normal(size=(3, 40))) + 0.01 * rng.normal(size=(600, 40))
+    kernel = Kernel("rbf", np.array([0.0, np.log(70.0), 0.0]))
+
+    def bound(x: np.ndarray) -> SparseLoss:
+        return sparse_loss(outputs, x.reshape(inputs.shape), inputs[::3], kernel, scaling="each")
+
+    at, slope = inputs.ravel(), bound(inputs).in_inputs.ravel()
+    towards = slope / np.linalg.norm(slope)
+    for step in (1e-4, 1e-5):
+        found = (bound(at + step * towards).value - bound(at - step * towards).value) / (2.0 * step)
+        assert found == pytest.approx(np.linalg.norm(slope), rel=1e-4)

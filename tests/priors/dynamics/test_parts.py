@@ -21,7 +21,7 @@ from poise.priors.dynamics.root import (
     yaws,
 )
 from poise.priors.dynamics.sequences import Sequences, sequences_of
-from poise.priors.dynamics.structure import BACK, FREE, LOCAL, MODELS, Structure
+from poise.priors.dynamics.structure import ADDED, BACK, FREE, LOCAL, MODELS, MULTIPLIED, Structure
 from poise.priors.dynamics.surface import surface_through
 from poise.skeleton.pose_space import PoseSpace
 from tests.differences import gradient
@@ -35,6 +35,22 @@ def test_the_paper_s_description_is_read() -> None:
     assert [each.part for each in structure.dimensions] == ["cos", "sin", ""]
     assert structure.dimensions[2].name == "style"
     assert structure.uses_transitions
+
+
+def test_transitions_are_multiplied_beside_a_circle_unless_it_is_said_that_they_are_added() -> None:
+    def joined(text: str) -> list[str]:
+        return [each.transitions for each in structure_from_text(text).dimensions]
+
+    assert joined("cylinder(phase) + transitions") == ["", "", MULTIPLIED]
+    assert joined("cylinder(phase) + added transitions") == ["", "", ADDED]
+    assert joined("2 smooth axes by back-constraints + transitions") == [ADDED, ADDED]
+    assert joined("2 smooth axes by local linearity + free axis + transitions") == [
+        MULTIPLIED,
+        MULTIPLIED,
+        "",
+    ]
+    with pytest.raises(InvalidValueError, match="or write 'added transitions'"):
+        structure_from_text("2 smooth axes by back-constraints + multiplied transitions")
 
 
 def test_a_torus_is_two_circles_and_a_cylinder_has_an_axis() -> None:
@@ -97,6 +113,32 @@ def test_frames_at_the_same_transition_are_close_and_others_are_not(sequences: S
     assert kernel[left[0], left[-1]] > 0.9
     assert kernel[left[0], right[0]] < 0.1
     assert np.linalg.eigvalsh(kernel).min() > -1e-9
+
+
+def test_an_axis_keeps_little_of_its_width_at_the_phase_of_a_transition(sequences: Sequences) -> None:
+    radians = sequences.phases["phase"]
+    shares = measures.transition_shares(radians, sequences.transitions)
+    np.testing.assert_allclose(shares[np.concatenate(sequences.transitions)], measures.KEPT, atol=0.05)
+    between = np.abs(np.cos(radians)) < 0.2  # a quarter of a turn from either landing
+    assert shares[between].min() > 0.85
+    turned = measures.transition_shares(radians + 2.0 * np.pi, sequences.transitions)
+    np.testing.assert_allclose(turned, shares)
+
+
+def test_distances_are_multiplied_or_added(sequences: Sequences) -> None:
+    plain, multiplied, added = (
+        Layout(structure_from_text(f"smooth axis by local linearity{also}"), sequences)
+        for also in ("", " + transitions", " + added transitions")
+    )
+    left, right = sequences.transitions
+    pairs = np.array([[left[0], left[-1]], [left[0], right[0]]])
+    apart, product, total = (
+        layout._distances(layout.structure.dimensions[0])[tuple(pairs.T)]
+        for layout in (plain, multiplied, added)
+    )
+    alone = np.array([measures.TRACE, 1.0])
+    np.testing.assert_allclose(product, apart * alone)
+    np.testing.assert_allclose(total, apart + alone)
 
 
 def test_walking_and_running_are_told_apart_by_flight(sequences: Sequences) -> None:

@@ -5,15 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from poise import performer
 from poise.apps.simulating import simulate_motion
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.topology import transition_gap
 from poise.motion import Motion
 from poise.priors.dynamics.flow import mixed
-from poise.priors.dynamics.learning import learn_motion
+from poise.priors.dynamics.layout import Layout
+from poise.priors.dynamics.learning import BALANCE, _descend, learn_motion
+from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.sequences import Sequences, sequences_of
 from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
-from poise.priors.dynamics.structure import MODELS
+from poise.priors.dynamics.structure import ADDED, MODELS
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
 from poise.solvers.constraints import Position
@@ -36,6 +40,35 @@ def test_learning_is_deterministic_and_lowers_the_loss(sequences: Sequences) -> 
     first, second = (learn_motion(sequences, MODELS["hybrid"], steps=15) for _ in range(2))
     np.testing.assert_array_equal(first.latents, second.latents)
     assert first.curve[-1] < first.curve[0]
+
+
+def test_learning_tries_several_orders_of_styles_and_keeps_the_likeliest(motions: list[Motion]) -> None:
+    clips = [performer.act("walk", speed=v, seconds=1.4, fps=30.0, seed=3) for v in (0.8, 1.7)]
+    sequences = sequences_of([*clips, motions[1]])
+    loss = MotionLoss(Layout(MODELS["transitions"], sequences), None, balance=BALANCE)
+    starts = loss.starts()
+    assert len(starts) == 3
+    axes = [loss.layout.latents(loss.apart(start).parameters)[:, 2] for start in starts]
+    apart = [np.diff([own[sequences.sequence_of == number].mean() for number in (0, 1)])[0] for own in axes]
+    assert (apart[1] - apart[0]) * (apart[2] - apart[0]) < 0.0
+    learned = learn_motion(sequences, MODELS["transitions"], steps=20)
+    alone = [_descend(loss, start, 20, lambda _: None)[1][-1] for start in starts]
+    assert learned.curve[-1] == pytest.approx(min(alone))
+    assert max(alone) > min(alone)
+    assert len(MotionLoss(Layout(MODELS["topology"], sequences)).starts()) == 1
+
+
+def test_landings_lie_closer_with_transitions(sequences: Sequences) -> None:
+    without, added, multiplied = (
+        transition_gap(DynamicsPrior.of_learned(learn_motion(sequences, structure, steps=80)))
+        for structure in (
+            MODELS["topology"],
+            MODELS["topology"].with_transitions(ADDED),
+            MODELS["transitions"],
+        )
+    )
+    assert multiplied < 0.8 * without
+    assert multiplied < added
 
 
 def test_inducing_frames_predict_nearly_as_all_do(sequences: Sequences) -> None:
@@ -141,7 +174,8 @@ def test_mistakes_are_named(prior: DynamicsPrior, motions: list[Motion], sequenc
         DynamicsPrior.learn([motions[0][:20], frozen], topology="transitions", transitions=[])
 
 
-def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(prior: DynamicsPrior) -> None:
+def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(sequences: Sequences) -> None:
+    prior = DynamicsPrior.of_learned(learn_motion(sequences, MODELS["hybrid"], steps=120))
     led_away = 0
     for flow in prior.flows:
         own = flow.inputs

@@ -5,7 +5,7 @@
     description  a model's name (gpdm, hybrid, ...), or parts joined by +
     part         WHAT [by back-constraints | by local linearity]
     WHAT         circle(PHASE) | cylinder(PHASE) | torus(PHASE, PHASE) | [N] [smooth | free] [NAME] axis
-                 | transitions | learned phase | first order | second order | no dynamics
+                 | [added | multiplied] transitions | learned phase | first order | second order | no dynamics
 """
 
 from __future__ import annotations
@@ -14,11 +14,28 @@ import re
 from dataclasses import replace
 
 from poise.errors import InvalidValueError
-from poise.priors.dynamics.structure import BACK, FREE, LOCAL, MODELS, Dimension, Means, Structure, circle
+from poise.priors.dynamics.structure import (
+    ADDED,
+    BACK,
+    FREE,
+    LOCAL,
+    MODELS,
+    MULTIPLIED,
+    Dimension,
+    Joined,
+    Means,
+    Structure,
+    circle,
+)
 
 _SHAPES = {"circle": 1, "cylinder": 1, "torus": 2}
 _EXAMPLE = "cylinder(phase) by back-constraints + smooth style axis by local linearity"
 _COUNTS = {"one": 1, "two": 2, "three": 3, "four": 4}
+_TRANSITIONS: dict[str, Joined | None] = {
+    "transitions": None,
+    "added transitions": ADDED,
+    "multiplied transitions": MULTIPLIED,
+}
 
 
 def structure_from_text(text: str) -> Structure:
@@ -30,11 +47,12 @@ def structure_from_text(text: str) -> Structure:
         raise InvalidValueError(f"an empty description; write for example: {_EXAMPLE}")
     structure = Structure((Dimension(),))
     dimensions: list[Dimension] = []
-    transitions = learned_phase = open_axis = False
+    joined: list[Joined | None] = []
+    learned_phase = open_axis = False
     for part in (one.strip() for one in wanted.split("+")):
         what, means = _split(part)
-        if what in ("transitions", "transitions(contacts)"):
-            transitions = True
+        if what in _TRANSITIONS:
+            joined.append(_TRANSITIONS[what])
         elif what == "learned phase":
             learned_phase = True
         elif what in ("first order", "second order"):
@@ -57,7 +75,7 @@ def structure_from_text(text: str) -> Structure:
     if not dimensions:
         raise InvalidValueError(f"{text!r} names no dimensions; write for example: {_EXAMPLE}")
     structure = replace(structure, dimensions=tuple(dimensions), learned_phase=learned_phase)
-    return structure.with_transitions() if transitions else structure
+    return structure.with_transitions(joined[-1]) if joined else structure
 
 
 def _split(part: str) -> tuple[str, Means | None]:

@@ -18,7 +18,7 @@ from poise.priors.dynamics import measures
 from poise.priors.dynamics.local_linearity import LocalWeights, local_loss, local_weights
 from poise.priors.dynamics.phase_warp import CircleBasis, warp_design, warp_loss
 from poise.priors.dynamics.sequences import Sequences
-from poise.priors.dynamics.structure import BACK, LOCAL, Dimension, Structure
+from poise.priors.dynamics.structure import ADDED, BACK, LOCAL, MULTIPLIED, Dimension, Structure
 from poise.priors.style.fitting import principal_latents
 
 Array = np.ndarray
@@ -28,6 +28,7 @@ DIRECTIONS = 60  # of a back-constraint's kernel, at most
 LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
 RADIUS = 1.5  # of a circle, as it starts, in the latent space's unit: the reach of the pose kernel
 SMOOTHING = 100.0  # of a locally linear axis as it starts: agreeing with neighbours over staying
+STYLES_APART = 0.5  # of what tells activities apart: how far styles of one start from each other
 HARMONICS = 3  # of a phase, whose mean poses are taken out of the start of an axis
 
 
@@ -81,10 +82,19 @@ class Layout:
         of_dimensions = [frames if basis is None else basis.shape[1] for basis in self.bases]
         return [*of_dimensions, *[self.warp.shape[1]] * len(self.structure.phases)]
 
-    def start(self) -> Float[Array, "parameters"]:
-        """Circles as they are, axes along what poses vary in beside the phase; phases as they were found."""
+    def starts(self) -> list[Float[Array, "parameters"]]:
+        """Where learning may start: circles and phases as they are, axes along what poses vary in beside the phase.
+
+        Where the axes are as many as tell activities apart, styles of one activity share the last of them: they start
+        together, or apart one way or the other, as learning seldom leads one past another.
+        """
         unmoved = np.zeros(self.warp.shape[1] * len(self.structure.phases))
-        return np.concatenate([self._parameters(self._first_guess()), unmoved])
+        axes = sum(not each.part for each in self.structure.dimensions)
+        shared = 0 < axes == self._telling and max(map(self.sequences.activities.count, self._activities)) > 1
+        return [
+            np.concatenate([self._parameters(self._first_guess(apart)), unmoved])
+            for apart in ((0.0, STYLES_APART, -STYLES_APART) if shared else (0.0,))
+        ]
 
     def phases(self, parameters: Float[Array, "parameters"]) -> dict[str, Float[Array, "frames"]]:
         """All phases, those that are learned as they are now."""
@@ -179,14 +189,18 @@ class Layout:
 
     def _similarity(self, dimension: Dimension) -> Float[Array, "frames centres"]:
         if dimension.part:
-            squared, width = self._distances(replace(dimension, transitions=False)), measures.CIRCLE_WIDTH
+            squared, width = self._distances(replace(dimension, transitions="")), measures.CIRCLE_WIDTH
         else:
-            squared = self._distances(replace(dimension, transitions=False))
+            squared = self._distances(replace(dimension, transitions=""))
             width = measures.POSE_WIDTH * float(np.sqrt(np.median(squared)))
         kernel = measures.similarity(squared[:, self.centres], width)
-        if dimension.transitions:
+        if dimension.transitions == ADDED:
             bumps = measures.transition_bumps(self.sequences.times, self.sequences.transitions)
             kernel = kernel + bumps @ bumps[self.centres].T
+        elif dimension.transitions == MULTIPLIED:
+            radians = self.sequences.phases[self.structure.phases[0]]
+            shares = measures.transition_shares(radians, self.sequences.transitions)
+            kernel = kernel * np.outer(shares, shares[self.centres])
         return kernel
 
     def _distances(self, dimension: Dimension) -> Float[Array, "frames frames"]:
@@ -196,9 +210,8 @@ class Layout:
         else:
             squared = measures.pose_distances(self.sequences.scaled, self.sequences.scaled)
         if dimension.transitions:
-            squared = squared * measures.transition_distances(
-                self.sequences.times, self.sequences.transitions
-            )
+            beside = measures.transition_distances(self.sequences.times, self.sequences.transitions)
+            squared = squared + beside if dimension.transitions == ADDED else squared * beside
         return squared
 
     def _across(self, dimension: Dimension) -> Bool[Array, "frames frames"] | None:
@@ -209,7 +222,17 @@ class Layout:
         others = sequences.activity_of[:, None] != sequences.activity_of
         return measures.same_transition(sequences.times, sequences.transitions) & others
 
-    def _first_guess(self) -> Float[Array, "frames latent"]:
+    @property
+    def _activities(self) -> tuple[str, ...]:
+        return self.sequences.activity_names
+
+    @property
+    def _telling(self) -> int:
+        """How many axes start along what tells activities apart: where transitions lead from one into another."""
+        axes = sum(not each.part for each in self.structure.dimensions)
+        return min(axes, len(self._activities) - 1) if self.structure.uses_transitions else 0
+
+    def _first_guess(self, styles_apart: float) -> Float[Array, "frames latent"]:
         dimensions, scaled = self.structure.dimensions, self.sequences.scaled
         plain = [number for number, each in enumerate(dimensions) if not each.part]
         guess = np.empty((len(scaled), len(dimensions)))
@@ -217,7 +240,7 @@ class Layout:
         for source in self.structure.phases:
             beside = beside - _explained(self.sequences.phases[source], beside)
         if plain:
-            guess[:, plain] = self._axes(beside, len(plain))
+            guess[:, plain] = self._axes(beside, len(plain), styles_apart)
         for number, weights in enumerate(self.local):
             if weights is not None and dimensions[number].transitions and not dimensions[number].part:
                 guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
@@ -226,19 +249,22 @@ class Layout:
                 guess[:, number] = RADIUS * self._circle(each)
         return guess
 
-    def _axes(self, beside: Float[Array, "frames features"], count: int) -> Float[Array, "frames {count}"]:
-        """Where axes start: where transitions lead from activity to activity, along what tells these apart first.
+    def _axes(
+        self, beside: Float[Array, "frames features"], count: int, styles_apart: float
+    ) -> Float[Array, "frames {count}"]:
+        """Where axes start: along what tells activities apart first, where transitions lead from one into another.
 
         Otherwise performers, who may differ more than what they do, would lie between one's walking and running.
         """
-        names = len(self.sequences.activity_names)
-        telling = min(count, names - 1) if self.structure.uses_transitions else 0
-        doing = np.eye(names)[self.sequences.activity_of]
-        means = doing.T @ beside / doing.sum(axis=0)[:, None]
+        doing, telling = self.sequences.activity_of, self._telling
+        means = _means(beside, doing)
         directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][:telling]
         along = beside @ directions.T
-        apart = along / np.maximum(along.std(axis=0), 1e-12)
-        return np.hstack([apart, principal_latents(beside - along @ directions, count - telling)])
+        axes, rest = _unit(along), beside - along @ directions
+        if telling and styles_apart:
+            within = rest - _means(rest, doing)[doing]
+            axes[:, -1] += styles_apart * _unit(within @ _leading(_means(within, self.sequences.sequence_of)))
+        return np.hstack([axes, principal_latents(rest, count - telling)])
 
     def _parameters(self, latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
         return np.concatenate(
@@ -247,6 +273,24 @@ class Layout:
                 for column, basis in zip(latents.T, self.bases, strict=True)
             ]
         )
+
+
+def _means(
+    values: Float[Array, "frames features"], group_of: Int[Array, "frames"]
+) -> Float[Array, "groups features"]:
+    """Of every group of frames."""
+    member = np.eye(group_of.max() + 1)[group_of]
+    return np.asarray(member.T @ values / member.sum(axis=0)[:, None])
+
+
+def _unit(values: Float[Array, "frames *n"]) -> Float[Array, "frames *n"]:
+    """At a deviation of one each."""
+    return np.asarray(values / np.maximum(values.std(axis=0), 1e-12))
+
+
+def _leading(rows: Float[Array, "rows features"]) -> Float[Array, "features"]:
+    """The direction in which rows are largest."""
+    return np.asarray(np.linalg.svd(rows, full_matrices=False)[2][0])
 
 
 def _coordinate(radians: Float[Array, "frames"], dimension: Dimension) -> Float[Array, "frames"]:

@@ -15,9 +15,9 @@ from poise.priors.dynamics.flow import Flow, Steps, flow_loss
 from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.objective import FIRST_FLOW, FLOW_BOUNDS, KIND, MotionLoss
 from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.sparse import sparse_loss
 from poise.priors.dynamics.structure import Structure
 from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import inverse_of
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
@@ -66,25 +66,35 @@ def learn_motion(
     """
     _check(sequences, structure, inducing)
     loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), scaling, balance)
+    starts = loss.starts()
     steps = steps or (STEPS if loss.inducing is None else SPARSE_STEPS)
+
+    def descended(number: int) -> tuple[Float[Array, "unknowns"], list[float]]:
+        return _descend(
+            loss, starts[number], steps, lambda done: progress(0.95 * (number + done) / len(starts))
+        )
+
+    unknowns, curve = min(map(descended, range(len(starts))), key=lambda found: found[1][-1])
+    learned = _learned(loss, unknowns, np.array(curve))
+    progress(1.0)
+    return learned
+
+
+def _descend(
+    loss: MotionLoss, start: Float[Array, "unknowns"], steps: int, progress: Progress
+) -> tuple[Float[Array, "unknowns"], list[float]]:
+    """The unknowns that L-BFGS finds from a start, and the loss after every step."""
     curve: list[float] = []
 
     def after_step(intermediate_result: object) -> None:
         curve.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
-        progress(0.95 * min(1.0, len(curve) / steps))
+        progress(min(1.0, len(curve) / steps))
 
+    options = {"maxiter": steps, "maxcor": 20}
     found = minimize(
-        loss,
-        loss.start(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=loss.bounds(),
-        callback=after_step,
-        options={"maxiter": steps, "maxcor": 20},
+        loss, start, jac=True, method="L-BFGS-B", bounds=loss.bounds(), callback=after_step, options=options
     )
-    learned = _learned(loss, found.x, np.array(curve))
-    progress(1.0)
-    return learned
+    return found.x, curve or [float(found.fun)]
 
 
 def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[Array, "steps"]) -> Learned:
@@ -122,10 +132,8 @@ def _outputs(
     """What stands for all outputs at the active inputs: over them alone, the process predicts as over all frames."""
     if len(active) == len(inputs):
         return outputs
-    Knm, K = kernel.matrix(inputs, inputs[active]), kernel.noisy(inputs[active])
-    inner = kernel.noise_variance * kernel.matrix(inputs[active], inputs[active]) + Knm.T @ Knm
-    inner += 1e-8 * np.trace(inner) / len(inner) * np.eye(len(inner))
-    return np.asarray(K @ (inverse_of(inner)[0] @ (Knm.T @ outputs)))
+    weights = sparse_loss(outputs, inputs, inputs[active], kernel, scaling="none").weights
+    return np.asarray(kernel.noisy(inputs[active]) @ weights)
 
 
 def _flow(

@@ -1,8 +1,8 @@
 """What makes frames alike (Urtasun et al. 2008, section 4): squared distances for local linearity, similarities for
 back-constraints, by pose, by phase on the unit circle (Eqs. 7, 8), or by being points of transition (Eqs. 6, 9).
 
-Distances multiplied are small where any is (a transition between poses that differ); similarities added are large where
-any is, similarities multiplied where all are (section 4.3).
+Both may be multiplied or added (section 4.3). Distances multiplied are small where any is (a transition between poses
+that differ), distances added where all are; similarities added are large where any is, multiplied where all are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ Array = np.ndarray
 POSE_WIDTH = 1.0  # of the median distance between poses: the reach of a pose back-constraint
 CIRCLE_WIDTH = 0.6  # of the unit circle's radius: the reach of a phase back-constraint
 TRANSITION_FRAMES = 2.0  # the reach in time of a transition point
+TRANSITION_PHASE = 0.7  # radians, its reach where similarities are multiplied
+KEPT = 0.3  # of a similarity's root at a transition, where similarities are multiplied
 TRACE = 1e-3  # of their distance as poses, that frames at the same moment of a transition keep
 
 
@@ -73,6 +75,19 @@ def transition_bumps(
         similarity((times[:, None] - times[points]) ** 2, TRANSITION_FRAMES).sum(axis=1) for points in sets
     ]
     return np.column_stack([*bumps, np.empty((len(times), 0))])
+
+
+def transition_shares(
+    radians: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
+) -> Float[Array, "frames"]:
+    """Per frame what is kept of its similarities, times the other's share: little at the phase of a transition.
+
+    An axis that is a function of such similarities narrows at transitions, whatever poses they join; what tells
+    different transitions apart there is the phase, of each its points' mean.
+    """
+    places = [np.angle(np.exp(1j * radians[points]).mean()) for points in sets if len(points)]
+    apart = np.angle(np.exp(1j * (radians[:, None] - np.array(places))))
+    return np.asarray(1.0 - (1.0 - KEPT) * similarity(apart**2, TRANSITION_PHASE).max(axis=1))
 
 
 def _moments(

@@ -54,7 +54,7 @@ class MotionLoss:
     def steps(self) -> tuple[Steps, ...]:
         """The steps of every activity."""
         sequences, order = self.layout.sequences, self.layout.structure.order
-        start = self.layout.latents(self.layout.start())
+        start = self.layout.latents(self.layout.starts()[0])
         moves = np.diff(start, axis=0)[np.diff(sequences.sequence_of) == 0]
         pace = float(
             np.sqrt(np.square(start).sum() / len(start) / max(np.square(moves).sum() / len(moves), 1e-12))
@@ -79,10 +79,10 @@ class MotionLoss:
             turn[np.ix_(rows, rows)] = [[cosine, -sine], [sine, cosine]]
         return steps_of(bounds, order=order, pace=pace, turn=turn, homing=homing)
 
-    def start(self) -> Float[Array, "unknowns"]:
-        """All unknowns, as learning starts: logarithms first, then the layout's parameters."""
+    def starts(self) -> list[Float[Array, "unknowns"]]:
+        """All unknowns, where learning may start: logarithms first, then the layout's parameters."""
         flows = np.log(FIRST_FLOW * len(self._flow_steps))
-        return np.concatenate([[-np.log(FIRST_NOISE)], flows, self.layout.start()])
+        return [np.concatenate([[-np.log(FIRST_NOISE)], flows, own]) for own in self.layout.starts()]
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """Of every unknown: noise neither vanishes nor drowns what moves."""
@@ -111,9 +111,9 @@ class MotionLoss:
             in_latents += self.balance * gradient
         own, gradient = self._place_loss(latents)
         value, in_latents = value + own, in_latents + gradient
-        own, of_phases = self.layout.phase_loss(found.parameters)
-        in_parameters = self.layout.spread_back(found.parameters, in_latents) + of_phases
-        return value + own, np.concatenate([[in_noise], *in_flows, in_parameters])
+        in_parameters = self.layout.spread_back(found.parameters, in_latents)
+        own, gradient = self.layout.phase_loss(found.parameters)
+        return value + own, np.concatenate([[in_noise], *in_flows, in_parameters + gradient])
 
     def pose_loss(
         self, latents: Float[Array, "frames latent"], kernel: Kernel

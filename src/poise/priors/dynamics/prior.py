@@ -32,7 +32,7 @@ from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
 
-CYLINDER = "hybrid"  # the model that is learned if nothing else is asked for
+CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
 
 
 @dataclass(frozen=True, eq=False)

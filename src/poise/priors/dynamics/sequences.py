@@ -159,6 +159,11 @@ def sequences_of(
     )
 
 
+def count_bodies(motions: Sequence[Motion]) -> int:
+    """How many bodies, of different limb lengths, clips are of."""
+    return len({motion.skeleton.offsets.tobytes() for motion in motions})
+
+
 def contacts_in_clip(motion: Motion) -> Contacts | None:
     """When the feet stand; nothing for a body without any."""
     return foot_contacts(motion) if _has_feet(motion.skeleton) else None

@@ -19,6 +19,10 @@ BACK: Means = "back-constraints"
 LOCAL: Means = "local linearity"
 MEANS: tuple[Means, ...] = (FREE, BACK, LOCAL)
 
+Joined = Literal["", "added", "multiplied"]
+ADDED: Joined = "added"
+MULTIPLIED: Joined = "multiplied"
+
 
 @dataclass(frozen=True)
 class Dimension:
@@ -27,7 +31,7 @@ class Dimension:
     means: Means = FREE
     source: str = "pose"
     part: Literal["", "cos", "sin"] = ""
-    transitions: bool = False
+    transitions: Joined = ""  # how what it is bound to knows of them (4.3), if it does
     name: str = ""
 
     @property
@@ -53,6 +57,13 @@ class Structure:
         if self.order not in (1, 2):
             raise InvalidValueError(f"dynamics are of the first or the second order; got {self.order}")
         circles = [each for each in self.dimensions if each.part]
+        if not circles and any(
+            each.means == BACK and each.transitions == MULTIPLIED for each in self.dimensions
+        ):
+            raise InvalidValueError(
+                "back-constraints are multiplied by transitions beside a circle, which keeps different ones apart: "
+                "describe a circle or a cylinder, or write 'added transitions'"
+            )
         if self.learned_phase and (not circles or any(each.means != BACK for each in circles)):
             raise InvalidValueError(
                 "a phase is learned through back-constraints: describe a circle or a cylinder by back-constraints, "
@@ -73,14 +84,19 @@ class Structure:
         """Whether any dimension knows of transitions."""
         return any(each.transitions for each in self.dimensions)
 
-    def with_transitions(self) -> Structure:
-        """The same, bound dimensions knowing of transitions; back-constraints by phase have them together anyway."""
+    def with_transitions(self, joined: Joined | None = None) -> Structure:
+        """The same, bound dimensions knowing of transitions; back-constraints by phase have them together anyway.
+
+        Back-constraints are multiplied by them if nothing is said and a circle keeps different transitions apart.
+        """
+
+        def of(each: Dimension) -> Joined:
+            if each.means == FREE or (each.part and each.means == BACK):
+                return ""
+            return joined or (ADDED if each.means == BACK and not self.phases else MULTIPLIED)
+
         return replace(
-            self,
-            dimensions=tuple(
-                replace(each, transitions=each.means != FREE and not (each.part and each.means == BACK))
-                for each in self.dimensions
-            ),
+            self, dimensions=tuple(replace(each, transitions=of(each)) for each in self.dimensions)
         )
 
     def with_another_axis(self) -> Structure:
@@ -89,7 +105,7 @@ class Structure:
 
     def without_transitions(self) -> Structure:
         """The same, no dimension knowing of transitions."""
-        return replace(self, dimensions=tuple(replace(each, transitions=False) for each in self.dimensions))
+        return replace(self, dimensions=tuple(replace(each, transitions="") for each in self.dimensions))
 
     def header(self) -> dict[str, Any]:
         """As JSON."""
@@ -132,7 +148,7 @@ MODELS: Mapping[str, Structure] = {
     "topology": _CYLINDER,
     "transitions": _CYLINDER.with_transitions(),
     "hybrid": Structure(
-        (*circle("phase", BACK), Dimension(LOCAL, transitions=True, name="style")), learned_phase=True
+        (*circle("phase", BACK), Dimension(LOCAL, transitions=MULTIPLIED, name="style")), learned_phase=True
     ),
 }
-"""The paper's models by name, all of three dimensions: Figs. 1 and 2."""
+"""The paper's models by name, all of three dimensions: Figs. 1 and 2; transitions multiplied, where it adds them."""
