@@ -8,7 +8,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation import topology
 from poise.evaluation.animate import evaluate_animate
 from poise.evaluation.report import Request
-from poise.evaluation.simulated_motion import Recorded, slide_of
+from poise.evaluation.simulated_motion import Recorded, jitter_off, shakes_of, slide_of
 from poise.evaluation.splits import Fold
 from poise.evaluation.topology import RECORDED, evaluate_topology
 from poise.motion import Motion
@@ -26,7 +26,7 @@ def clips() -> list[Motion]:
 
 
 def test_topology_measures_space_and_motion(clips: list[Motion]) -> None:
-    floor, row = evaluate_topology([clips], methods=["hybrid"])
+    floor, row = evaluate_topology([clips], methods=["transitions"])
     assert floor["method"] == RECORDED
     assert 0.0 < float(floor["slide_cm_s"]) < float(row["slide_cm_s"])
     assert 0.0 < float(row["deg_per_joint"]) < 6.0
@@ -78,6 +78,17 @@ def test_a_foot_that_is_to_stand_slides_however_fast_it_is(clips: list[Motion]) 
     distances, nearest = recorded.nearest(skating)
     assert distances.max() < 1e-9
     assert slide_of(skating, recorded.standing[nearest]).mean() > 10.0 * recorded.slide
+
+
+def test_recordings_shake_as_they_do_and_twice_as_fast_ones_four_times_as_much(clips: list[Motion]) -> None:
+    recorded = Recorded(sequences_of(clips))
+    for motion in recorded.motions:
+        usual = recorded.shakes[recorded.nearest(motion)[1]]
+        assert jitter_off(shakes_of(motion), usual) == pytest.approx(1.0)
+        faster = Motion(motion.skeleton, 2.0 * motion.fps, motion.root_positions, motion.rotations)
+        slower = Motion(motion.skeleton, 0.5 * motion.fps, motion.root_positions, motion.rotations)
+        assert jitter_off(shakes_of(faster), usual) == pytest.approx(4.0)
+        assert jitter_off(shakes_of(slower), usual) == pytest.approx(4.0)
 
 
 def test_recordings_differ_by_as_much_as_their_features_do(clips: list[Motion]) -> None:
