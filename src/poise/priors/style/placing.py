@@ -55,10 +55,13 @@ def log_evidence(
 
 
 def _nearest(loss: PoseLoss, centred: Float[Array, "poses features"]) -> list[Float[Array, "poses latent"]]:
-    """Per pose, x of the active poses nearest in scaled features: the nearest of all, then the next."""
+    """Per pose, x of the active poses nearest in scaled features: the nearest of all, then the next.
+
+    Active poses are taken as they are expected: inducing frames stand for others and may be told quite other outputs.
+    """
     count = min(STARTS, len(loss.latents))
-    outputs = loss.outputs * loss.scales
-    gaps = np.square(outputs).sum(axis=1) - 2.0 * (centred * loss.scales) @ outputs.T
+    expected = loss.kernel.matrix(loss.latents, loss.latents) @ loss.scaled_weights
+    gaps = np.square(expected).sum(axis=1) - 2.0 * (centred * loss.scales) @ expected.T
     order = np.argsort(gaps, axis=1)[:, :count]
     return [loss.latents[order[:, rank]] for rank in range(count)]
 
