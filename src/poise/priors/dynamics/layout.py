@@ -15,21 +15,17 @@ from jaxtyping import Bool, Float, Int
 
 from poise.errors import UnknownNameError
 from poise.priors.dynamics import measures
+from poise.priors.dynamics.first_guess import first_guesses
 from poise.priors.dynamics.local_linearity import LocalWeights, local_loss, local_weights
 from poise.priors.dynamics.phase_warp import CircleBasis, warp_design, warp_loss
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import ADDED, BACK, LOCAL, MULTIPLIED, Dimension, Structure
-from poise.priors.style.fitting import principal_latents
 
 Array = np.ndarray
 
 CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
 DIRECTIONS = 60  # of a back-constraint's kernel, at most
 LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
-RADIUS = 1.5  # of a circle, as it starts, in the latent space's unit: the reach of the pose kernel
-SMOOTHING = 100.0  # of a locally linear axis as it starts: agreeing with neighbours over staying
-STYLES_APART = 0.5  # of what tells activities apart: how far styles of one start from each other
-HARMONICS = 3  # of a phase, whose mean poses are taken out of the start of an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +79,10 @@ class Layout:
         return [*of_dimensions, *[self.warp.shape[1]] * len(self.structure.phases)]
 
     def starts(self) -> list[Float[Array, "parameters"]]:
-        """Where learning may start: circles and phases as they are, axes along what poses vary in beside the phase.
-
-        Where the axes are as many as tell activities apart, styles of one activity share the last of them: they start
-        together, or apart one way or the other, as learning seldom leads one past another.
-        """
+        """Where learning may start (see `first_guess`), phases as they were found."""
         unmoved = np.zeros(self.warp.shape[1] * len(self.structure.phases))
-        axes = sum(not each.part for each in self.structure.dimensions)
-        shared = 0 < axes == self._telling and max(map(self.sequences.activities.count, self._activities)) > 1
-        return [
-            np.concatenate([self._parameters(self._first_guess(apart)), unmoved])
-            for apart in ((0.0, STYLES_APART, -STYLES_APART) if shared else (0.0,))
-        ]
+        guesses = first_guesses(self.structure, self.sequences, self.local)
+        return [np.concatenate([self._parameters(guess), unmoved]) for guess in guesses]
 
     def phases(self, parameters: Float[Array, "parameters"]) -> dict[str, Float[Array, "frames"]]:
         """All phases, those that are learned as they are now."""
@@ -156,7 +144,7 @@ class Layout:
             return self.bases
         phases = self.phases(parameters)
         return tuple(
-            basis if ring is None else ring.at(_coordinate(phases[each.source], each))
+            basis if ring is None else ring.at(measures.circle_coordinate(phases[each.source], each.part))
             for each, basis, ring in zip(self.structure.dimensions, self.bases, self._rings, strict=True)
         )
 
@@ -170,7 +158,7 @@ class Layout:
             if ring is not None and self.structure.learned_phase:
                 radians = phases[each.source]
                 turning = -np.sin(radians) if each.part == "cos" else np.cos(radians)
-                slope = ring.slope(_coordinate(radians, each)) @ parts[number]
+                slope = ring.slope(measures.circle_coordinate(radians, each.part)) @ parts[number]
                 gradients[each.source] += self.warp.T @ (in_latents[:, number] * slope * turning)
         return list(gradients.values())
 
@@ -185,7 +173,7 @@ class Layout:
         )
 
     def _circle(self, dimension: Dimension) -> Float[Array, "frames"]:
-        return _coordinate(self.sequences.phases[dimension.source], dimension)
+        return measures.circle_coordinate(self.sequences.phases[dimension.source], dimension.part)
 
     def _similarity(self, dimension: Dimension) -> Float[Array, "frames centres"]:
         if dimension.part:
@@ -222,50 +210,6 @@ class Layout:
         others = sequences.activity_of[:, None] != sequences.activity_of
         return measures.same_transition(sequences.times, sequences.transitions) & others
 
-    @property
-    def _activities(self) -> tuple[str, ...]:
-        return self.sequences.activity_names
-
-    @property
-    def _telling(self) -> int:
-        """How many axes start along what tells activities apart: where transitions lead from one into another."""
-        axes = sum(not each.part for each in self.structure.dimensions)
-        return min(axes, len(self._activities) - 1) if self.structure.uses_transitions else 0
-
-    def _first_guess(self, styles_apart: float) -> Float[Array, "frames latent"]:
-        dimensions, scaled = self.structure.dimensions, self.sequences.scaled
-        plain = [number for number, each in enumerate(dimensions) if not each.part]
-        guess = np.empty((len(scaled), len(dimensions)))
-        beside = scaled
-        for source in self.structure.phases:
-            beside = beside - _explained(self.sequences.phases[source], beside)
-        if plain:
-            guess[:, plain] = self._axes(beside, len(plain), styles_apart)
-        for number, weights in enumerate(self.local):
-            if weights is not None and dimensions[number].transitions and not dimensions[number].part:
-                guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
-        for number, each in enumerate(dimensions):
-            if each.part:
-                guess[:, number] = RADIUS * self._circle(each)
-        return guess
-
-    def _axes(
-        self, beside: Float[Array, "frames features"], count: int, styles_apart: float
-    ) -> Float[Array, "frames {count}"]:
-        """Where axes start: along what tells activities apart first, where transitions lead from one into another.
-
-        Otherwise performers, who may differ more than what they do, would lie between one's walking and running.
-        """
-        doing, telling = self.sequences.activity_of, self._telling
-        means = _means(beside, doing)
-        directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][:telling]
-        along = beside @ directions.T
-        axes, rest = _unit(along), beside - along @ directions
-        if telling and styles_apart:
-            within = rest - _means(rest, doing)[doing]
-            axes[:, -1] += styles_apart * _unit(within @ _leading(_means(within, self.sequences.sequence_of)))
-        return np.hstack([axes, principal_latents(rest, count - telling)])
-
     def _parameters(self, latents: Float[Array, "frames latent"]) -> Float[Array, "parameters"]:
         return np.concatenate(
             [
@@ -273,28 +217,6 @@ class Layout:
                 for column, basis in zip(latents.T, self.bases, strict=True)
             ]
         )
-
-
-def _means(
-    values: Float[Array, "frames features"], group_of: Int[Array, "frames"]
-) -> Float[Array, "groups features"]:
-    """Of every group of frames."""
-    member = np.eye(group_of.max() + 1)[group_of]
-    return np.asarray(member.T @ values / member.sum(axis=0)[:, None])
-
-
-def _unit(values: Float[Array, "frames *n"]) -> Float[Array, "frames *n"]:
-    """At a deviation of one each."""
-    return np.asarray(values / np.maximum(values.std(axis=0), 1e-12))
-
-
-def _leading(rows: Float[Array, "rows features"]) -> Float[Array, "features"]:
-    """The direction in which rows are largest."""
-    return np.asarray(np.linalg.svd(rows, full_matrices=False)[2][0])
-
-
-def _coordinate(radians: Float[Array, "frames"], dimension: Dimension) -> Float[Array, "frames"]:
-    return np.asarray(np.cos(radians) if dimension.part == "cos" else np.sin(radians))
 
 
 def _basis(
@@ -318,14 +240,3 @@ def _least_squares(
     size = basis.shape[1]
     gram = basis.T @ basis + 1e-4 * len(basis) / size * np.eye(size)
     return np.asarray(np.linalg.solve(gram, basis.T @ column))
-
-
-def _explained(
-    radians: Float[Array, "frames"], scaled: Float[Array, "frames features"]
-) -> Float[Array, "frames features"]:
-    """What the phase alone says of poses: their mean over sequences, as a Fourier series."""
-    waves = [np.ones_like(radians)]
-    for harmonic in range(1, HARMONICS + 1):
-        waves += [np.cos(harmonic * radians), np.sin(harmonic * radians)]
-    design = np.column_stack(waves)
-    return np.asarray(design @ np.linalg.lstsq(design, scaled, rcond=None)[0])

@@ -30,6 +30,11 @@ def pose_distances(
     return np.asarray(cdist(scaled, others, "sqeuclidean") / scaled.shape[1])
 
 
+def circle_coordinate(radians: Float[Array, "frames"], part: str) -> Float[Array, "frames"]:
+    """The cosine or the sine of a phase."""
+    return np.asarray(np.cos(radians) if part == "cos" else np.sin(radians))
+
+
 def circle_distances(
     coordinate: Float[Array, "frames"], others: Float[Array, "others"]
 ) -> Float[Array, "frames others"]:

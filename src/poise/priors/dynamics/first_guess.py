@@ -1,0 +1,97 @@
+"""Where latent points start: circles at their phases, axes along what poses vary in beside the phase.
+
+Where transitions lead from one activity into another, axes start along what tells activities apart. Otherwise
+performers, who may differ more than what they do, would lie between one's walking and running. Where no axis is left
+for styles of one activity, they share the last: they start together, or apart one way or the other, as learning seldom
+leads one past another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.priors.dynamics.local_linearity import LocalWeights
+from poise.priors.dynamics.measures import circle_coordinate
+from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.structure import Structure
+from poise.priors.style.fitting import principal_latents
+
+Array = np.ndarray
+
+RADIUS = 1.5  # of a circle, in the latent space's unit: the reach of the pose kernel
+SMOOTHING = 100.0  # of a locally linear axis: agreeing with neighbours over staying
+STYLES_APART = 0.5  # of what tells activities apart: how far styles of one start from each other
+HARMONICS = 3  # of a phase, whose mean poses are taken out of an axis
+
+
+def first_guesses(
+    structure: Structure, sequences: Sequences, local: Sequence[LocalWeights | None]
+) -> list[Float[Array, "frames latent"]]:
+    """Latent points to start learning from; several where styles share an axis with activities."""
+    dimensions = structure.dimensions
+    circles = [number for number, each in enumerate(dimensions) if each.part]
+    plain = [number for number, each in enumerate(dimensions) if not each.part]
+    guess = np.empty((len(sequences.scaled), len(dimensions)))
+    for number in circles:
+        radians = sequences.phases[dimensions[number].source]
+        guess[:, number] = RADIUS * circle_coordinate(radians, dimensions[number].part)
+    guesses = []
+    for axes in _axes(structure, sequences, len(plain)):
+        guess[:, plain] = axes
+        for number in plain:
+            if (weights := local[number]) is not None and dimensions[number].transitions:
+                guess[:, number] = weights.smoothed(guess[:, number], SMOOTHING)
+        guesses.append(guess.copy())
+    return guesses
+
+
+def _axes(structure: Structure, sequences: Sequences, count: int) -> list[Float[Array, "frames {count}"]]:
+    """Where all axes may start."""
+    doing, names = sequences.activity_of, sequences.activity_names
+    beside = sequences.scaled
+    for source in structure.phases:
+        beside = beside - _explained(sequences.phases[source], beside)
+    telling = min(count, len(names) - 1) if structure.uses_transitions else 0
+    means = _means(beside, doing)
+    directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][:telling]
+    along = beside @ directions.T
+    rest = beside - along @ directions
+    axes = np.hstack([_unit(along), principal_latents(rest, count - telling)])
+    if not 0 < telling == count or max(map(sequences.activities.count, names)) == 1:
+        return [axes]
+    within = rest - _means(rest, doing)[doing]
+    styles = within @ _leading(_means(within, sequences.sequence_of))
+    last = np.eye(count)[-1] * STYLES_APART * _unit(styles)[:, None]
+    return [axes, axes + last, axes - last]
+
+
+def _means(
+    values: Float[Array, "frames features"], group_of: Int[Array, "frames"]
+) -> Float[Array, "groups features"]:
+    """Of every group of frames."""
+    member = np.eye(group_of.max() + 1)[group_of]
+    return np.asarray(member.T @ values / member.sum(axis=0)[:, None])
+
+
+def _unit(values: Float[Array, "frames *n"]) -> Float[Array, "frames *n"]:
+    """At a deviation of one each."""
+    return np.asarray(values / np.maximum(values.std(axis=0), 1e-12))
+
+
+def _leading(rows: Float[Array, "rows features"]) -> Float[Array, "features"]:
+    """The direction in which rows are largest."""
+    return np.asarray(np.linalg.svd(rows, full_matrices=False)[2][0])
+
+
+def _explained(
+    radians: Float[Array, "frames"], scaled: Float[Array, "frames features"]
+) -> Float[Array, "frames features"]:
+    """What the phase alone says of poses: their mean over sequences, as a Fourier series."""
+    waves = [np.ones_like(radians)]
+    for harmonic in range(1, HARMONICS + 1):
+        waves += [np.cos(harmonic * radians), np.sin(harmonic * radians)]
+    design = np.column_stack(waves)
+    return np.asarray(design @ np.linalg.lstsq(design, scaled, rcond=None)[0])
