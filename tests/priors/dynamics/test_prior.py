@@ -108,9 +108,23 @@ def test_activities_lead_over_where_both_are_known(prior: DynamicsPrior) -> None
     half = np.array([0.5, 0.5])
     _, _, shares = mixed(prior.flows, x, before, wishes=half)
     _, _, alone = mixed(prior.flows, x, before)
-    np.testing.assert_allclose(shares, alone)
+    np.testing.assert_array_equal(shares.argmax(axis=1), alone.argmax(axis=1))
+    assert np.all(shares.max(axis=1) < alone.max(axis=1))
     _, _, wanted = mixed(prior.flows, x, before, wishes=np.array([0.0, 1.0]))
     np.testing.assert_allclose(wanted, np.tile([0.0, 1.0], (40, 1)))
+
+
+@pytest.mark.parametrize("there", [["walk", "run"], ["run", "walk"]])
+def test_an_activity_leads_over_into_another_in_several_frames(
+    prior: DynamicsPrior, there: list[str]
+) -> None:
+    first, second = (prior.flows[prior.frames.names.index(name)].home[2] for name in there)
+    x, before = start_points(prior, prior.start_in(there[0]) + np.arange(5, 25, 5))
+    wishes = plan(prior, there, frames=120)
+    axis = simulate(prior, x, before=before, frames=120, wishes=wishes).latents[:, :, 2]
+    gone = (axis - first) / (second - first)
+    assert np.abs(gone[:, -30:].mean(axis=1) - 1.0).max() < 0.3
+    assert np.diff(gone, axis=1).max() < 0.35
 
 
 def test_samples_differ_and_come_again_with_the_seed(prior: DynamicsPrior) -> None:

@@ -25,7 +25,7 @@ from poise.skeleton.skeleton import read_only
 Array = np.ndarray
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
-HOMING = 0.1  # of the way to an activity's own place, a frame, where its process knows nothing
+HOMING = 0.2  # of the way to an activity's own place, a frame, where its process knows nothing
 SLOWEST = 0.25  # of an activity's own pace: a phase goes on at least so fast
 
 
@@ -146,14 +146,13 @@ class Flow:
     ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
         """The same, for points that may lie far from the activity's own, on a latent space with a topology.
 
-        Among its own, an activity hardly moves along an axis; its process says so far from there too, or overshoots and
-        leads away. Where it does, the less it knows the more it goes homeward.
+        Where its process knows nothing, it would stay, overshoot, or be home in one step. The less it knows, the more
+        it goes along axes a part of the way home.
         """
         mean, variances = self.predict(x, before)
         known = np.minimum(self._usual_variance / variances, 1.0)[:, None]
-        away = self._axes & (np.abs(mean - self.home) > np.abs(x - self.home))
         homeward = x + HOMING * (self.home - x)
-        return np.where(away, known * mean + (1.0 - known) * homeward, mean), variances
+        return np.where(self._axes, known * mean + (1.0 - known) * homeward, mean), variances
 
     @cached_property
     def _axes(self) -> Bool[Array, "latent"]:
@@ -201,12 +200,13 @@ def mixed(
     """The next x by all activities' dynamics (section 4.4), its variance, and each activity's share.
 
     Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes weigh
-    them: so one activity leads over into another, and does where both are known, at a transition if there is one.
+    them: so one activity leads over into another, and does where both are known, at a transition if there is one. They
+    weigh precisions' roots: whole ones differ by so much that all would happen at once.
     """
     predictions = [(flow.predict if wishes is None else flow.lead)(x, before) for flow in flows]
     means = np.stack([mean for mean, _ in predictions])
     variances = np.stack([variance for _, variance in predictions], axis=-1)
-    shares = (1.0 if wishes is None else wishes) / variances
+    shares = 1.0 / variances if wishes is None else wishes / np.sqrt(variances)
     shares = shares / shares.sum(axis=1, keepdims=True)
     mean = np.einsum("na,anl->nl", shares, means)
     return mean, np.einsum("na,na->n", shares, variances), shares
