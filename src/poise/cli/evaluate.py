@@ -27,8 +27,8 @@ nine markers unless asked: pictures in, the whole body out), reduction (how many
 dimensions poses need), search
 (nearest frames during a performance; methods graph, faiss, exhaustive),
 topology (walks and runs in one latent space, seven models; splits gaits,
-other-gaits, many-gaits), animate (the foot contacts of an unseen clip in, the motion out;
-methods dynamics, style, dls), speed (one problem, our methods and the
+other-gaits, many-gaits), animate (the foot contacts of an unseen clip in, the
+motion out; methods dynamics, style, dls), speed (one problem, our methods and the
 installed peers).
 Splits: performer (needs no recordings), walk, boxing, pitch, sport,
 locomotion, gaits, other-gaits, many-gaits, strides, everything (under

@@ -10,13 +10,12 @@ from poise.apps.latent import save_picture
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.animate import FPS, learned_animator
 from poise.evaluation.simulated_motion import transition_paths
-from poise.evaluation.topology import learned_model
+from poise.evaluation.topology import learned_model, structure_of
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.pictures import contact_sheet
 from poise.pictures.latent_paths import draw_latent_paths, draw_models
 from poise.priors.dynamics.sequences import sequences_of
-from poise.priors.dynamics.structure import MODELS
 
 Step = Callable[[str], None]
 POSES = 10
@@ -28,7 +27,7 @@ def draw_topology(clips: Sequence[Motion], names: Sequence[str], folder: Path, s
     priors = {}
     for name in names:
         step(f"learning {name} again for its picture")
-        priors[name] = learned_model(MODELS[name], sequences)
+        priors[name] = learned_model(structure_of(name, clips), sequences)
     files = [save_picture(draw_models(priors), folder / "models.png")]
     first, second = sequences.activity_names[:2]
     for name, prior in priors.items():

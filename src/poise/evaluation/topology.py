@@ -47,8 +47,7 @@ def evaluate_topology(
         recorded = Recorded(sequences)
         for done, name in enumerate(names, start=number * len(names)):
             progress(name, done, len(draws) * len(names))
-            structure = MODELS[name].with_another_axis() if count_bodies(clips) > 1 else MODELS[name]
-            found[name].append(measured(learned_model(structure, sequences), recorded))
+            found[name].append(measured(learned_model(structure_of(name, clips), sequences), recorded))
         found[RECORDED].append({"slide_cm_s": 100.0 * recorded.slide})
     progress(names[-1], len(draws) * len(names), len(draws) * len(names))
     return [row for name, own in found.items() for row in _rows(name, own)]
@@ -75,6 +74,11 @@ def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
         spread = {metric: float(np.std(own, ddof=1)) for metric, own in values.items()}
         rows.append({"method": f"{name}, spread", **spread})
     return rows
+
+
+def structure_of(name: str, clips: Sequence[Motion]) -> Structure:
+    """A model's latent space: in three dimensions, or four where clips are of several bodies."""
+    return MODELS[name].with_another_axis() if count_bodies(clips) > 1 else MODELS[name]
 
 
 def learned_model(structure: Structure, sequences: Sequences) -> DynamicsPrior:

@@ -47,12 +47,11 @@ def structure_from_text(text: str) -> Structure:
         raise InvalidValueError(f"an empty description; write for example: {_EXAMPLE}")
     structure = Structure((Dimension(),))
     dimensions: list[Dimension] = []
-    joined: list[Joined | None] = []
-    learned_phase = open_axis = False
+    transitions, learned_phase, open_axis = "", False, False
     for part in (one.strip() for one in wanted.split("+")):
         what, means = _split(part)
         if what in _TRANSITIONS:
-            joined.append(_TRANSITIONS[what])
+            transitions = what
         elif what == "learned phase":
             learned_phase = True
         elif what in ("first order", "second order"):
@@ -75,7 +74,7 @@ def structure_from_text(text: str) -> Structure:
     if not dimensions:
         raise InvalidValueError(f"{text!r} names no dimensions; write for example: {_EXAMPLE}")
     structure = replace(structure, dimensions=tuple(dimensions), learned_phase=learned_phase)
-    return structure.with_transitions(joined[-1]) if joined else structure
+    return structure.with_transitions(_TRANSITIONS[transitions]) if transitions else structure
 
 
 def _split(part: str) -> tuple[str, Means | None]:

@@ -17,6 +17,7 @@ from poise.priors.dynamics.local_linearity import LocalWeights
 from poise.priors.dynamics.measures import circle_coordinate
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import Structure
+from poise.priors.dynamics.surface import waves
 from poise.priors.style.fitting import principal_latents
 
 Array = np.ndarray
@@ -90,8 +91,5 @@ def _explained(
     radians: Float[Array, "frames"], scaled: Float[Array, "frames features"]
 ) -> Float[Array, "frames features"]:
     """What the phase alone says of poses: their mean over sequences, as a Fourier series."""
-    waves = [np.ones_like(radians)]
-    for harmonic in range(1, HARMONICS + 1):
-        waves += [np.cos(harmonic * radians), np.sin(harmonic * radians)]
-    design = np.column_stack(waves)
+    design = waves(radians, HARMONICS)
     return np.asarray(design @ np.linalg.lstsq(design, scaled, rcond=None)[0])

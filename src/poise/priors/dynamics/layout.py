@@ -78,6 +78,7 @@ class Layout:
         of_dimensions = [frames if basis is None else basis.shape[1] for basis in self.bases]
         return [*of_dimensions, *[self.warp.shape[1]] * len(self.structure.phases)]
 
+    @cached_property
     def starts(self) -> list[Float[Array, "parameters"]]:
         """Where learning may start (see `first_guess`), phases as they were found."""
         unmoved = np.zeros(self.warp.shape[1] * len(self.structure.phases))

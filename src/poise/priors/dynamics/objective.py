@@ -54,7 +54,7 @@ class MotionLoss:
     def steps(self) -> tuple[Steps, ...]:
         """The steps of every activity."""
         sequences, order = self.layout.sequences, self.layout.structure.order
-        start = self.layout.latents(self.layout.starts()[0])
+        start = self.layout.latents(self.layout.starts[0])
         moves = np.diff(start, axis=0)[np.diff(sequences.sequence_of) == 0]
         pace = float(
             np.sqrt(np.square(start).sum() / len(start) / max(np.square(moves).sum() / len(moves), 1e-12))
@@ -82,7 +82,7 @@ class MotionLoss:
     def starts(self) -> list[Float[Array, "unknowns"]]:
         """All unknowns, where learning may start: logarithms first, then the layout's parameters."""
         flows = np.log(FIRST_FLOW * len(self._flow_steps))
-        return [np.concatenate([[-np.log(FIRST_NOISE)], flows, own]) for own in self.layout.starts()]
+        return [np.concatenate([[-np.log(FIRST_NOISE)], flows, own]) for own in self.layout.starts]
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """Of every unknown: noise neither vanishes nor drowns what moves."""

@@ -96,7 +96,7 @@ def surface_through(
     return Surface(tuple(rings))
 
 
-def waves(radians: Float[Array, "*n"]) -> Float[Array, "*n waves"]:
+def waves(radians: Float[Array, "*n"], harmonics: int = HARMONICS) -> Float[Array, "*n waves"]:
     """A constant and the cosines and sines of a phase and its multiples."""
-    turns = np.multiply.outer(radians, np.arange(1, HARMONICS + 1))
+    turns = np.multiply.outer(radians, np.arange(1, harmonics + 1))
     return np.concatenate([np.ones((*turns.shape[:-1], 1)), np.cos(turns), np.sin(turns)], axis=-1)
