@@ -155,6 +155,11 @@ class Flow:
         return np.where(self._axes, known * mean + (1.0 - known) * homeward, mean), variances
 
     @cached_property
+    def _advance_weights(self) -> Float[Array, "steps phases"]:
+        """The advance of phases is the beat + k(x) these."""
+        return np.asarray(self.inverse @ self.advances)
+
+    @cached_property
     def _axes(self) -> Bool[Array, "latent"]:
         """The dimensions that are no phase's, where others are."""
         turned = self.turn.any(axis=1)
@@ -174,7 +179,7 @@ class Flow:
     ) -> Float[Array, "n phases"]:
         """How far each phase goes on, in radians."""
         k = self.kernel.matrix(inputs_of(x, before, self.order, self.pace), self.inputs)
-        return np.maximum(self.beat + k @ (self.inverse @ self.advances), SLOWEST * self.beat)
+        return np.maximum(self.beat + k @ self._advance_weights, SLOWEST * self.beat)
 
     def slopes(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
