@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from poise import performer
     from poise.errors import PoiseError
-    from poise.formats import read, write
+    from poise.formats import Format, read, register_format, write
     from poise.motion import Motion
     from poise.motion.markers import Markers
     from poise.skeleton import JointLimits, Pose, Skeleton
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Format",
     "JointLimits",
     "Markers",
     "Motion",
@@ -26,10 +27,12 @@ __all__ = [
     "__version__",
     "performer",
     "read",
+    "register_format",
     "write",
 ]
 
 _HOME_OF = {
+    "Format": "poise.formats",
     "JointLimits": "poise.skeleton",
     "Markers": "poise.motion.markers",
     "Motion": "poise.motion",
@@ -37,6 +40,7 @@ _HOME_OF = {
     "Pose": "poise.skeleton",
     "Skeleton": "poise.skeleton",
     "read": "poise.formats",
+    "register_format": "poise.formats",
     "write": "poise.formats",
 }
 

@@ -40,11 +40,11 @@ def test_content_decides(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_every_format_is_known_by_its_content_alone(head: bytes, name: str) -> None:
-    assert [known.name for known in FORMATS if known.sniff(head)] == [name]
+    assert [known.name for known in FORMATS.values() if known.sniff(head)] == [name]
 
 
 def test_every_format_can_be_read() -> None:
-    assert all(callable(known.function("read")) for known in FORMATS)
+    assert all(callable(known.function("read")) for known in FORMATS.values())
 
 
 def test_a_given_format_decides(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_writing_goes_by_the_extension(tmp_path: Path, motion: Motion) -> None:
 def test_formats_that_cannot_be_written_say_so(
     tmp_path: Path, motion: Motion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "FORMATS", (registry.Format("units", (".unit",), lambda _: False),))
+    monkeypatch.setitem(FORMATS._entries, "units", registry.Format("units", (".unit",)))
     with pytest.raises(InvalidValueError, match="cannot write units files"):
         poise.write(motion, tmp_path / "out.unit")
 

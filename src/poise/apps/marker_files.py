@@ -8,18 +8,16 @@ from typing import Any
 from poise.apps.markers import Capture, fill_gaps
 from poise.apps.outputs import make_folder
 from poise.errors import UnknownNameError
-from poise.formats import write
+from poise.formats import extensions, write
 from poise.formats.c3d import write_filled
 from poise.motion.markers import Markers
 from poise.solvers.marker_tracking import UNSURE
 
-TAKES = (".c3d", ".trc")
-
 
 def write_filled_take(source: Path, markers: Markers, path: Path, **options: Any) -> None:
     """A C3D file again with only its gaps changed, where that is what comes in and goes out; else a new file."""
-    if path.suffix.lower() not in TAKES:
-        raise UnknownNameError("format of a take for the extension", path.suffix, TAKES)
+    if path.suffix.lower() not in (takes := extensions(markers=True)):
+        raise UnknownNameError("format of a take for the extension", path.suffix, takes)
     make_folder(path.parent)
     if markers.origin.format == "c3d" and path.suffix.lower() == ".c3d":
         write_filled(source, markers, path, **options)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from poise.errors import UnknownNameError
-from poise.formats import FORMATS, write
+from poise.formats import extensions, write
 from poise.formats.files import FileAccessError
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 
-MOTIONS = tuple(extension for known in FORMATS for extension in known.extensions)
 STILLS = (".png",)
 ANIMATIONS = (".gif", ".mp4")
 
@@ -25,8 +24,8 @@ def save(value: Motion | Markers, path: Path, *, progress: Progress | None = Non
     extension = path.suffix.lower()
     if extension in (*STILLS, *ANIMATIONS):
         return draw(value, path, progress=progress)
-    if extension not in MOTIONS:
-        raise UnknownNameError("file format for the extension", extension, (*MOTIONS, *STILLS, *ANIMATIONS))
+    if extension not in (motions := extensions()):
+        raise UnknownNameError("file format for the extension", extension, (*motions, *STILLS, *ANIMATIONS))
     make_folder(path.parent)
     return write(value, path)
 

@@ -22,6 +22,7 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.handles import Row
 from poise.evaluation.marker_methods import METHODS, Answer, Scene, method_named
 from poise.evaluation.splits import load_split, read_motion
+from poise.formats import extensions
 from poise.geometry.alignment import rigid_fit
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
@@ -206,7 +207,7 @@ def _joint_distance(solved: Motion, own: Motion) -> float:
 
 
 def _from_file(path: Path) -> Recorded:
-    if path.suffix.lower() not in (".c3d", ".trc"):
+    if path.suffix.lower() not in extensions(markers=True):
         return _virtual(read_motion(path))
     own = path.with_suffix(".bvh")
     return Recorded(read_take(path, template()), read_motion(own) if own.exists() else None)

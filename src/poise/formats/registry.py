@@ -1,14 +1,16 @@
 """One place that knows every file format: `read` and `write`, by extension or by content.
 
-A format is one module of this package, imported when first needed. It offers `read(path, *, option=...)` and, where
-it can write, `write(value, path, *, option=...)`. Readers open files through `files.existing_file` and writers write
-through `files.replacing`, so that errors read alike and no half-written file is left behind.
+A format is a `Format` with a function `read(path, *, option=...)` and, where it can write, `write(value, path, *,
+option=...)`. Poise's own are one module each, imported when first needed; other packages add theirs by
+`register_format`. Readers open files through `files.existing_file` and writers write through `files.replacing`, so that
+errors read alike and no half-written file is left behind.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -19,21 +21,38 @@ from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
+from poise.registry import Registry
 
 _HEAD_BYTES = 4096  # enough of a file to tell its format, leading comments included
 
 
+Function = Callable[..., Any]
+
+
 @dataclass(frozen=True)
 class Format:
-    """A file format: its name, the module that reads and writes it, and how to recognise it."""
+    """A file format: its name and extensions, how its content is recognised, what reads and what writes it."""
 
     name: str
     extensions: tuple[str, ...]
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], bool] = lambda _head: False
+    read: Function | None = None
+    write: Function | None = None
+    markers: bool = False
+    """Whether it holds recordings of markers."""
 
-    def function(self, verb: str) -> Callable[..., Any] | None:
-        """The module's `read` or `write`, or None where it has none."""
-        found: Callable[..., Any] | None = getattr(import_module(f"poise.formats.{self.name}"), verb, None)
+    def function(self, verb: str) -> Function | None:
+        """What reads or what writes it, or None where it has none."""
+        found: Function | None = getattr(self, verb)
+        return found
+
+
+@dataclass(frozen=True)
+class _OwnFormat(Format):
+    """A module of this package with `read` and perhaps `write`."""
+
+    def function(self, verb: str) -> Function | None:
+        found: Function | None = getattr(import_module(f"poise.formats.{self.name}"), verb, None)
         return found
 
 
@@ -43,13 +62,31 @@ def _first_word(head: bytes) -> bytes:
     return next((line.split()[0] for line in lines if line and not line.startswith(b"#")), b"")
 
 
-FORMATS = (
-    Format("bvh", (".bvh",), lambda head: _first_word(head) == b"hierarchy"),
-    Format("acclaim", (".amc", ".asf"), lambda head: _first_word(head).startswith(b":")),
-    Format("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9),
-    Format("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype"),
-    Format("gltf", (".glb", ".gltf"), lambda head: head.startswith(b"glTF")),
+_OWN = (
+    _OwnFormat("bvh", (".bvh",), lambda head: _first_word(head) == b"hierarchy"),
+    _OwnFormat("acclaim", (".amc", ".asf"), lambda head: _first_word(head).startswith(b":")),
+    _OwnFormat("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9, markers=True),
+    _OwnFormat("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype", markers=True),
+    _OwnFormat("gltf", (".glb", ".gltf"), lambda head: head.startswith(b"glTF")),
 )
+FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
+
+
+def register_format(format: Format) -> None:
+    """Adds a file format, for `read`, `write` and every command; extensions are in lower case, with their dot."""
+    for extension in format.extensions:
+        if not re.fullmatch(r"\.[a-z0-9_]+", extension):
+            raise InvalidValueError(f"an extension is written like .bvh, in lower case; got {extension!r}")
+        taken = _by_extension(Path(f"x{extension}"))
+        if taken is not None and taken.name != format.name:
+            raise InvalidValueError(f"the extension {extension} is that of {taken.name} files")
+    FORMATS.register(format.name, format)
+
+
+def extensions(*, markers: bool | None = None) -> tuple[str, ...]:
+    """The extensions of all formats, or of those that hold markers, or of those that do not."""
+    chosen = [known for known in FORMATS.values() if markers in (None, known.markers)]
+    return tuple(extension for known in chosen for extension in known.extensions)
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:
@@ -76,29 +113,27 @@ def write(
     target = Path(path)
     chosen = _named(format) if format else _by_extension(target)
     if chosen is None:
-        raise UnknownNameError("file format for the extension", target.suffix, _extensions())
+        raise UnknownNameError("file format for the extension", target.suffix, extensions())
     _function(chosen, "write", options)(value, target, **options)
     return target
 
 
 def _named(name: str) -> Format:
-    for known in FORMATS:
-        if name.lower().lstrip(".") == known.name or f".{name.lower().lstrip('.')}" in known.extensions:
-            return known
-    raise UnknownNameError("file format", name, [known.name for known in FORMATS])
+    plain = name.lower().lstrip(".")
+    return _by_extension(Path(f"x.{plain}")) or FORMATS.named(plain)
 
 
 def _by_extension(path: Path) -> Format | None:
-    return next((known for known in FORMATS if path.suffix.lower() in known.extensions), None)
+    return FORMATS.first(lambda known: path.suffix.lower() in known.extensions)
 
 
 def _recognise(path: Path) -> Format:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    chosen = next((known for known in FORMATS if known.sniff(head)), None) or _by_extension(path)
+    chosen = FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
     if chosen is None:
         raise ParseError(
-            f"neither the extension nor the content is of a known format; known: {', '.join(_extensions())}",
+            f"neither the extension nor the content is of a known format; known: {', '.join(extensions())}",
             path=path,
         )
     return chosen
@@ -116,7 +151,3 @@ def _function(chosen: Format, verb: str, options: dict[str, Any]) -> Callable[..
                 f"option to {verb} {chosen.name} files,", name, valid or ["(it takes none)"]
             )
     return function
-
-
-def _extensions() -> list[str]:
-    return [extension for known in FORMATS for extension in known.extensions]

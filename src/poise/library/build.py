@@ -14,7 +14,7 @@ from typing import Any
 
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
-from poise.formats import FORMATS, read
+from poise.formats import extensions, read
 from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
 from poise.library.lock import only_one
@@ -27,7 +27,6 @@ from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 
-MOTION_FILES = tuple(extension for known in FORMATS for extension in known.extensions if extension != ".asf")
 SLOWEST, FASTEST = 0.1, 10.0
 
 Progress = Callable[[int, int], None]
@@ -109,9 +108,10 @@ def motion_files(sources: Sequence[Path]) -> list[Path]:
     if not sources:
         raise InvalidValueError("name the clips or folders to take in")
     found: dict[Path, None] = {}
+    known = {*extensions()} - {".asf"}
     for source in sources:
         if source.is_dir():
-            inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in MOTION_FILES)
+            inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
             found.update(dict.fromkeys(inside))
         else:
             found[source] = None

@@ -15,14 +15,14 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import Lock
 
 from poise.errors import PoiseError, UnknownNameError
+from poise.formats import extensions
 
 LARGEST = 500_000_000  # bytes of one file
 MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # of all together; the oldest make room
 LONGEST_NAME = 120
 ARCHIVE = ".zip"
-KINDS = (
-    ".bvh", ".amc", ".asf", ".c3d", ".trc", ".glb", ".poise", ".scene",
-    ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".mkv", ".toml", ARCHIVE,
+OTHERS = (
+    ".poise", ".scene", ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".mkv", ".toml", ARCHIVE,
 )  # fmt: skip
 
 
@@ -128,8 +128,8 @@ def plain_name(name: str) -> str:
     if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or name.startswith("."):
         raise RefusedUploadError(f"{name!r} is not a plain file name: no folders, drives or leading dots")
     suffix = PurePosixPath(name).suffix.lower()
-    if suffix not in KINDS:
+    if suffix not in (useful := (*extensions(), *OTHERS)):
         raise RefusedUploadError(
-            f"files of the kind {suffix or '(none)'} are of no use here; of use are {' '.join(KINDS)}"
+            f"files of the kind {suffix or '(none)'} are of no use here; of use are {' '.join(useful)}"
         )
     return re.sub(r"[^\w. ()+-]", "_", name)

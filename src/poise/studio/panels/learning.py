@@ -7,6 +7,7 @@ from pathlib import Path
 from poise.apps import markers
 from poise.apps.learning import learn, read_motion
 from poise.apps.marker_takes import read_take
+from poise.formats import extensions
 from poise.motion.motion import Motion
 from poise.priors.style.prior import StylePrior
 from poise.studio import messages
@@ -15,7 +16,6 @@ from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
 
 READING = 0.1  # of the progress
-TAKES = (".c3d", ".trc")
 
 
 class LearningPanel:
@@ -56,6 +56,6 @@ class LearningPanel:
 
 def _motion_in(path: Path) -> Motion:
     """The motion of a file; of markers, that of the body that carries them."""
-    if path.suffix.lower() not in TAKES:
+    if path.suffix.lower() not in extensions(markers=True):
         return read_motion(path)
     return markers.solve(read_take(path, markers.template())).motion
