@@ -1,5 +1,10 @@
 """Functions compile wherever Poise is installed."""
 
+import pickle
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 from numba.core.caching import CompileResultCacheImpl
 
@@ -15,3 +20,17 @@ def test_a_function_that_cannot_be_cached_is_compiled_all_the_same(monkeypatch: 
     faster = compiled(twice)
     assert faster(21) == 42
     assert faster.signatures
+
+
+def test_a_cache_that_names_a_module_which_has_moved_counts_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("before_the_upgrade")
+    gone = type("Gone", (), {"__module__": module.__name__})
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    module.Gone = gone  # type: ignore[attr-defined]
+    faster = compiled(twice)
+    index = Path(faster._cache._cache_file._index_path)
+    assert faster(21) == 42
+    version = pickle.loads(index.read_bytes())
+    index.write_bytes(pickle.dumps(version) + pickle.dumps((None, {gone(): "twice.1.nbc"})))
+    monkeypatch.delitem(sys.modules, module.__name__)
+    assert compiled(twice)(21) == 42

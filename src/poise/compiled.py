@@ -1,5 +1,6 @@
 """How functions of the compiled core are compiled: one place for Numba's options."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -26,4 +27,20 @@ def compiled(function: Function) -> Function:
 
 
 def _compiled(function: Function, *, cache: bool) -> Function:
-    return cast(Function, njit(cache=cache, **_OPTIONS)(function))
+    dispatcher: Any = njit(cache=cache, **_OPTIONS)(function)
+    if cache:
+        _ignore_unreadable_index(dispatcher._cache._cache_file)
+    return cast(Function, dispatcher)
+
+
+def _ignore_unreadable_index(file: Any) -> None:
+    """An index from before an upgrade may name modules that have moved; Numba would fail on it at every call."""
+    load_index = file._load_index
+
+    def readable() -> dict[Any, str]:
+        try:
+            return cast(dict[Any, str], load_index())
+        except (ImportError, AttributeError, EOFError, pickle.UnpicklingError):
+            return {}
+
+    file._load_index = readable
