@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from poise import performer
-from poise.apps.calibrating import Calibrated
+from poise.apps.camera_calibration import Calibrated
 from poise.apps.camera_pictures import draw_beside_truth, draw_coverage
-from poise.apps.filming import MORE, NINE
+from poise.apps.simulated_cameras import MORE, NINE
 from poise.evaluation.camera_plots import latency_figure, stages_of
 from poise.evaluation.cameras import film, set_up
 from poise.evaluation.splits import Fold

@@ -14,8 +14,8 @@ import numpy as np
 from PIL import Image
 
 from poise.apps.marker_files import save_report
-from poise.apps.marker_takes import read_take
-from poise.apps.markers import solve, template
+from poise.capture.marker_takes import read_take
+from poise.capture.markers import solve, template
 
 FOLDER = Path(__file__).parent / "images" / "markers"
 WIDTH = 1200

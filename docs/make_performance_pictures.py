@@ -11,9 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from poise import pictures, read
-from poise.apps.perform import Performance, motion_of
-from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
-from poise.apps.perform_orientations import OrientationPerformance
 from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Scores
 from poise.evaluation.performance import local_set_up, recover
@@ -24,6 +21,9 @@ from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 from poise.motion.virtual_markers import virtual_markers
 from poise.motion.world import joint_transforms
+from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.performance.perform import Performance, motion_of
+from poise.performance.sensors import OrientationPerformance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.skeleton import Pose
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from poise import performer, pictures
-from poise.apps.image import pose_from_shots, save_overlay
-from poise.apps.image_files import Shot
+from poise.apps.image import save_overlay
+from poise.capture.image_files import Shot
+from poise.capture.photos import pose_from_shots
 from poise.geometry.cameras import Camera
 from poise.pictures.overlay import render_photo
 from poise.priors.style.prior import StylePrior

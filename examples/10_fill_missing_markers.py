@@ -15,8 +15,8 @@ import numpy as np
 
 from poise import performer
 from poise.apps.marker_files import save_report
-from poise.apps.marker_takes import Take, match, read_take
-from poise.apps.markers import fill_gaps, solve, summary, template
+from poise.capture.marker_takes import Take, match, read_take
+from poise.capture.markers import fill_gaps, solve, summary, template
 from poise.motion.virtual_markers import virtual_markers
 
 HIDDEN = ("LFIN", "LWRA", "LWRB", "RKNE", "RSHN", "STRN")

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from poise import performer, pictures, read
-from poise.apps.perform import Performance, motion_of
-from poise.apps.perform_markers import WITH_HEAD, marker_layout
 from poise.geometry import rotations
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import WITH_HEAD, marker_layout
+from poise.performance.perform import Performance, motion_of
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.skeleton import Pose
 

@@ -14,11 +14,11 @@ import numpy as np
 from poise import performer, read
 from poise.apps.camera_pictures import draw_stages
 from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.filming import before_cameras, film, simulator_of
-from poise.apps.perform import Performance, motion_of
-from poise.apps.watching import NOISE
+from poise.apps.simulated_cameras import before_cameras, film, simulator_of
 from poise.formats import write
 from poise.motion.world import joint_positions
+from poise.performance.cameras import NOISE
+from poise.performance.perform import Performance, motion_of
 from poise.priors.local.prior import LocalPrior
 from poise.vision.rig import load_rig
 from poise.vision.simulator import Conditions, front_rig

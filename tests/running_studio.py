@@ -13,10 +13,10 @@ import msgspec
 from websockets.sync.client import ClientConnection, connect
 
 from poise.studio import messages as said
+from poise.studio.models import ModelStore
 from poise.studio.security import Access
 from poise.studio.server import Studio, listen, server_of
 from poise.studio.session import Session
-from poise.studio.shelf import Shelf
 
 DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
 Said = TypeVar("Said")
@@ -66,9 +66,9 @@ class Running:
 
 
 @contextmanager
-def running(shelf: Shelf, *, access: Access | None = None, **options: Any) -> Iterator[Running]:
+def running(models: ModelStore, *, access: Access | None = None, **options: Any) -> Iterator[Running]:
     listener = listen("127.0.0.1", 0)
-    studio = Studio(shelf, access=access, **options)
+    studio = Studio(models, access=access, **options)
     server = server_of(studio)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

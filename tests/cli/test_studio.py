@@ -10,27 +10,27 @@ from poise.errors import InvalidValueError
 from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.studio.launch import prepared
+from poise.studio.models import ModelStore
 from poise.studio.security import is_loopback
 from poise.studio.server import PORT, listen
-from poise.studio.shelf import Shelf
 
 
 @pytest.fixture(scope="module")
-def shelf() -> Shelf:
-    shelf = Shelf()
-    shelf.add(GaussianPrior.learn([act("walk", seconds=1.0, fps=20)], clusters=3), "walk")
-    return shelf
+def models() -> ModelStore:
+    models = ModelStore()
+    models.add(GaussianPrior.learn([act("walk", seconds=1.0, fps=20)], clusters=3), "walk")
+    return models
 
 
-def test_on_loopback_no_token_is_needed(shelf: Shelf) -> None:
-    with prepared(shelf, host="127.0.0.1", port=0, token=None) as ready:
+def test_on_loopback_no_token_is_needed(models: ModelStore) -> None:
+    with prepared(models, host="127.0.0.1", port=0, token=None) as ready:
         assert ready.address.startswith("http://127.0.0.1:")
         assert "token" not in ready.address
         ready.studio.close()
 
 
-def test_elsewhere_a_token_is_made_up(shelf: Shelf) -> None:
-    with prepared(shelf, host="0.0.0.0", port=0, token=None) as ready:
+def test_elsewhere_a_token_is_made_up(models: ModelStore) -> None:
+    with prepared(models, host="0.0.0.0", port=0, token=None) as ready:
         assert len(ready.address.partition("?token=")[2]) > 16
         ready.studio.close()
 

@@ -8,8 +8,8 @@ import pytest
 from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
+from poise.studio.models import ModelStore
 from poise.studio.session import Session
-from poise.studio.shelf import Shelf
 from poise.studio.uploads import Uploads
 
 
@@ -24,17 +24,17 @@ def priors() -> dict[str, StylePrior | GaussianPrior]:
 
 
 @pytest.fixture
-def shelf(priors: dict[str, StylePrior | GaussianPrior]) -> Shelf:
-    shelf = Shelf()
+def models(priors: dict[str, StylePrior | GaussianPrior]) -> ModelStore:
+    models = ModelStore()
     for name, prior in priors.items():
-        shelf.add(prior, name)
-    return shelf
+        models.add(prior, name)
+    return models
 
 
 @pytest.fixture
-def session(shelf: Shelf) -> Iterator[Session]:
+def session(models: ModelStore) -> Iterator[Session]:
     uploads = Uploads()
-    session = Session(shelf, uploads)
+    session = Session(models, uploads)
     yield session
     session.close()
     uploads.close()

@@ -12,7 +12,7 @@ from poise.performer import act
 from poise.priors.model_file import save
 from poise.studio import messages as said
 from poise.studio.defaults import Lesson, embedded, from_files
-from poise.studio.saved import opened, saved
+from poise.studio.scene_files import opened, saved
 from poise.studio.session import Session
 from running_studio import Heard
 
@@ -79,7 +79,7 @@ def test_what_is_no_scene_says_so(session: Session, tmp_path: Path) -> None:
         path = tmp_path / "bad.scene"
         path.write_bytes(content)
         with pytest.raises(ParseError, match=r"bad\.scene"):
-            opened(path, session.shelf, session.state)
+            opened(path, session.models, session.state)
         assert content != good, name
 
 
@@ -106,8 +106,8 @@ def test_poses_go_out_live(session: Session) -> None:
 def test_the_embedded_models_are_learned_once() -> None:
     told: list[str] = []
     lessons = (Lesson("old kick", "kick", "old"),)
-    shelf = embedded(lessons=lessons, step=lambda what, _share: told.append(what))
-    assert [model.id for model in shelf.described()] == [
+    models = embedded(lessons=lessons, step=lambda what, _share: told.append(what))
+    assert [model.id for model in models.described()] == [
         "old-kick",
         "walk-in-time",
         "everything",
@@ -116,12 +116,12 @@ def test_the_embedded_models_are_learned_once() -> None:
     ]
     assert told[-1] == "ready"
     again = embedded(lessons=lessons)
-    first, second = shelf["old-kick"].prior, again["old-kick"].prior
+    first, second = models["old-kick"].prior, again["old-kick"].prior
     np.testing.assert_array_equal(first.mean, second.mean)
 
 
 def test_models_and_clips_can_be_named(priors: dict[str, object], tmp_path: Path) -> None:
     save(priors["both"], tmp_path / "both.poise")  # type: ignore[arg-type]
     clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
-    shelf = from_files([tmp_path / "both.poise", clip])
-    assert [model.id for model in shelf.described()] == ["both", "kick", "kick-gaussian", "plain"]
+    models = from_files([tmp_path / "both.poise", clip])
+    assert [model.id for model in models.described()] == ["both", "kick", "kick-gaussian", "plain"]

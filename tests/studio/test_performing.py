@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poise.apps.filming import NINE, before_cameras, film, simulator_of
-from poise.apps.perform_markers import WITH_HEAD, marker_layout
+from poise.apps.simulated_cameras import NINE, before_cameras, film, simulator_of
 from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
 from poise.studio import messages as said
+from poise.studio.models import ModelStore
 from poise.studio.session import Session
-from poise.studio.shelf import Shelf
 from poise.studio.solving import points_of
 from poise.studio.uploads import Uploads
 from running_studio import Heard, kept
@@ -38,11 +38,11 @@ def prior(walk: Motion) -> LocalPrior:
 
 @pytest.fixture
 def stage(prior: LocalPrior, priors: dict[str, object]) -> Iterator[Session]:
-    shelf = Shelf()
-    shelf.add(priors["reach"], "reach")
-    shelf.add(prior, "steps")
+    models = ModelStore()
+    models.add(priors["reach"], "reach")
+    models.add(prior, "steps")
     uploads = Uploads()
-    session = Session(shelf, uploads)
+    session = Session(models, uploads)
     yield session
     session.close()
     uploads.close()

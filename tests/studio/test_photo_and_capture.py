@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from poise.apps.image import level_camera
+from poise.capture.photos import level_camera
 from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.virtual_markers import virtual_markers

@@ -18,9 +18,9 @@ from poise.formats import write
 from poise.performer import act
 from poise.studio import archives
 from poise.studio import messages as said
+from poise.studio.models import ModelStore
 from poise.studio.security import Access
 from poise.studio.server import listen
-from poise.studio.shelf import Shelf
 from poise.studio.uploads import Uploads
 from running_studio import Page, Running, running
 
@@ -28,8 +28,8 @@ HAND = said.Handle(id="hand", joint="left_hand")
 
 
 @pytest.fixture
-def studio(shelf: Shelf) -> Iterator[Running]:
-    with running(shelf) as started:
+def studio(models: ModelStore) -> Iterator[Running]:
+    with running(models) as started:
         yield started
 
 
@@ -83,17 +83,17 @@ def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
         assert [handle.id for handle in again.hear_until(said.SceneChanged).scene.handles] == ["hand"]
 
 
-def test_a_studio_that_was_killed_finds_its_scenes_again(shelf: Shelf) -> None:
-    with running(shelf) as studio, studio.page() as page:
+def test_a_studio_that_was_killed_finds_its_scenes_again(models: ModelStore) -> None:
+    with running(models) as studio, studio.page() as page:
         token = page.hello().token
         page.say(said.PutHandle(handle=HAND))
         page.hear_until(said.SceneChanged)
-    with running(shelf) as studio, studio.page() as page:
+    with running(models) as studio, studio.page() as page:
         page.say(said.Hello(protocol=said.PROTOCOL, token=token))
         welcome = page.hear_until(said.Welcome)
         assert (welcome.resumed, welcome.token) == (True, token)
         assert [handle.id for handle in page.hear_until(said.SceneChanged).scene.handles] == ["hand"]
-    with running(shelf) as studio, studio.page() as page:
+    with running(models) as studio, studio.page() as page:
         page.say(said.Hello(protocol=said.PROTOCOL, token="somebody else's"))
         assert not page.hear_until(said.Welcome).resumed
 
@@ -214,9 +214,9 @@ def test_a_name_made_to_point_here_is_refused(studio: Running) -> None:
     assert httpx.get(studio.address, headers={"Host": f"localhost:{studio.port}"}).status_code != 403
 
 
-def test_off_loopback_a_token_is_asked_for(shelf: Shelf, tmp_path: Path) -> None:
+def test_off_loopback_a_token_is_asked_for(models: ModelStore, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("the page")
-    with running(shelf, access=Access("0.0.0.0", "secret"), page=tmp_path) as studio:
+    with running(models, access=Access("0.0.0.0", "secret"), page=tmp_path) as studio:
         assert httpx.get(studio.address).status_code == 403
         assert "asks for its token" in httpx.get(f"{studio.address}/?token=guess").text
         with pytest.raises(InvalidStatus), studio.page():
@@ -233,18 +233,18 @@ def test_off_loopback_a_token_is_asked_for(shelf: Shelf, tmp_path: Path) -> None
 # --- pages and files ------------------------------------------------------------------------------------------------
 
 
-def test_a_page_that_is_not_built_says_so(shelf: Shelf, tmp_path: Path) -> None:
-    with running(shelf, page=tmp_path / "nothing") as studio:
+def test_a_page_that_is_not_built_says_so(models: ModelStore, tmp_path: Path) -> None:
+    with running(models, page=tmp_path / "nothing") as studio:
         answer = httpx.get(studio.address)
         assert answer.status_code == 503
         assert "make setup" in answer.text
 
 
-def test_the_page_and_nothing_else_is_served(shelf: Shelf, tmp_path: Path) -> None:
+def test_the_page_and_nothing_else_is_served(models: ModelStore, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "index.html").write_text("the page")
     (tmp_path / "secret.txt").write_text("secret")
-    with running(shelf, page=tmp_path / "dist") as studio:
+    with running(models, page=tmp_path / "dist") as studio:
         answer = httpx.get(studio.address)
         assert answer.text == "the page"
         assert "default-src 'self'" in answer.headers["content-security-policy"]

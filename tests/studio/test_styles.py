@@ -52,7 +52,7 @@ def test_plain_kinematics_has_no_likelihood(session: Session) -> None:
 def test_a_local_model_is_ready_before_it_is_chosen(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session.shelf.add(LocalPrior.learn([act("walk", seconds=2.0, fps=20)]), "steps")
+    session.models.add(LocalPrior.learn([act("walk", seconds=2.0, fps=20)]), "steps")
     made: list[int] = []
     make = LocalPrediction.__init__
 
@@ -139,7 +139,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
         walk.skeleton.orders, role_overrides={role: f"x{name}" for role, name in walk.skeleton.roles.items()},
     )  # fmt: skip
     clip = Motion(other, walk.fps, walk.root_positions, walk.rotations)
-    session.shelf.add(StylePrior.learn([clip], dimensions=2, active=10, velocity=False), "other")
+    session.models.add(StylePrior.learn([clip], dimensions=2, active=10, velocity=False), "other")
     held_hand(session)
     answer = session.answer(said.ChooseModel(model="other"))
     body = next(message for message in answer if isinstance(message, said.Body))
@@ -152,7 +152,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
 
 def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:
     walk = DynamicsPrior.learn([act("walk", seconds=2.5, fps=20)])
-    session.shelf.add(walk, "cycle")
+    session.models.add(walk, "cycle")
     session.answer(said.ChooseModel(model="cycle"))
     answer = session.answer(said.AskLatentMap(model="cycle"))[0]
     assert isinstance(answer, said.LatentMap)
@@ -161,7 +161,7 @@ def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:
     values = np.frombuffer(answer.values, "<f4").reshape(answer.height, answer.width)
     np.testing.assert_allclose(values[:, 0], values[:, -1], atol=1e-3)  # it closes
     points = np.frombuffer(answer.points, "<f4").reshape(-1, 2)
-    view = session.shelf["cycle"].view
+    view = session.models["cycle"].view
     assert view is not None
     for point in points[::10]:
         place = (float(point[0]), float(point[1]))

@@ -9,8 +9,8 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
-from poise.studio import keys
 from poise.studio import messages as said
+from poise.studio import timeline_script
 from poise.studio.session import Session
 from poise.studio.solving import point_of, points_of
 from running_studio import Heard
@@ -153,7 +153,7 @@ def test_styles_go_over_into_each_other() -> None:
         clip=None,
         styles=[style(0, reach=1.0), style(10, walk=1.0, reach=1.0)],
     )
-    names, weights = keys.weights_of(lane, "both")
+    names, weights = timeline_script.weights_of(lane, "both")
     assert names == ["reach", "walk"]
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     np.testing.assert_allclose(weights[9], [1.0, 0.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from poise.apps.calibrating import board_from_text, calibrate_from
+from poise.apps.camera_calibration import board_from_text, calibrate_from
 from poise.errors import InvalidValueError
 from poise.vision.boards import Board, View
 from poise.vision.calibrate import calibrate_lens, calibrate_rig, on_floor, scaled

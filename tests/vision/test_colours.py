@@ -5,18 +5,18 @@ import pytest
 
 from poise import performer
 from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.filming import NINE, before_cameras, film, simulator_of
-from poise.apps.perform import Performance
-from poise.apps.perform_markers import read_colours
-from poise.apps.watching import NOISE
+from poise.apps.simulated_cameras import NINE, before_cameras, film, simulator_of
 from poise.cli import main
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import read, write
 from poise.geometry import rotations
+from poise.performance.cameras import NOISE
+from poise.performance.marker_sets import read_colours
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.blobs import Look, find_blobs
 from poise.vision.colours import HUES, Colours
-from poise.vision.label import fit_layout
+from poise.vision.first_labels import fit_layout
 from poise.vision.simulator import Conditions, front_rig
 
 cv2 = pytest.importorskip("cv2")

@@ -1,18 +1,18 @@
-"""Tracks, explanations and doubts: labels that hold when markers meet, hide and come back."""
+"""Tracks, explanations and swaps: labels that hold when markers meet, hide and come back."""
 
 import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.filming import NINE, before_cameras, simulator_of
-from poise.apps.perform import Performance
-from poise.apps.watching import NOISE, CameraPerformance
+from poise.apps.simulated_cameras import NINE, before_cameras, simulator_of
 from poise.formats import read
 from poise.motion.motion import Motion
+from poise.performance.cameras import NOISE, CameraPerformance
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs
-from poise.vision.doubts import Doubts
+from poise.vision.label_swaps import LabelSwaps
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
 from poise.vision.simulator import front_rig
@@ -159,20 +159,20 @@ def shapes() -> np.ndarray:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_swap_is_proved_by_the_library_and_undone_once(shapes, swapped):
-    doubts, order = Doubts(shapes), [0, 1, 2, 3, 5, 4] if swapped else list(range(6))
+    swaps, order = LabelSwaps(shapes), [0, 1, 2, 3, 5, 4] if swapped else list(range(6))
     points, whole = shapes[7][order], np.tile(np.eye(3), (6, 1, 1))
     together = points.copy()
     together[4] = together[5] + 0.02
-    doubts.note(still(together), CENTRES)
-    found = [doubts.judged(points, whole, FRAME) for _ in range(60)]
+    swaps.note(still(together), CENTRES)
+    found = [swaps.judged(points, whole, FRAME) for _ in range(60)]
     assert [pair for pairs in found for pair in pairs] == ([(4, 5)] if swapped else [])
 
 
 def test_markers_that_never_met_are_not_exchanged(shapes):
     """Somebody who boxes the other way round than the whole library keeps their hands."""
-    doubts, mirrored = Doubts(shapes), shapes[7][[0, 1, 2, 3, 5, 4]]
-    doubts.note(still(mirrored), CENTRES)
-    assert not any(doubts.judged(mirrored, np.tile(np.eye(3), (6, 1, 1)), FRAME) for _ in range(60))
+    swaps, mirrored = LabelSwaps(shapes), shapes[7][[0, 1, 2, 3, 5, 4]]
+    swaps.note(still(mirrored), CENTRES)
+    assert not any(swaps.judged(mirrored, np.tile(np.eye(3), (6, 1, 1)), FRAME) for _ in range(60))
 
 
 class _Blobs(MarkerTracker):

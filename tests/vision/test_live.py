@@ -13,12 +13,12 @@ import pytest
 
 from poise import performer
 from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.filming import before_cameras, film, simulator_of
-from poise.apps.perform import Performance
+from poise.apps.simulated_cameras import before_cameras, film, simulator_of
 from poise.apps.warm_up import KERNELS, load
-from poise.apps.watching import NOISE
 from poise.errors import PoiseError
 from poise.formats import write
+from poise.performance.cameras import NOISE
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.live import LiveStep
 from poise.vision.rig import load_rig

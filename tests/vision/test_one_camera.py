@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.filming import MORE, before_cameras, simulator_of
-from poise.apps.perform import Performance
-from poise.apps.watching import NOISE, CameraPerformance
+from poise.apps.simulated_cameras import MORE, before_cameras, simulator_of
 from poise.geometry import rotations
+from poise.performance.cameras import NOISE, CameraPerformance
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.background import Background
-from poise.vision.doubts import PROOF, Doubts
 from poise.vision.expected import STRANGE, Expected
+from poise.vision.label_swaps import PROOF, LabelSwaps
 from poise.vision.simulator import front_rig
 from tests.vision.test_labels import _Blobs, blobs_of
 
@@ -67,15 +67,15 @@ def test_a_place_is_expected_where_the_others_have_it(shapes, pose):
 
 
 def test_what_took_another_s_blob_is_found_but_not_what_is_only_unusual(shapes, pose):
-    doubts, known = Doubts(shapes, alone=True), across(pose)
-    assert doubts.strangers(pose, known) == []
+    swaps, known = LabelSwaps(shapes, alone=True), across(pose)
+    assert swaps.strangers(pose, known) == []
     taken, hidden = pose.copy(), known.copy()
     taken[2], hidden[5] = pose[5], 0.0  # marker 5 is hidden, it seems, and 2 is where 5 should be
-    assert doubts.strangers(taken, hidden) == [2]
+    assert swaps.strangers(taken, hidden) == [2]
     unusual = pose.copy()
     unusual[2] += known[2] @ np.array([0.0, 0.6, 0.0])  # nobody is expected up there
-    assert doubts.strangers(unusual, known) == []
-    assert Doubts(shapes).strangers(taken, hidden) == []  # with two cameras, places tell
+    assert swaps.strangers(unusual, known) == []
+    assert LabelSwaps(shapes).strangers(taken, hidden) == []  # with two cameras, places tell
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

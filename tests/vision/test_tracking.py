@@ -11,7 +11,7 @@ from poise.motion.virtual_markers import optical_layout
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
-from poise.vision.label import fit_layout
+from poise.vision.first_labels import fit_layout
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import MarkerTracker
 

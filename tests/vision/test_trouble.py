@@ -10,10 +10,10 @@ import pytest
 
 from poise import performer
 from poise.apps.camera_takes import CameraTake, open_cameras, perform_take, what_went_wrong
-from poise.apps.filming import MORE, NINE, before_cameras, film, simulator_of
-from poise.apps.perform import Performance
-from poise.apps.watching import NOISE, CameraPerformance
+from poise.apps.simulated_cameras import MORE, NINE, before_cameras, film, simulator_of
 from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.performance.cameras import NOISE, CameraPerformance
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision import sources
 from poise.vision.background import Background

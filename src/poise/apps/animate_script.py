@@ -47,8 +47,8 @@ from poise.apps.keyframing_script import (
     pin_of,
 )
 from poise.apps.posing import FLOOR_ROLES
-from poise.apps.toml_tables import Table, read_toml
 from poise.formats import read
+from poise.formats.toml_tables import Table, read_toml
 from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose

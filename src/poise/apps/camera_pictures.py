@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw
 
-from poise.apps.calibrating import Calibrated
+from poise.apps.camera_calibration import Calibrated
 from poise.pictures.labels import font
 from poise.vision.correspond import epipolar_line
 from poise.vision.lens import LensCamera

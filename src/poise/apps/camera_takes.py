@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool
 
-from poise.apps.calibrating import AGREED, agreement
-from poise.apps.filming import CAMERAS_FILE
-from poise.apps.outputs import make_folder
-from poise.apps.perform import Frame, Performance
-from poise.apps.watching import FEWEST, CameraPerformance, Watched
+from poise.apps.camera_calibration import AGREED, agreement
+from poise.apps.simulated_cameras import CAMERAS_FILE
 from poise.errors import InvalidValueError
+from poise.formats.files import make_folder
+from poise.performance.cameras import FEWEST, CameraPerformance, Watched
+from poise.performance.perform import Frame, Performance
 from poise.vision.background import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep

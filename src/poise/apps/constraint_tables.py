@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.toml_tables import Table
 from poise.errors import InvalidValueError
+from poise.formats.toml_tables import Table
 from poise.geometry import rotations
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import (

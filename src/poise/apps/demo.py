@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.apps.outputs import make_folder, save
+from poise.apps.outputs import save
 from poise.errors import PoiseError
 from poise.formats import read
+from poise.formats.files import make_folder
 from poise.motion.motion import Motion
 from poise.performer import act
 from poise.pictures import save as save_picture

@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.constraint_tables import handle_of, offset_of, rotation_of
-from poise.apps.toml_tables import Table, read_toml
+from poise.formats.toml_tables import Table, read_toml
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Constraint, Orientation, Position

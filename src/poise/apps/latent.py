@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from poise.apps.outputs import make_folder, save
+from poise.apps.outputs import save
 from poise.apps.posing import motion_of
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats.files import make_folder
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import load
 from poise.priors.style.prior import StylePrior

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from poise.apps.markers import Capture, fill_gaps
-from poise.apps.outputs import make_folder
+from poise.capture.marker_tracking import UNSURE
+from poise.capture.markers import Capture, fill_gaps
 from poise.errors import UnknownNameError
 from poise.formats import extensions, write
 from poise.formats.c3d import write_filled
+from poise.formats.files import make_folder
 from poise.motion.markers import Markers
-from poise.solvers.marker_tracking import UNSURE
 
 
 def write_filled_take(source: Path, markers: Markers, path: Path, **options: Any) -> None:

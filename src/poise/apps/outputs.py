@@ -8,7 +8,7 @@ from typing import Any
 
 from poise.errors import UnknownNameError
 from poise.formats import extensions, write
-from poise.formats.files import FileAccessError
+from poise.formats.files import make_folder
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 
@@ -41,12 +41,3 @@ def draw(value: Motion | Markers, path: Path, *, progress: Progress | None = Non
     if extension in ANIMATIONS:
         options["progress"] = progress
     return pictures.save(value, path, **options)
-
-
-def make_folder(folder: Path) -> Path:
-    """The folder, made if it is not there, its parents too."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileAccessError(f"cannot make the folder {folder}: {error.strerror or error}") from error
-    return folder

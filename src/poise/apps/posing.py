@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.apps.outputs import make_folder, save
+from poise.apps.outputs import save
 from poise.errors import InvalidValueError
+from poise.formats.files import make_folder
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Pose

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.apps.toml_tables import Table, read_toml
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats.toml_tables import Table, read_toml
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_through

@@ -127,10 +127,10 @@ def solve_a_sequence() -> None:
     """Three frames together, and a pose from three points in a picture."""
     import numpy as np
 
+    from poise.capture.image_placing import View
+    from poise.capture.image_poses import explain
     from poise.geometry.cameras import Camera
     from poise.solvers.constraints import Position
-    from poise.solvers.image_placing import View
-    from poise.solvers.image_run import explain
     from poise.solvers.trajectory import Frame, Smoothness, solve_trajectory
 
     style = learn_a_style()
@@ -171,12 +171,12 @@ def track_markers() -> None:
     """Two frames of a walker's markers."""
     import numpy as np
 
+    from poise.capture.calibration import Calibration
+    from poise.capture.marker_tracking import MarkerTracker
     from poise.motion.virtual_markers import optical_layout, virtual_markers
     from poise.performer import act
     from poise.priors.broad import BroadPrior
     from poise.skeleton.pose_space import PoseSpace
-    from poise.solvers.calibration import Calibration
-    from poise.solvers.marker_tracking import MarkerTracker
 
     walk = act("walk", seconds=0.2, fps=30)
     layout = optical_layout(walk.skeleton)
@@ -188,7 +188,7 @@ def track_markers() -> None:
 
 def perform_something() -> None:
     """A frame of a short walk from three markers, by local models and by the published ones."""
-    from poise.apps.perform import Performance
+    from poise.performance.perform import Performance
     from poise.performer import act
     from poise.priors.local.baselines import LocalPca
     from poise.priors.local.prior import LocalPrior
@@ -204,7 +204,7 @@ def perform_something() -> None:
 
 def watch_something() -> None:
     """A walker in small pictures of two cameras; nothing where OpenCV is not installed."""
-    from poise.apps.filming import before_cameras, simulator_of
+    from poise.apps.simulated_cameras import before_cameras, simulator_of
     from poise.errors import MissingExtraError
     from poise.performer import act
     from poise.vision.background import Background

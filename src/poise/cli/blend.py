@@ -43,7 +43,7 @@ def blend(
         raise InvalidValueError(
             f"{len(models)} models need {len(models) - 1} --weight, one for each after the first; got {len(given)}"
         )
-    from poise.apps.outputs import make_folder
+    from poise.formats.files import make_folder
     from poise.priors.blend import BlendPrior
     from poise.priors.model_file import load, save
 

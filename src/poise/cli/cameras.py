@@ -12,7 +12,7 @@ from poise.cli import terminal
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
-    from poise.apps.calibrating import Calibrated
+    from poise.apps.camera_calibration import Calibrated
 
 app = App(
     name="cameras",
@@ -72,21 +72,21 @@ def calibrate(
     are put in step by --sync, and images of folders are paired in the order of
     their names.
     """
-    from poise.apps import calibrating
+    from poise.apps import camera_calibration
     from poise.vision.rig import save_rig
 
     if not videos:
         raise PoiseError("give a video or a folder of images for each camera")
-    printed = calibrating.board_from_text(board, square, charuco=charuco)
+    printed = camera_calibration.board_from_text(board, square, charuco=charuco)
     with terminal.counting("looking for the board") as count:
-        found = calibrating.calibrate_from(videos, printed, floor=floor, sync=sync, progress=count)
+        found = camera_calibration.calibrate_from(videos, printed, floor=floor, sync=sync, progress=count)
     save_rig(found.result.rig, output)
     if picture is not None:
         from poise.apps.camera_pictures import draw_coverage
 
         draw_coverage(found).save(picture)
     if json:
-        terminal.print_json(calibrating.facts(found))
+        terminal.print_json(camera_calibration.facts(found))
         return
     _print_calibration(found)
     print(f"{output}: {len(found.result.rig)} cameras")
@@ -109,7 +109,7 @@ def check(
     With --board, the videos show the board again; without, they show someone
     who wears markers. The command fails if the cameras do not fit.
     """
-    from poise.apps import calibrating
+    from poise.apps import camera_calibration
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.sources import open_source
@@ -117,10 +117,10 @@ def check(
     rig, sources = load_rig(cameras), [open_source(video) for video in videos]
     with terminal.counting("looking") as count:
         if board:
-            printed = calibrating.board_from_text(board, square, charuco=charuco)
-            checks = calibrating.check_with_board(rig, sources, printed, sync=sync, progress=count)
+            printed = camera_calibration.board_from_text(board, square, charuco=charuco)
+            checks = camera_calibration.check_with_board(rig, sources, printed, sync=sync, progress=count)
         else:
-            checks = calibrating.check_with_markers(
+            checks = camera_calibration.check_with_markers(
                 rig, sources, empty=empty, sync=sync, colours=Colours.from_text(hue)
             )
     if json:
@@ -163,24 +163,26 @@ def simulate(
     Writes a video per camera, cams.toml, and where every marker truly was
     (truth.trc, truth.c3d) with the motion itself (truth.bvh).
     """
-    from poise.apps import filming
+    from poise.apps import simulated_cameras
     from poise.apps.learning import read_motion
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.simulator import Conditions, front_rig
 
-    take = filming.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
+    take = simulated_cameras.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
     where = (
         load_rig(rig)
         if rig is not None
         else front_rig(distance=distance, apart=apart, size=size, count=cameras)
     )
-    names = _names(markers) or list(filming.NINE)
+    names = _names(markers) or list(simulated_cameras.NINE)
     conditions = Conditions.perfect() if perfect else Conditions(lamp=lamp)
     conditions = replace(conditions, marker_colours=Colours.from_text(hue).lights(names))
     with terminal.counting("filming") as count:
-        simulator = filming.simulator_of(take, where, markers=names, conditions=conditions, seed=seed)
-        filmed = filming.film(simulator, output, empty=empty, late=late, progress=count)
+        simulator = simulated_cameras.simulator_of(
+            take, where, markers=names, conditions=conditions, seed=seed
+        )
+        filmed = simulated_cameras.film(simulator, output, empty=empty, late=late, progress=count)
     rows = [
         (name, f"{100 * share:.0f} %", f"{100 * filmed.seen_by_none[name]:.0f} %")
         for name, share in filmed.seen_by_two.items()
@@ -191,7 +193,7 @@ def simulate(
 
 
 def _print_calibration(found: Calibrated) -> None:
-    from poise.apps.calibrating import camera_rows, view_rows
+    from poise.apps.camera_calibration import camera_rows, view_rows
 
     terminal.print_table(*view_rows(found))
     print()

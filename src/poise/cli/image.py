@@ -11,7 +11,7 @@ from poise.cli import terminal
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from poise.apps.image_files import Shot
+    from poise.capture.image_files import Shot
 
 app = App(
     name="image",
@@ -55,6 +55,7 @@ def image(
 ) -> None:
     """Find the likeliest poses that explain points in a photo."""
     from poise.apps import image as app
+    from poise.capture.photos import pose_from_shots
     from poise.priors.model_file import load
 
     shots = _shots(photo, point, camera)
@@ -62,7 +63,7 @@ def image(
         raise InvalidValueError("the camera file tells the field of view; leave --fov out")
     prior = load(model)
     with terminal.working("solving"):
-        found = app.pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
+        found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
     files = app.save_alternatives(found, output) if output is not None else []
     if overlay is not None:
         files.append(app.save_overlay(shots[0], found, overlay))
@@ -76,7 +77,7 @@ def image(
 
 
 def _shots(photo: Path, points: tuple[str, ...], camera: Path | None) -> list[Shot]:
-    from poise.apps.image_files import Shot, point_from_text, read_camera, read_photo, read_views
+    from poise.capture.image_files import Shot, point_from_text, read_camera, read_photo, read_views
 
     if photo.suffix.lower() == ".toml":
         if points or camera is not None:

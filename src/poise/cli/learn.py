@@ -99,7 +99,7 @@ def learn(
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
     from poise.apps import learning
-    from poise.apps.outputs import make_folder
+    from poise.formats.files import make_folder
     from poise.priors.model_file import save
 
     begun = time.perf_counter()

@@ -12,7 +12,7 @@ from poise.cli import terminal
 from poise.cli.options import Units, Up, warn_of
 
 if TYPE_CHECKING:
-    from poise.apps.markers import Capture
+    from poise.capture.markers import Capture
 
 app = App(
     name="markers",
@@ -70,13 +70,13 @@ def solve(
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 - frozen
 ) -> None:
     """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
-    from poise.apps import markers as app_markers
     from poise.apps.outputs import save
+    from poise.capture import markers as takes
 
     capture = _capture(take, options)
     with terminal.counting(f"writing {output.name}") as count:
         save(capture.motion, output, progress=count)
-    _tell(capture, app_markers.summary(capture), output, options)
+    _tell(capture, takes.summary(capture), output, options)
 
 
 @app.command
@@ -96,22 +96,22 @@ def fill(
     deviation instead. What is too uncertain (over 100 mm) stays a gap.
     """
     from poise.apps import marker_files
-    from poise.apps import markers as app_markers
+    from poise.capture import markers as takes
 
     capture = _capture(take, options)
-    filled = app_markers.fill_gaps(capture)
-    markers = app_markers.filled_markers(capture, filled, unsure=unsure)
+    filled = takes.fill_gaps(capture)
+    markers = takes.filled_markers(capture, filled, unsure=unsure)
     marker_files.write_filled_take(take, markers, output, subject=options.subject, **options.reading())
-    _tell(capture, app_markers.summary(capture, filled), output, options)
+    _tell(capture, takes.summary(capture, filled), output, options)
 
 
 def _capture(take: Path, options: Options) -> Capture:
-    from poise.apps import marker_takes
-    from poise.apps import markers as app_markers
+    from poise.capture import marker_takes
+    from poise.capture import markers as takes
     from poise.priors.model_file import load
 
     prior = load(options.style) if options.style is not None else None
-    skeleton = prior.space.skeleton if prior is not None else app_markers.template()
+    skeleton = prior.space.skeleton if prior is not None else takes.template()
     with terminal.working("reading"):
         found = marker_takes.read_take(
             take, skeleton, subject=options.subject, mapping=options.map, **options.reading()
@@ -120,7 +120,7 @@ def _capture(take: Path, options: Options) -> Capture:
     for line in found.matched:
         terminal.note(line)
     with terminal.steps() as step:
-        capture = app_markers.solve(
+        capture = takes.solve(
             found, prior=prior, progress=lambda what, done, total: step(f"{what} ({done}/{total})")
         )
     for note in capture.notes:

@@ -15,9 +15,9 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poise.apps.perform import Frame, Performance
-    from poise.apps.perform_orientations import OrientationPerformance
-    from poise.apps.perform_streams import Stream
+    from poise.performance.perform import Frame, Performance
+    from poise.performance.sensors import OrientationPerformance
+    from poise.performance.streams import Stream
     from poise.priors.local.prior import LocalPrior
 
 app = App(
@@ -90,15 +90,15 @@ def perform(
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion."""
-    from poise.apps import performing
-    from poise.apps.perform import NOISE
+    from poise.performance import setup
+    from poise.performance.perform import NOISE
 
     with terminal.working(f"opening {library.name}"):
-        prior = performing.open_prior(library)
+        prior = setup.open_prior(library)
     if video:
         perform_videos(
             prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate,
-            skeletons=performing.library_skeletons(library),
+            skeletons=setup.library_skeletons(library),
         )  # fmt: skip
         return
     if take is None:
@@ -107,14 +107,14 @@ def perform(
         names = [name.strip() for name in sensors.split(",") if name.strip()]
         _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output)
         return
-    source = performing.read_take(take, fps=fps)
+    source = setup.read_take(take, fps=fps)
     with terminal.sharing("making local models for these markers") as progress:
-        performance = performing.set_up(
+        performance = setup.set_up(
             prior,
             source,
             mapping=markers,
             calibration=calibrate,
-            skeletons=performing.library_skeletons(library),
+            skeletons=setup.library_skeletons(library),
             noise=NOISE if noise is None else noise,
             fps=fps,
             progress=progress,
@@ -137,11 +137,11 @@ def placement(
     ] = None,
 ) -> None:
     """Find where markers tell the most about what a library holds, by trials on its own poses."""
-    from poise.apps import performing
-    from poise.apps.perform_placement import best_placement
+    from poise.performance import setup
+    from poise.performance.placement import best_placement
 
     with terminal.working(f"opening {library.name}"):
-        prior = performing.open_prior(library)
+        prior = setup.open_prior(library)
     with terminal.counting("trying places") as report:
         best = best_placement(prior.examples, markers, progress=report)
     for name, error in best.growth:
@@ -150,7 +150,7 @@ def placement(
         print(f"{', '.join(names)}: {error:.2f} cm off when performed")
     print(f"best {markers}: {', '.join(best.markers)} ({best.error_cm:.2f} cm off when performed)")
     if output is not None:
-        performing.draw_places(prior, best.markers, output)
+        setup.draw_places(prior, best.markers, output)
         print(f"{output}: {terminal.file_size(output)}")
 
 
@@ -164,12 +164,12 @@ def _by_sensors(
     fps: float,
     output: Path | None,
 ) -> None:
-    from poise.apps import performing
+    from poise.performance import setup
 
-    live = take == "-" or take.startswith(performing.UDP)
-    turned, rate = (None, fps) if live else performing.read_orientations(Path(take), names, fps=fps)
+    live = take == "-" or take.startswith(setup.UDP)
+    turned, rate = (None, fps) if live else setup.read_orientations(Path(take), names, fps=fps)
     with terminal.sharing("making local models for these sensors") as progress:
-        performance = performing.set_up_sensors(
+        performance = setup.set_up_sensors(
             prior, names, calibration=calibrate, noise=noise, fps=rate, progress=progress
         )
     if turned is None:
@@ -184,18 +184,18 @@ def _by_sensors(
 
 
 def _save(frames: Sequence[Frame], fps: float, output: Path | None) -> None:
-    from poise.apps import performing
+    from poise.performance import setup
 
-    say_latency(1000.0 * performing.seconds_of(frames))
+    say_latency(1000.0 * setup.seconds_of(frames))
     if output is None:
         raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
-    performing.save(frames, fps, output)
+    setup.save(frames, fps, output)
     print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
 
 
 def _stream(performance: Performance | OrientationPerformance, take: str, output: Path | None) -> None:
-    from poise.apps import performing
-    from poise.apps.perform_streams import Stream, serve_udp
+    from poise.performance import setup
+    from poise.performance.streams import Stream, serve_udp
 
     stream = Stream(performance)
     try:
@@ -203,7 +203,7 @@ def _stream(performance: Performance | OrientationPerformance, take: str, output
             for answer in stream.answers(sys.stdin):
                 print(answer, flush=True)
         else:
-            host, port = performing.udp_address(take)
+            host, port = setup.udp_address(take)
             serve_udp(
                 stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}")
             )
@@ -213,7 +213,7 @@ def _stream(performance: Performance | OrientationPerformance, take: str, output
 
 
 def _finish(stream: Stream, performance: Performance | OrientationPerformance, output: Path | None) -> None:
-    from poise.apps import performing
+    from poise.performance import setup
 
     if stream.skipped:
         terminal.warn(f"{stream.skipped} lines could not be read")
@@ -221,5 +221,5 @@ def _finish(stream: Stream, performance: Performance | OrientationPerformance, o
         return
     say_latency(stream.milliseconds)
     if output is not None:
-        performing.save(stream.frames, performance.fps, output)
+        setup.save(stream.frames, performance.fps, output)
         terminal.note(f"{output}: {len(stream.frames)} frames")

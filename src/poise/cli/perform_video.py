@@ -16,8 +16,8 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poise.apps.perform import Performance
-    from poise.apps.watching import Watched
+    from poise.performance.cameras import Watched
+    from poise.performance.perform import Performance
     from poise.priors.local.prior import LocalPrior
     from poise.skeleton.skeleton import Skeleton
 
@@ -60,11 +60,11 @@ def perform_videos(
     skeletons: Sequence[Skeleton],
 ) -> None:
     """Open the cameras, run the performance, say what there is to say, and write the motion."""
-    from poise.apps import performing
     from poise.apps.camera_takes import open_cameras, perform_take
-    from poise.apps.filming import MORE, NINE
-    from poise.apps.perform_markers import read_colours
-    from poise.apps.watching import NOISE
+    from poise.apps.simulated_cameras import MORE, NINE
+    from poise.performance import setup
+    from poise.performance.cameras import NOISE
+    from poise.performance.marker_sets import read_colours
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
 
@@ -78,7 +78,7 @@ def perform_videos(
     found = open_cameras(load_rig(cameras), videos)
     names = NINE if len(found.rig) > 1 else MORE
     with terminal.sharing("making local models for these markers") as progress:
-        performance = performing.set_up(
+        performance = setup.set_up(
             prior,
             None,
             mapping=mapping,
@@ -98,15 +98,15 @@ def perform_videos(
     if take.watched:
         say_latency([1000.0 * watched.seconds for watched in take.watched])
     if output is not None and take.frames:
-        performing.save(take.frames, take.fps, output)
+        setup.save(take.frames, take.fps, output)
         terminal.note(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
 
 
 @contextmanager
 def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[[Watched], None]]:
     """Whoever gets every pose at once: standard output where it is live, and the address that is named."""
-    from poise.apps.perform_streams import pose_line
     from poise.apps.streaming import VmcSender, address_from_text
+    from poise.performance.streams import pose_line
 
     sender = None
     if options.to is not None:

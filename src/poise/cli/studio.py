@@ -44,7 +44,7 @@ def studio(
     if port is not None and not 0 <= port < 65536:
         raise InvalidValueError(f"a port is a number from 0 to 65535; got {port}")
     with terminal.counting("preparing") as report:
-        shelf = launch.shelf_of(files, step=lambda _what, share: report(int(100 * share), 100))
-    with launch.prepared(shelf, host=host, port=port, token=token) as ready:
+        models = launch.models_of(files, step=lambda _what, share: report(int(100 * share), 100))
+    with launch.prepared(models, host=host, port=port, token=token) as ready:
         print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
         ready.serve(open_browser=not no_open)

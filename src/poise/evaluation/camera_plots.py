@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from poise.apps.camera_pictures import draw_stages
-from poise.apps.watching import Watched
 from poise.evaluation.cameras import FPS, backgrounds_of, film, set_up
 from poise.evaluation.report import Request
+from poise.performance.cameras import Watched
 from poise.skeleton.kinematics import world_transforms
 from poise.vision.simulator import Simulator
 

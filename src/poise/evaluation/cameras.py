@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.apps.filming import MORE, NINE, before_cameras, simulator_of
-from poise.apps.perform import Performance
-from poise.apps.watching import NOISE, CameraPerformance, Watched
+from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
 from poise.errors import InvalidValueError
 from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
+from poise.performance.cameras import NOISE, CameraPerformance, Watched
+from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.vision.background import Background

@@ -17,6 +17,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.image_placing import View
+from poise.capture.image_poses import explain
+from poise.capture.image_starts import LIMBS
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.evaluation.handles import Row
 from poise.evaluation.methods import STYLE, training_poses
@@ -29,9 +32,6 @@ from poise.priors.local.prior import LocalPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.image_placing import View
-from poise.solvers.image_run import explain
-from poise.solvers.image_starts import LIMBS
 from poise.solvers.solve import Model
 
 Array = np.ndarray

@@ -11,8 +11,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.marker_takes import Take
-from poise.apps.markers import (
+from poise.capture.calibration import Calibration, calibrate
+from poise.capture.marker_takes import Take
+from poise.capture.marker_tracking import MarkerTracker
+from poise.capture.markers import (
     Capture,
     Learner,
     complete_clips,
@@ -29,8 +31,6 @@ from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
-from poise.solvers.calibration import Calibration, calibrate
-from poise.solvers.marker_tracking import MarkerTracker
 
 Array = np.ndarray
 

@@ -16,8 +16,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise import performer
-from poise.apps.marker_takes import Take, match, read_take
-from poise.apps.markers import solve, template
+from poise.capture.marker_takes import Take, match, read_take
+from poise.capture.marker_tracking import UNSURE
+from poise.capture.markers import solve, template
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.handles import Row
 from poise.evaluation.marker_methods import METHODS, Answer, Scene, method_named
@@ -29,7 +30,6 @@ from poise.motion.recordings import find_recordings
 from poise.motion.virtual_markers import virtual_markers
 from poise.motion.world import joint_positions
 from poise.skeleton.roles import MAIN_ROLES
-from poise.solvers.marker_tracking import UNSURE
 
 Array = np.ndarray
 Progress = Callable[[str, int, int], None]

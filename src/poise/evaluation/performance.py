@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.perform import Performance
-from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
 from poise.errors import InvalidValueError
 from poise.evaluation.handles import Row
 from poise.evaluation.methods import method_named
 from poise.evaluation.metrics import Recovered, Scores
-from poise.evaluation.performance_orientations import ORIENTATION_METHODS, Recovery
+from poise.evaluation.performance_sensors import ORIENTATION_METHODS, Recovery
 from poise.evaluation.splits import Fold
 from poise.evaluation.timing import timed
 from poise.geometry import rotations
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.performance.perform import Performance
 from poise.priors.local.baselines import BASELINES, Baseline
 from poise.priors.local.control import Control
 from poise.priors.local.examples import LAG, Examples

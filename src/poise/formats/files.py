@@ -82,3 +82,12 @@ def _similar_files(path: Path) -> str:
         else []
     )
     return f"; beside it: {', '.join(twins)}" if twins else ""
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if it is not there, its parents too."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileAccessError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    return folder

@@ -17,7 +17,7 @@ from poise.geometry import rotations
 from poise.priors.blend import BlendPrior, Chart, blended
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
-from poise.priors.style import shape
+from poise.priors.style import local_gaussian as shape
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles

@@ -1,6 +1,6 @@
 """The style prior's solve, compiled: Gauss-Newton on the latent point and the pose together, from smooth to fine.
 
-Each step asks the style for its local shape (see `priors.style.shape`), takes the shared dual step with it, and moves
+Each step asks the style for its shape (see `style.local_gaussian`), takes the shared dual step with it, and moves
 the latent point by what the rows' pull implies. Stages follow section 6.2 of Grochow et al. 2004: first the annealed
 model, then the one between, then the model itself; hard constraints are met by the shared finish in the last metric.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from poise.compiled import compiled
 from poise.priors.style.compiled_covariance import kernel_vector
-from poise.priors.style.shape import Shape, StyleArrays, latent_step, local_shape, objective, room
+from poise.priors.style.local_gaussian import Shape, StyleArrays, latent_step, local_shape, objective, room
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 from poise.solvers.core import (
     BROKEN,

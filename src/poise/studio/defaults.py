@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import cast
 
 from poise.apps.learning import GAUSSIAN, LOCAL, STYLE, learn, read_motion
-from poise.apps.outputs import make_folder
 from poise.errors import PoiseError
+from poise.formats.files import make_folder
 from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import Storable, load, save
 from poise.priors.prior import Prior
-from poise.studio.shelf import Shelf
+from poise.studio.models import ModelStore
 
 FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
@@ -60,37 +60,37 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 """A gaussian and a local model of all motions."""
 
 
-def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> Shelf:
+def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> ModelStore:
     """Styles, a model of walking in time, and models of everything; learned once, afterwards read from the cache."""
-    shelf, folder = Shelf(), _folder(lessons)
+    models, folder = ModelStore(), _folder(lessons)
     makers: dict[str, Callable[[], Prior]] = {lesson.name: partial(_style_of, lesson) for lesson in lessons}
     makers[WALKING] = _dynamics_of_walking
     makers[EVERYTHING] = partial(_all_of, lessons, GAUSSIAN, FPS)
     makers[NEAREST] = partial(_all_of, lessons, LOCAL, EXAMPLE_FPS)
     for number, (name, make) in enumerate(makers.items()):
         step(f"learning {name}", number / len(makers))
-        shelf.add(_cached(folder / f"{name}{MODEL}", make), name)
+        models.add(_cached(folder / f"{name}{MODEL}", make), name)
     step("ready", 1.0)
-    return shelf
+    return models
 
 
-def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None) -> Shelf:
+def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None) -> ModelStore:
     """Models as they are; clips as styles learned from them, and a gaussian of each."""
-    shelf = Shelf()
+    models = ModelStore()
     for number, path in enumerate(paths):
         step(f"reading {path.name}", number / len(paths))
         if path.suffix.lower() == MODEL:
-            shelf.add(load(path), path.stem)
+            models.add(load(path), path.stem)
             continue
         motion = read_motion(path)
 
         def report(share: float, number: int = number, path: Path = path) -> None:
             step(f"learning {path.name}", (number + share) / len(paths))
 
-        shelf.add(learn([motion], kind=STYLE, progress=report), path.stem)
-        shelf.add(learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
+        models.add(learn([motion], kind=STYLE, progress=report), path.stem)
+        models.add(learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
     step("ready", 1.0)
-    return shelf
+    return models
 
 
 def _style_of(lesson: Lesson) -> Prior:

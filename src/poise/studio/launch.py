@@ -16,9 +16,9 @@ from threading import Timer
 from poise.apps.warm_up import warm_up
 from poise.studio.defaults import Step, embedded, from_files
 from poise.studio.memory import give_memory_back
+from poise.studio.models import ModelStore
 from poise.studio.security import Access, is_loopback
 from poise.studio.server import Studio, listen, server_of
-from poise.studio.shelf import Shelf
 
 OPEN_AFTER = 0.3  # seconds
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
@@ -45,16 +45,16 @@ class Ready:
         server_of(self.studio).run(sockets=[self.listener])
 
 
-def shelf_of(files: Sequence[Path], *, step: Step) -> Shelf:
+def models_of(files: Sequence[Path], *, step: Step) -> ModelStore:
     """The models that were named, else the embedded ones; everything compiled that a drag will need."""
     give_memory_back()
-    shelf = from_files(files, step=step) if files else embedded(step=step)
+    models = from_files(files, step=step) if files else embedded(step=step)
     warm_up()
-    return shelf
+    return models
 
 
 @contextmanager
-def prepared(shelf: Shelf, *, host: str, port: int | None, token: str | None) -> Iterator[Ready]:
+def prepared(models: ModelStore, *, host: str, port: int | None, token: str | None) -> Iterator[Ready]:
     """A studio on an address; off loopback it asks for a token, which is part of the address shown."""
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
@@ -64,4 +64,4 @@ def prepared(shelf: Shelf, *, host: str, port: int | None, token: str | None) ->
         address = f"http://{shown}:{listener.getsockname()[1]}/"
         if token is not None:
             address += f"?token={token}"
-        yield Ready(Studio(shelf, access=Access(host, token)), listener, address)
+        yield Ready(Studio(models, access=Access(host, token)), listener, address)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from poise.apps import performing
-from poise.apps.perform import Frame, Performance
-from poise.apps.perform_streams import Stream, serve_udp
 from poise.errors import PoiseError
+from poise.performance import setup
+from poise.performance.perform import Frame, Performance
+from poise.performance.streams import Stream, serve_udp
 from poise.priors.local.prior import LocalPrior
 from poise.vision.colours import Colours
 
@@ -57,7 +57,7 @@ class MarkerStream(LiveSource):
 
     def prepare(self, prior: LocalPrior) -> Performance:
         """For the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
-        return performing.set_up(prior, None, mapping=self.mapping)
+        return setup.set_up(prior, None, mapping=self.mapping)
 
     def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
         """Every datagram that was not overtaken by the next."""
@@ -113,19 +113,19 @@ class CameraViews(LiveSource):
     def prepare(self, prior: LocalPrior) -> Performance:
         """Opens the cameras first, which is quick to fail; then models for the markers that so many can tell apart."""
         from poise.apps.camera_takes import open_cameras
-        from poise.apps.filming import MORE, NINE
-        from poise.apps.watching import NOISE
+        from poise.apps.simulated_cameras import MORE, NINE
+        from poise.performance.cameras import NOISE
         from poise.vision.rig import load_rig
 
         self._cameras = open_cameras(load_rig(self.rig), self.places)
         self.notes += self._cameras.notes
         names = NINE if len(self._cameras.rig) > 1 else MORE
-        return performing.set_up(prior, None, noise=NOISE, markers=names)
+        return setup.set_up(prior, None, noise=NOISE, markers=names)
 
     def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
         """Every moment; videos no faster than they were filmed."""
         from poise.apps.camera_takes import perform_take
-        from poise.apps.watching import Watched
+        from poise.performance.cameras import Watched
 
         begun: float | None = None
 

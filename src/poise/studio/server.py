@@ -21,9 +21,9 @@ from starlette.websockets import WebSocket
 from poise.errors import InvalidValueError, PoiseError
 from poise.studio.archives import unpack
 from poise.studio.connection import Connection
+from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
 from poise.studio.sessions import Sessions
-from poise.studio.shelf import Shelf
 from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads
 
 PAGE = Path(__file__).parent / "web" / "dist"
@@ -40,10 +40,10 @@ build it with <code>make setup</code>, which needs Node 20 or newer, and reload 
 class Studio:
     """What requests share: models, uploads, sessions, and the threads that solve."""
 
-    def __init__(self, shelf: Shelf, *, access: Access | None = None, page: Path = PAGE) -> None:
-        self.shelf, self.access, self.page = shelf, access or Access(), page
+    def __init__(self, models: ModelStore, *, access: Access | None = None, page: Path = PAGE) -> None:
+        self.models, self.access, self.page = models, access or Access(), page
         self.uploads = Uploads()
-        self.sessions = Sessions(shelf, self.uploads)
+        self.sessions = Sessions(models, self.uploads)
         self.workers = ThreadPoolExecutor(max(2, cpu_count() or 2), thread_name_prefix="poise-solver")
 
     def app(self) -> Starlette:

@@ -16,11 +16,11 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.motion.motion import Motion
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
+from poise.studio.autosave import Autosave
 from poise.studio.history import History
 from poise.studio.jobs import Jobs
-from poise.studio.keeping import Keeper
 from poise.studio.messages import ClientMessage, ServerMessage
-from poise.studio.shelf import Shelf, stand
+from poise.studio.models import ModelStore, stand
 from poise.studio.solving import Poser, Solved, planted, point_of, points_of
 from poise.studio.state import Placed, State
 from poise.studio.uploads import Uploads
@@ -46,11 +46,11 @@ class OutOfOrderError(PoiseError):
 class Session:
     """The scene of one person."""
 
-    def __init__(self, shelf: Shelf, uploads: Uploads, *, keeper: Keeper | None = None) -> None:
-        self.shelf, self.uploads = Shelf(shelf), uploads
-        self.keeper, self.token = keeper, secrets.token_urlsafe(24)
-        self.poser, self.jobs, self.lock = Poser(self.shelf), Jobs(self), RLock()
-        self.history = History(_first_state(self.shelf))
+    def __init__(self, models: ModelStore, uploads: Uploads, *, autosave: Autosave | None = None) -> None:
+        self.models, self.uploads = ModelStore(models), uploads
+        self.autosave, self.token = autosave, secrets.token_urlsafe(24)
+        self.poser, self.jobs, self.lock = Poser(self.models), Jobs(self), RLock()
+        self.history = History(_first_state(self.models))
         self.state = self.history.now
         self.solved: Solved | None = None
         self.motion: Motion | None = None
@@ -70,12 +70,12 @@ class Session:
                 protocol=messages.PROTOCOL, version=version("poise"), token=self.token, resumed=resumed,
                 largest_upload=self.uploads.largest,
             )  # fmt: skip
-            models = messages.Models(models=self.shelf.described())
+            models = messages.Models(models=self.models.described())
             return [welcome, models, self.body(), self.scene(), self.pose(fine=True)]
 
     def restore(self, token: str) -> bool:
         """Takes up the scene that an earlier studio kept for this token; whether there was one."""
-        found = self.keeper.find(token, self.shelf, self.state) if self.keeper is not None else None
+        found = self.autosave.find(token, self.models, self.state) if self.autosave is not None else None
         if found is None:
             return False
         self.history.close()
@@ -133,8 +133,8 @@ class Session:
         pose = self.show(state, solved)
         self.history.push(self.state)
         self.poser.foresee(self.state)
-        if self.keeper is not None:
-            self.keeper.keep(self.token, self.state)
+        if self.autosave is not None:
+            self.autosave.keep(self.token, self.state)
         return [self.scene(), pose]
 
     def put_back(self, state: State) -> Answer:
@@ -217,7 +217,7 @@ def _told(solved: Solved) -> dict[str, Any]:
     }
 
 
-def _first_state(shelf: Shelf) -> State:
-    entry = shelf.first
+def _first_state(models: ModelStore) -> State:
+    entry = models.first
     pose = stand(entry.prior)
     return State(entry.id, Placed(pose), anchors=planted(pose))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from poise.studio.keeping import Keeper
+from poise.studio.autosave import Autosave
+from poise.studio.models import ModelStore
 from poise.studio.session import Session
-from poise.studio.shelf import Shelf
 from poise.studio.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ MOST_LEFT = 50  # sessions without a connection; the one left longest goes first
 class Sessions:
     """Sessions and the connections that are theirs; used by one event loop."""
 
-    def __init__(self, shelf: Shelf, uploads: Uploads) -> None:
-        self._shelf, self._uploads, self._keeper = shelf, uploads, Keeper()
-        self._keeper.tidy()
+    def __init__(self, models: ModelStore, uploads: Uploads) -> None:
+        self._models, self._uploads, self._autosave = models, uploads, Autosave()
+        self._autosave.tidy()
         self._sessions: dict[str, Session] = {}
         self._connections: dict[str, Connection] = {}
         self._left: dict[str, float] = {}
@@ -36,7 +36,7 @@ class Sessions:
         session = self._sessions.get(token or "")
         resumed = session is not None
         if session is None:
-            session = Session(self._shelf, self._uploads, keeper=self._keeper)
+            session = Session(self._models, self._uploads, autosave=self._autosave)
             resumed = token is not None and session.restore(token)
             self._sessions[session.token] = session
         earlier = self._connections.get(session.token)
@@ -52,7 +52,7 @@ class Sessions:
             del self._connections[session.token]
             session.outlet = None
             if session.history.undos:
-                self._keeper.keep(session.token, session.state, at_once=True)
+                self._autosave.keep(session.token, session.state, at_once=True)
             self._left[session.token] = time.monotonic()
 
     def __contains__(self, token: str) -> bool:

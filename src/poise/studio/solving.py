@@ -19,7 +19,7 @@ from poise.solvers.constraints import Constraint, LookAt, Orientation, Position,
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.messages import LOOK_AT, Handle, Vec3
-from poise.studio.shelf import PLAIN, Entry, Shelf
+from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 
 Array = np.ndarray
@@ -54,8 +54,8 @@ class Solved:
 class Poser:
     """Solves the states of one session, the next from the last."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, models: ModelStore) -> None:
+        self._models = models
         self._foreseen: tuple[Any, ...] = ()
         self._solvers: dict[Any, Solver] = {}
         self._blend: tuple[Any, Prior] | None = None
@@ -72,14 +72,14 @@ class Poser:
             return self.entry_of(state).prior
         key = tuple((weight.model, weight.weight) for weight in state.weights)
         if self._blend is None or self._blend[0] != key:
-            self._blend = key, self._shelf.blend(state.weights)
+            self._blend = key, self._models.blend(state.weights)
         return self._blend[1]
 
     def entry_of(self, state: State) -> Entry:
         """The model that a state names; plain IK is of whatever body is shown."""
         if state.model == PLAIN:
-            return self._shelf.plain(state.pose.skeleton)
-        return self._shelf[state.model]
+            return self._models.plain(state.pose.skeleton)
+        return self._models[state.model]
 
     def solve(
         self,
@@ -111,7 +111,7 @@ class Poser:
         constraints = [condition.constraint for condition in conditions_of(state)]
         wanted = tuple(constraint.signature for constraint in constraints)
         skeleton = state.pose.skeleton
-        local = [entry.prior for entry in self._shelf.learned if entry.kind == "local"]
+        local = [entry.prior for entry in self._models.learned if entry.kind == "local"]
         alike = [prior for prior in local if prior.space.skeleton.same_topology(skeleton)]
         if wanted == self._foreseen or not alike:
             return

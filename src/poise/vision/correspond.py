@@ -1,7 +1,7 @@
 """Which blobs of several pictures are one marker: epipolar distance and colour (Chai and Hodgins 2005, section 4.1).
 
-All pairs that the epipolar lines and the colours allow are kept as candidates: where two are possible, `label` decides
-by the body's prediction, and in the first frame the nearer line does.
+All pairs that the epipolar lines and the colours allow are kept as candidates: where two are possible, the labels
+decide by the body's prediction, and in the first frame the nearer line does.
 """
 
 from __future__ import annotations

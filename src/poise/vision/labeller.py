@@ -1,7 +1,7 @@
 """Labels of markers, moment after moment: blobs of all cameras in, places and pixels of each marker out.
 
 A first frame is labelled by layouts that the performer may be in; from then on tracks, the body, colours and what each
-camera saw before decide together (`explain`), and what was taken for another marker is exchanged again (`doubts`).
+camera saw before decide together (`explain`), and what was taken for another marker is exchanged again (`label_swaps`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from jaxtyping import Bool, Float, Int
 
 from poise.vision.blobs import Blobs
 from poise.vision.correspond import Candidate, Matcher, exclusive
-from poise.vision.doubts import Doubts, Pair
 from poise.vision.explain import explain
-from poise.vision.label import STRAY, fit_layout
-from poise.vision.label_picture import find_in_picture
+from poise.vision.first_labels import STRAY, fit_layout
+from poise.vision.first_labels_one_camera import find_in_picture
+from poise.vision.label_swaps import LabelSwaps, Pair
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 from poise.vision.tracks import Tracks
@@ -57,13 +57,13 @@ class Labeller:
         self._was_seen = np.ones((len(rig), len(wearer.liveliness)), dtype=np.bool_)
         self._tints = self._worn.copy()
         self._alone = len(rig) == 1
-        self._doubts = Doubts(wearer.shapes, alone=self._alone)
+        self._swaps = LabelSwaps(wearer.shapes, alone=self._alone)
 
     def begin(self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"]) -> Sighting:
         """A first frame, by the layout that fits it best, wherever the performer stands and faces; else nothing."""
         self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
         self._tints = self._worn.copy()
-        self._doubts = Doubts(self._wearer.shapes, alone=self._alone)
+        self._swaps = LabelSwaps(self._wearer.shapes, alone=self._alone)
         sighting = Sighting.nothing(len(self.rig), layouts.shape[1])
         candidates = self._matcher.candidates(blobs)
         if (
@@ -98,15 +98,15 @@ class Labeller:
         chosen, bursts = explain(
             self._matrices, straight, blobs, self._tracks, chances=chances, tints=self._tints
         )
-        self._doubts.note(self._tracks, self._centres, alike=_alike(self._tints))
+        self._swaps.note(self._tracks, self._centres, alike=_alike(self._tints))
         sighting = self._noted(chosen, bursts, blobs, straight)
         across = sighting.known_across(self.rig, self._tracks.places)
-        exchanged = self._doubts.judged(self._tracks.places, across, seconds)
+        exchanged = self._swaps.judged(self._tracks.places, across, seconds)
         for pair in exchanged:
             self._tracks.exchange(*pair)
             sighting.exchange(*pair)
             self._was_seen[:, pair] = self._was_seen[:, pair[::-1]]
-        self._dismiss(self._doubts.strangers(self._tracks.places, across), body, sighting)
+        self._dismiss(self._swaps.strangers(self._tracks.places, across), body, sighting)
         return sighting, exchanged
 
     def _dismiss(self, strangers: Sequence[int], body: Array, sighting: Sighting) -> None:

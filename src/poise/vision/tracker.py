@@ -12,7 +12,7 @@ from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, find_blobs
 from poise.vision.colours import Colours
-from poise.vision.doubts import Pair
+from poise.vision.label_swaps import Pair
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting

@@ -5,7 +5,7 @@ import pytest
 
 from differences import gradient
 from poise import performer
-from poise.priors.style import shape
+from poise.priors.style import local_gaussian as shape
 from poise.priors.style.observed import observed
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE

@@ -6,8 +6,9 @@ observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predict
     sum_g p_g (theta - t_g)^2 = P (theta - m(x))^2 + sum of squared contrasts,      P = sum p_g,  m = sum p_g t_g / P,
 
 and the contrasts, how much the observations disagree, depend on x alone. So a style that knows motion has the shape of
-one that does not (see `shape`), with another mean and precision and more residuals in x; only what the previous frames
-shift (`Frame`) changes from frame to frame. Of a sequence's first frames what is not known is simply not observed.
+one that does not (see `local_gaussian`), with another mean and precision and more residuals in x; only what the
+previous frames shift (`Frame`) changes from frame to frame. What a sequence's first
+frames do not know is simply not observed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from jaxtyping import Float
 
 from poise.priors.style.covariance import Kernel
 from poise.priors.style.features import frame_rate
+from poise.priors.style.local_gaussian import StyleArrays
 from poise.priors.style.model import StyleModel
-from poise.priors.style.shape import StyleArrays
 from poise.skeleton.kernels import ROOT_SIZE
 
 Array = np.ndarray

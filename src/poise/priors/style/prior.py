@@ -16,7 +16,7 @@ from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors.model_file import Stored
 from poise.priors.poses import handle_positions, limits_of, motion_hash
-from poise.priors.style import shape
+from poise.priors.style import local_gaussian as shape
 from poise.priors.style.data import thinned
 from poise.priors.style.model import StyleModel
 from poise.priors.style.observed import Observed, observed

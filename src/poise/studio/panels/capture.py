@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.marker_takes import Take, read_take
-from poise.apps.markers import Capture, fill_gaps, solve, template
+from poise.capture.marker_filling import Filled
+from poise.capture.marker_takes import Take, read_take
+from poise.capture.markers import Capture, fill_gaps, solve, template
 from poise.errors import InvalidValueError
 from poise.motion.markers import Markers
-from poise.solvers.marker_filling import Filled
 from poise.studio import messages
 from poise.studio.arrays import packed
 from poise.studio.jobs import Done, Report

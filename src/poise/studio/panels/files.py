@@ -15,7 +15,7 @@ from poise.pictures import draw_pose
 from poise.pictures import save as save_picture
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
-from poise.studio.saved import opened, saved
+from poise.studio.scene_files import opened, saved
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.state import State
 
@@ -48,7 +48,7 @@ class FilesPanel:
         """The scene of a file, as one step of undo."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
-        state = opened(path, session.shelf, session.state)
+        state = opened(path, session.models, session.state)
         session.solved = None
         other = not state.pose.skeleton.same_topology(session.state.pose.skeleton)
         answer = session.commit(state)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poise.apps import markers
 from poise.apps.learning import learn, read_motion
-from poise.apps.marker_takes import read_take
+from poise.capture import markers
+from poise.capture.marker_takes import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
 from poise.priors.style.prior import StylePrior
@@ -45,9 +45,9 @@ class LearningPanel:
             curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
 
             def take() -> Answer:
-                entry = session.shelf.add(prior, message.name)
+                entry = session.models.add(prior, message.name)
                 chosen = StylesPanel(session).choose(messages.ChooseModel(model=entry.id))
-                return [messages.Models(models=session.shelf.described()), *chosen]
+                return [messages.Models(models=session.models.described()), *chosen]
 
             return Done(take, curve)
 

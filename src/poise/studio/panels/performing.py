@@ -10,9 +10,9 @@ from threading import Thread
 
 import numpy as np
 
-from poise.apps.perform import Frame, motion_of
-from poise.apps.performing import UDP, udp_address
 from poise.errors import InvalidValueError, PoiseError
+from poise.performance.perform import Frame, motion_of
+from poise.performance.setup import UDP, udp_address
 from poise.priors.local.prior import LocalPrior
 from poise.studio import messages
 from poise.studio.arrays import packed
@@ -48,9 +48,9 @@ class PerformingPanel:
         session = self._session
         if self._now is not None and self._now.is_alive:
             raise InvalidValueError("a performance is under way; stop it first")
-        source, prior = self._source(message), session.shelf[message.model].prior
+        source, prior = self._source(message), session.models[message.model].prior
         if not isinstance(prior, LocalPrior):
-            name = session.shelf[message.model].name
+            name = session.models[message.model].name
             raise InvalidValueError(
                 f"a performance follows the examples of a local model, which {name} is not; learn one of that kind"
             )

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from poise.apps.image import FEWEST, pose_from_shots
-from poise.apps.image_files import Shot, read_photo
+from poise.capture.image_files import Shot, read_photo
+from poise.capture.image_placing import View
+from poise.capture.image_poses import Explanation
+from poise.capture.photos import FEWEST, pose_from_shots
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.priors.blend import BlendPrior
 from poise.priors.style.prior import StylePrior
-from poise.solvers.image_placing import View
-from poise.solvers.image_run import Explanation
 from poise.solvers.solve import Model, Solver
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
 from poise.studio.jobs import Done, Report
 from poise.studio.messages import Photo, PhotoPoint
+from poise.studio.models import PLAIN
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.shelf import PLAIN
 from poise.studio.solving import planted
 from poise.studio.state import Placed, State
 

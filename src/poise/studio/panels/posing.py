@@ -13,12 +13,12 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
-from poise.studio.keys import without_handle
 from poise.studio.messages import LOOK_AT, Handle, Vec3
+from poise.studio.models import stand
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.shelf import stand
 from poise.studio.solving import planted, point_of, points_of, replanted, vec3
 from poise.studio.state import Placed, State
+from poise.studio.timeline_script import without_handle
 
 
 class PosingPanel:

@@ -6,8 +6,8 @@ from poise.errors import InvalidValueError
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.latent import LatentView
+from poise.studio.models import PLAIN, stand
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.shelf import PLAIN, stand
 from poise.studio.solving import planted, replanted
 from poise.studio.state import Placed, State, empty_timeline
 
@@ -32,7 +32,7 @@ class StylesPanel:
     def choose(self, message: messages.ChooseModel) -> Answer:
         """Another prior on the same handles; on another skeleton the scene begins anew."""
         if message.model != PLAIN:
-            self._session.shelf[message.model]  # or an error that names those there are
+            self._session.models[message.model]  # or an error that names those there are
         state = self._session.state.with_(model=message.model, weights=())
         return self._switched(state)
 
@@ -44,10 +44,10 @@ class StylesPanel:
 
     def map(self, message: messages.AskLatentMap) -> Answer:
         """The likelihood map of a style."""
-        view = self._session.shelf[message.model].view
+        view = self._session.models[message.model].view
         if view is None:
             raise InvalidValueError(
-                f"{self._session.shelf[message.model].name} has no latent space; styles have one"
+                f"{self._session.models[message.model].name} has no latent space; styles have one"
             )
         return [view.map(message.model)]
 

@@ -17,13 +17,13 @@ from poise.motion.retarget import retarget
 from poise.priors.prior import Prior
 from poise.solvers.local_gaussian import common_space
 from poise.solvers.trajectory import frame_by_frame
-from poise.studio import keys, messages
+from poise.studio import messages, timeline_script
 from poise.studio.arrays import packed, world_of
 from poise.studio.jobs import Done, Report
 from poise.studio.messages import Key, Timeline
+from poise.studio.models import PLAIN
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.shelf import PLAIN
 from poise.studio.solving import point_of, points_of, vec3
 from poise.studio.state import Placed, State
 
@@ -98,14 +98,16 @@ class TimelinePanel:
         if len(timeline.keys) >= MOST_KEYS:
             raise InvalidValueError(f"a timeline has at most {MOST_KEYS} keys")
         key = self._checked(message.key)
-        return self._changed(keys.with_key(timeline, key), keys.touched_range(timeline, key))
+        return self._changed(
+            timeline_script.with_key(timeline, key), timeline_script.touched_range(timeline, key)
+        )
 
     def drag_key(self, message: messages.DragKey) -> Answer:
         """A key on its way; frames between its neighbours follow."""
         session = self._session
         key = self._checked(message.key)
-        timeline = keys.with_key(session.state.timeline, key)
-        span = keys.touched_range(timeline, key)
+        timeline = timeline_script.with_key(session.state.timeline, key)
+        span = timeline_script.touched_range(timeline, key)
         if message.last:
             return self._changed(timeline, span)
         session.state = session.state.with_(timeline=timeline)
@@ -120,7 +122,9 @@ class TimelinePanel:
         if gone is None:
             raise InvalidValueError(f"{message.handle} has no key at frame {message.frame}")
         left = [key for key in timeline.keys if key is not gone]
-        return self._changed(msgspec.structs.replace(timeline, keys=left), keys.touched_range(timeline, gone))
+        return self._changed(
+            msgspec.structs.replace(timeline, keys=left), timeline_script.touched_range(timeline, gone)
+        )
 
     def put_pin(self, message: messages.PutPin) -> Answer:
         """A range in which a handle stays where it is."""
@@ -144,7 +148,7 @@ class TimelinePanel:
         """Other styles from a frame on."""
         timeline, session = self._session.state.timeline, self._session
         self._within(message.key.frame)
-        session.shelf.blend(message.key.weights)  # or an error that says what cannot be blended
+        session.models.blend(message.key.weights)  # or an error that says what cannot be blended
         others = [key for key in timeline.styles if key.frame != message.key.frame]
         styles = sorted([*others, message.key], key=lambda key: key.frame)
         return self._changed(msgspec.structs.replace(timeline, styles=styles))
@@ -229,7 +233,7 @@ class TimelinePanel:
             return []
         first, end = span if span is not None and self._fits(timeline) else (0, timeline.frames)
         ready = self._plan(state)
-        _, frames = plan(keys.script_of(state), ready.priors, ready.weights)
+        _, frames = plan(timeline_script.script_of(state), ready.priors, ready.weights)
         space = common_space(ready.priors).space
         after = session.motion[first] if session.motion is not None and self._fits(timeline) else state.pose
         q = frame_by_frame(ready.priors, frames[first:end], space, after=after)
@@ -258,9 +262,9 @@ class TimelinePanel:
         session, lane = self._session, state.timeline
         if state.weights and not lane.styles:
             return Plan(state, [session.poser.prior_of(state)], np.ones((lane.frames, 1)))
-        names, weights = keys.weights_of(lane, state.model)
+        names, weights = timeline_script.weights_of(lane, state.model)
         skeleton = session.poser.prior_of(state).space.skeleton
-        return Plan(state, [session.shelf[name].prior.on_body(skeleton) for name in names], weights)
+        return Plan(state, [session.models[name].prior.on_body(skeleton) for name in names], weights)
 
     def _smooth(self) -> None:
         """Solves all frames together, until the timeline changes again."""
@@ -270,7 +274,7 @@ class TimelinePanel:
 
         def work(report: Report) -> Done:
             found = keyframe_in(
-                keys.script_of(ready.state), ready.priors, ready.weights,
+                timeline_script.script_of(ready.state), ready.priors, ready.weights,
                 progress=lambda done, total: report(done / max(total, 1)),
             )  # fmt: skip
 
@@ -299,7 +303,7 @@ class TimelinePanel:
         span, timeline = slice(first, first + count), state.timeline
         handles = list(dict.fromkeys(key.handle for key in timeline.keys))
         times = np.arange(timeline.frames)[span] / timeline.fps
-        ways = [keys.path_of(state, handle).at(times) for handle in handles]
+        ways = [timeline_script.path_of(state, handle).at(times) for handle in handles]
         world = world_of(motion.skeleton, motion.root_positions[span], motion.rotations[span])
         return messages.MotionRange(
             seq=seq, fine=fine, first=first, frames=count, world=world, path_handles=handles,

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.perform_orientations import SIX, OrientationPerformance
 from poise.evaluation.metrics import Recovered
 from poise.evaluation.timing import timed
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
+from poise.performance.sensors import SIX, OrientationPerformance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_SIZE
 

@@ -7,12 +7,11 @@ import logging
 import time
 from pathlib import Path
 
-from poise.apps.outputs import make_folder
 from poise.errors import PoiseError
-from poise.formats.files import replacing
+from poise.formats.files import make_folder, replacing
 from poise.motion.cache import cache_folder
-from poise.studio.saved import opened, saved
-from poise.studio.shelf import Shelf
+from poise.studio.models import ModelStore
+from poise.studio.scene_files import opened, saved
 from poise.studio.state import State
 
 MOST_KEPT = 50
@@ -21,7 +20,7 @@ EVERY = 1.0  # seconds between two savings of one scene
 _LOG = logging.getLogger("poise.studio")
 
 
-class Keeper:
+class Autosave:
     """A folder of scenes, each under a name that only whoever knows the session's token can tell."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -41,13 +40,13 @@ class Keeper:
         except OSError as error:
             _LOG.warning("a scene could not be kept: %s", error)
 
-    def find(self, token: str, shelf: Shelf, now: State) -> State | None:
+    def find(self, token: str, models: ModelStore, now: State) -> State | None:
         """The scene of a session that this studio does not know, if an earlier one kept it and it can be opened."""
         path = self._path(token)
         if not path.is_file():
             return None
         try:
-            return opened(path, shelf, now)
+            return opened(path, models, now)
         except PoiseError:
             return None
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.image_placing import View, placed
+from poise.capture.image_starts import LIMBS, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.blend import BlendPrior
@@ -21,8 +23,6 @@ from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Projection
-from poise.solvers.image_placing import View, placed
-from poise.solvers.image_starts import LIMBS, flipped, known_poses
 from poise.solvers.local_gaussian import LocalGaussian
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.solve import Model, Solver, space_of

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.perform import Frame
-from poise.apps.perform_input import Filler, Recent
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
+from poise.performance.perform import Frame
+from poise.performance.signals import Filler, Recent
 from poise.priors.local import regression
 from poise.priors.local.kernels import Data
 from poise.priors.local.orientations import ROOT_OUTPUTS, Sensors

@@ -24,6 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.capture.calibration import Calibration
+from poise.capture.marker_confidence import USUAL, Confidence
+from poise.capture.marker_labels import NOBODY, assign
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
@@ -32,11 +35,8 @@ from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle
 from poise.solvers.blend_run import BlendRun, runner_of
-from poise.solvers.calibration import Calibration
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE
-from poise.solvers.marker_confidence import USUAL, Confidence
-from poise.solvers.marker_labels import NOBODY, assign
 from poise.solvers.primal_step import conditioned, information
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.style_run import StyleRun

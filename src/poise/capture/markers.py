@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.marker_takes import Take
+from poise.capture.calibration import Calibration, calibrate
+from poise.capture.marker_confidence import ASIS, DRAWS, SHARES, USUAL, Confidence, confidence_from
+from poise.capture.marker_filling import Filled, fill
+from poise.capture.marker_takes import Take
+from poise.capture.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
 from poise.errors import InvalidValueError
 from poise.motion.gaps import gaps_of, spline_errors
 from poise.motion.markers import Markers
@@ -22,10 +26,6 @@ from poise.priors.style.adding import add_poses
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.calibration import Calibration, calibrate
-from poise.solvers.marker_confidence import ASIS, DRAWS, SHARES, USUAL, Confidence, confidence_from
-from poise.solvers.marker_filling import Filled, fill
-from poise.solvers.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
 
 Array = np.ndarray
 Progress = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.geometry import rotations
 from poise.skeleton.skeleton import Pose
 from poise.studio.messages import Feet, Handle, Timeline, Vec3, Weight
-from poise.studio.shelf import PLAIN, Entry, Shelf
+from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import MOST_HANDLES, Placed, State
 
 VERSION = 1
@@ -47,7 +47,7 @@ def saved(state: State) -> bytes:
     return msgspec.json.format(msgspec.json.encode(scene), indent=2)
 
 
-def opened(path: Path, shelf: Shelf, now: State) -> State:
+def opened(path: Path, models: ModelStore, now: State) -> State:
     """The state of a scene file, under its own model if that is there, else under any of the same skeleton."""
     try:
         scene = msgspec.json.decode(path.read_bytes(), type=SavedScene)
@@ -56,13 +56,13 @@ def opened(path: Path, shelf: Shelf, now: State) -> State:
     if scene.version > VERSION:
         raise ParseError(f"written by a newer Poise (scene version {scene.version}); upgrade", path=path)
     try:
-        return _state_of(scene, shelf, now)
+        return _state_of(scene, models, now)
     except PoiseError as error:
         raise ParseError(f"not a scene that can be opened: {error}", path=path) from error
 
 
-def _state_of(scene: SavedScene, shelf: Shelf, now: State) -> State:
-    entry = _model_of(scene, shelf, now)
+def _state_of(scene: SavedScene, models: ModelStore, now: State) -> State:
+    entry = _model_of(scene, models, now)
     skeleton = entry.prior.space.skeleton
     turns = np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
     if len(turns) != len(skeleton) or len(scene.handles) > MOST_HANDLES:
@@ -74,7 +74,7 @@ def _state_of(scene: SavedScene, shelf: Shelf, now: State) -> State:
     pose = Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
     if not np.all(np.isfinite(pose.root_position)):
         raise InvalidValueError("the root is nowhere")
-    known = {other.id for other in shelf.learned}
+    known = {other.id for other in models.learned}
     weights = tuple(scene.weights) if all(weight.model in known for weight in scene.weights) else ()
     return State(
         PLAIN if scene.model == PLAIN else entry.id, Placed(pose), weights, tuple(scene.handles), scene.feet,
@@ -82,10 +82,10 @@ def _state_of(scene: SavedScene, shelf: Shelf, now: State) -> State:
     )  # fmt: skip
 
 
-def _model_of(scene: SavedScene, shelf: Shelf, now: State) -> Entry:
+def _model_of(scene: SavedScene, models: ModelStore, now: State) -> Entry:
     """The model of the file's name, or the one in use, or the first: whichever has these joints."""
     wanted = {scene.model: 0, now.model: 1}
-    for entry in sorted(shelf.learned, key=lambda entry: wanted.get(entry.id, 2)):
+    for entry in sorted(models.learned, key=lambda entry: wanted.get(entry.id, 2)):
         if list(entry.prior.space.skeleton.names) == scene.joints:
             return entry
     raise InvalidValueError("no model here has its skeleton; open or learn one first")

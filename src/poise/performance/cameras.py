@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from poise.apps.perform import Frame, Glimpse, Performance
 from poise.errors import InvalidValueError
+from poise.performance.perform import Frame, Glimpse, Performance
 from poise.priors.local.examples import LAG
 from poise.vision.labeller import Wearer
 from poise.vision.lens import LensCamera

@@ -8,8 +8,8 @@ import pytest
 
 from poise import performer
 from poise.apps.marker_files import save_report, write_filled_take
-from poise.apps.marker_takes import Take, match, of_subject, read_mapping, read_take
-from poise.apps.markers import (
+from poise.capture.marker_takes import Take, match, of_subject, read_mapping, read_take
+from poise.capture.markers import (
     Capture,
     MarkerStream,
     fill_gaps,

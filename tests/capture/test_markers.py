@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 
 from poise import performer
+from poise.capture.calibration import Calibration, calibrate
+from poise.capture.marker_confidence import ASIS, Confidence, confidence_from
+from poise.capture.marker_filling import fill
+from poise.capture.marker_labels import NOBODY, assign
+from poise.capture.marker_tracking import MarkerTracker
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.motion.gaps import Gap, SplineErrors
@@ -16,11 +21,6 @@ from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.measure import segment_lengths
 from poise.skeleton.pose_space import PoseSpace
-from poise.solvers.calibration import Calibration, calibrate
-from poise.solvers.marker_confidence import ASIS, Confidence, confidence_from
-from poise.solvers.marker_filling import fill
-from poise.solvers.marker_labels import NOBODY, assign
-from poise.solvers.marker_tracking import MarkerTracker
 
 FPS = 60.0
 

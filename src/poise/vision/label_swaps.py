@@ -33,7 +33,7 @@ FEWEST = 6  # markers with sure labels by which others are expected
 MOST_STRANGERS = 6  # at one moment
 
 
-class Doubts:
+class LabelSwaps:
     """Pairs of markers in doubt, and the evidence so far."""
 
     def __init__(self, shapes: Float[Array, "poses markers 3"], *, alone: bool = False) -> None:

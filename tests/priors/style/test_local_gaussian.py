@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.priors.style import shape
+from poise.priors.style import local_gaussian as shape
 from poise.priors.style.model import StyleModel
 from poise.priors.style.prior import StylePrior, up_aims
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.apps.outputs import make_folder
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import write
+from poise.formats.files import make_folder
 from poise.motion.edit import moved, resample
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import optical_layout

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps import performing
-from poise.apps.perform import Performance
-from poise.apps.perform_calibrate import (
-    markers_from_t_pose,
-    skeleton_from_motion,
-    skeleton_from_t_pose,
-    skeleton_of_sides,
-    t_pose_markers,
-)
-from poise.apps.perform_markers import LOCOMOTION, WITH_HEAD, marker_layout
-from poise.apps.perform_placement import best_placement
-from poise.apps.perform_streams import Stream, serve_udp
 from poise.cli.main import main
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write
 from poise.library import build
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance import setup
+from poise.performance.calibrate import (
+    markers_from_t_pose,
+    skeleton_from_motion,
+    skeleton_from_t_pose,
+    skeleton_of_sides,
+    t_pose_markers,
+)
+from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.performance.perform import Performance
+from poise.performance.placement import best_placement
+from poise.performance.streams import Stream, serve_udp
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.skeleton.measure import leg_length
@@ -182,10 +182,10 @@ def test_a_performer_is_calibrated_by_files(prior: LocalPrior, take: Markers, tm
         points[[name.startswith(other) and "hand" in name for name in layout]] = np.nan
         files.append(tmp_path / f"{side}.trc")
         write(Markers(tuple(layout), points[None], 30.0), files[-1])
-    ready = performing.set_up(prior, take, calibration=files)
+    ready = setup.set_up(prior, take, calibration=files)
     assert leg_length(ready.space.skeleton) == pytest.approx(leg_length(body), rel=0.03)
     with pytest.raises(InvalidValueError, match="left side, then right side"):
-        performing.set_up(prior, take, calibration=[*files, files[0]])
+        setup.set_up(prior, take, calibration=[*files, files[0]])
 
 
 def test_the_skeletons_of_a_library_are_those_of_its_clips(tmp_path: Path, walk: Motion) -> None:
@@ -194,11 +194,11 @@ def test_the_skeletons_of_a_library_are_those_of_its_clips(tmp_path: Path, walk:
         moved = Motion(body, walk.fps, (1 + 0.1 * number) * walk.root_positions, walk.rotations)
         write(moved, tmp_path / f"{number}.bvh")
     build(tmp_path / "moves", sorted(tmp_path.glob("*.bvh")))
-    found = performing.library_skeletons(tmp_path / "moves")
+    found = setup.library_skeletons(tmp_path / "moves")
     assert sorted(leg_length(body) for body in found) == pytest.approx(
         sorted(leg_length(body) for body in bodies), rel=1e-3
     )
-    assert performing.library_skeletons(tmp_path / "0.bvh") == []
+    assert setup.library_skeletons(tmp_path / "0.bvh") == []
 
 
 def test_the_command_animates_a_take(
@@ -228,15 +228,15 @@ def test_the_command_animates_a_take(
 
 def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
     with pytest.raises(InvalidValueError, match="udp:9000"):
-        performing.udp_address("udp:here")
-    assert performing.udp_address("udp:0.0.0.0:9000") == ("0.0.0.0", 9000)
+        setup.udp_address("udp:here")
+    assert setup.udp_address("udp:0.0.0.0:9000") == ("0.0.0.0", 9000)
     file = tmp_path / "a.csv"
     file.write_text("time,a.x,a.y,a.z\n0,1,2,what\n")
     with pytest.raises(ParseError, match=r"a\.csv:2"):
-        performing.read_take(str(file), fps=30)
+        setup.read_take(str(file), fps=30)
     file.write_text("time,a\n")
     with pytest.raises(ParseError, match="header"):
-        performing.read_take(str(file), fps=30)
+        setup.read_take(str(file), fps=30)
     del prior
 
 

@@ -8,7 +8,8 @@ from PIL import Image
 
 from poise import performer
 from poise.apps import image
-from poise.apps.image_files import (
+from poise.capture import photos
+from poise.capture.image_files import (
     Shot,
     check_points,
     focal_from_fov,
@@ -49,7 +50,7 @@ def _shot(walk: Motion, frame: int = 40, *, known: bool = True) -> tuple[Shot, n
 
 def test_a_known_camera_gives_the_pose_where_it_is(style: StylePrior, walk: Motion) -> None:
     shot, positions = _shot(walk)
-    found = image.pose_from_shots(style, [shot])
+    found = photos.pose_from_shots(style, [shot])
     assert 1 <= len(found) <= 3
     assert np.linalg.norm(found[0].space.forward(found[0].q)[0] - positions, axis=1).mean() < 0.08
 
@@ -58,7 +59,7 @@ def test_an_unknown_camera_is_estimated_and_the_body_stands_on_the_floor(
     style: StylePrior, walk: Motion
 ) -> None:
     shot, positions = _shot(walk, known=False)
-    best = image.pose_from_shots(style, [shot], fov=float(np.degrees(0.7)))[0]
+    best = photos.pose_from_shots(style, [shot], fov=float(np.degrees(0.7)))[0]
     body = best.space.forward(best.q)[0]
     assert body[:, 1].min() == pytest.approx(0.0, abs=1e-9)
     assert np.hypot(best.q[0], best.q[2]) < 1e-9
@@ -81,7 +82,7 @@ def test_the_mannequin_is_drawn_where_its_joints_are(walk: Motion) -> None:
 
 def test_alternatives_are_saved_with_their_numbers(style: StylePrior, walk: Motion, tmp_path: Path) -> None:
     shot, _ = _shot(walk)
-    found = image.pose_from_shots(style, [shot], alternatives=2)
+    found = photos.pose_from_shots(style, [shot], alternatives=2)
     saved = image.save_alternatives(found, tmp_path / "pose.bvh")
     assert [path.name for path in saved] == ["pose.bvh", "pose-2.bvh"][: len(found)]
     assert image.save_overlay(shot, found, tmp_path / "o" / "check.png").exists()
@@ -95,10 +96,10 @@ def test_focal_lengths_come_from_exif(tmp_path: Path) -> None:
     exif.get_ifd(0x8769)[0xA405] = 28
     photo.save(tmp_path / "a.jpg", exif=exif)
     shot = Shot(read_photo(tmp_path / "a.jpg"), {})
-    assert image.focal_of(shot, None) == pytest.approx(28 / 36 * 400)
-    assert image.focal_of(shot, 40.0) == pytest.approx(focal_from_fov(40.0, 300))
+    assert photos.focal_of(shot, None) == pytest.approx(28 / 36 * 400)
+    assert photos.focal_of(shot, 40.0) == pytest.approx(focal_from_fov(40.0, 300))
     Image.new("RGB", (400, 300)).save(tmp_path / "b.jpg")
-    assert image.focal_of(Shot(read_photo(tmp_path / "b.jpg"), {}), None) == pytest.approx(
+    assert photos.focal_of(Shot(read_photo(tmp_path / "b.jpg"), {}), None) == pytest.approx(
         focal_from_fov(50.0, 300)
     )
 
@@ -127,7 +128,7 @@ def test_views_are_read_with_photos_and_cameras(style: StylePrior, walk: Motion,
     (read,) = read_views(tmp_path / "views.toml")
     assert set(read.points) == set(ROLES)
     with pytest.raises(InvalidValueError, match="several photos need a camera each"):
-        image.pose_from_shots(style, [read, Shot(read.photo, read.points)])
+        photos.pose_from_shots(style, [read, Shot(read.photo, read.points)])
 
 
 @pytest.mark.parametrize(
@@ -194,13 +195,13 @@ def test_points_must_be_in_the_photo() -> None:
 def test_points_for_unknown_joints_and_too_few_are_refused(style: StylePrior, walk: Motion) -> None:
     shot, _ = _shot(walk)
     with pytest.raises(UnknownNameError, match=r"'left_hnd'; did you mean left_hand"):
-        image.pose_from_shots(style, [Shot(shot.photo, {"left_hnd": np.array([3.0, 3.0])}, shot.camera)])
+        photos.pose_from_shots(style, [Shot(shot.photo, {"left_hnd": np.array([3.0, 3.0])}, shot.camera)])
     two = dict(list(shot.points.items())[:2])
     with pytest.raises(InvalidValueError, match="3 joints or more; got 2"):
-        image.pose_from_shots(style, [Shot(shot.photo, two, shot.camera)])
+        photos.pose_from_shots(style, [Shot(shot.photo, two, shot.camera)])
     with pytest.raises(InvalidValueError, match="one alternative or more"):
-        image.pose_from_shots(style, [shot], alternatives=0)
+        photos.pose_from_shots(style, [shot], alternatives=0)
     with pytest.raises(InvalidValueError, match="1 to 170 degrees"):
-        image.pose_from_shots(style, [Shot(shot.photo, shot.points)], fov=0.0)
+        photos.pose_from_shots(style, [Shot(shot.photo, shot.points)], fov=0.0)
     with pytest.raises(InvalidValueError, match="-80 to 80"):
-        image.pose_from_shots(style, [Shot(shot.photo, shot.points)], pitch=90.0)
+        photos.pose_from_shots(style, [Shot(shot.photo, shot.points)], pitch=90.0)

@@ -66,17 +66,17 @@ class Entry:
         )  # fmt: skip
 
 
-class Shelf:
-    """Models by id, in the order they came, after those of the shelf it stands on; plain IK is always there."""
+class ModelStore:
+    """Models by id, in the order they came, after those of the store it stands on; plain IK is always there."""
 
-    def __init__(self, base: Shelf | None = None) -> None:
+    def __init__(self, base: ModelStore | None = None) -> None:
         self._base = base
         self._own: dict[str, Entry] = {}
         self._plain: dict[str, Entry] = {}
         self._lock = Lock()
 
     def add(self, prior: Prior, name: str) -> Entry:
-        """Puts a model on the shelf under an id of its own."""
+        """Adds a model under an id of its own."""
         kind = cast(messages.Kind, getattr(prior, "kind", ""))
         with self._lock:
             entry = Entry(self._free_id(name), name, prior, kind, _made_of(prior))

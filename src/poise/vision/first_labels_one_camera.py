@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.vision.label import matched
+from poise.vision.first_labels import matched
 from poise.vision.lens import LensCamera
 
 Array = np.ndarray

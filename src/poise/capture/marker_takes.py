@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.calibration import FEWEST_MARKERS
+from poise.capture.marker_matching import Match, match_by_geometry
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import read
 from poise.formats.files import existing_file
@@ -19,8 +21,6 @@ from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.calibration import FEWEST_MARKERS
-from poise.solvers.marker_matching import Match, match_by_geometry
 
 Array = np.ndarray
 

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from poise.capture.image_placing import View, placed
+from poise.capture.image_poses import explain
+from poise.capture.image_starts import LIMBS, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion import Motion
@@ -14,9 +17,6 @@ from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.image_placing import View, placed
-from poise.solvers.image_run import explain
-from poise.solvers.image_starts import LIMBS, flipped, known_poses
 
 ROLES = ("head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot")
 

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.toml_tables import Table, read_toml
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file
+from poise.formats.toml_tables import Table, read_toml
 from poise.geometry.cameras import Camera
 
 if TYPE_CHECKING:

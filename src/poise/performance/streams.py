@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.apps.perform import Frame, Performance
-from poise.apps.perform_orientations import OrientationPerformance
+from poise.performance.perform import Frame, Performance
+from poise.performance.sensors import OrientationPerformance
 
 Array = np.ndarray
 

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.perform_orientations import SIX, OrientationPerformance, t_pose
-from poise.apps.perform_streams import Stream
 from poise.cli.main import main
 from poise.errors import InvalidValueError
 from poise.evaluation.performance import evaluate_performance
@@ -17,6 +15,8 @@ from poise.formats import read
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.motion.world import joint_transforms
+from poise.performance.sensors import SIX, OrientationPerformance, t_pose
+from poise.performance.streams import Stream
 from poise.priors.local.orientations import Sensors
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save

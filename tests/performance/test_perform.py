@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.perform import Frame, Glimpse, Performance, motion_of
-from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.performance.perform import Frame, Glimpse, Performance, motion_of
 from poise.priors.local.prior import LocalPrior
 
 Array = np.ndarray

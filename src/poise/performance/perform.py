@@ -16,12 +16,12 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.perform_input import Filler, Recent
 from poise.errors import InvalidValueError
 from poise.geometry.alignment import rigid_fit
 from poise.geometry.cameras import Camera
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
+from poise.performance.signals import Filler, Recent
 from poise.priors.local import regression
 from poise.priors.local.control import Control, root_from_seen, touched_outputs
 from poise.priors.local.kernels import Data

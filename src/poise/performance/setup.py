@@ -8,22 +8,21 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.outputs import make_folder
-from poise.apps.perform import NOISE, Frame, Performance, motion_of
-from poise.apps.perform_calibrate import (
+from poise.errors import InvalidValueError, ParseError
+from poise.formats import read, write
+from poise.formats.files import existing_file, make_folder
+from poise.library.store import Library
+from poise.motion.markers import Markers
+from poise.performance.calibrate import (
     markers_from_t_pose,
     skeleton_from_motion,
     skeleton_from_t_pose,
     skeleton_of_sides,
     t_pose_markers,
 )
-from poise.apps.perform_markers import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
-from poise.apps.perform_orientations import OrientationPerformance, t_pose
-from poise.errors import InvalidValueError, ParseError
-from poise.formats import read, write
-from poise.formats.files import existing_file
-from poise.library.store import Library
-from poise.motion.markers import Markers
+from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.performance.perform import NOISE, Frame, Performance, motion_of
+from poise.performance.sensors import OrientationPerformance, t_pose
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load
 from poise.skeleton.neutral import neutral_pose
