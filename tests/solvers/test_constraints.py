@@ -133,3 +133,46 @@ def test_wrong_numbers_are_refused_before_solving(
 def test_unknown_handles_suggest_close_names(space: PoseSpace) -> None:
     with pytest.raises(UnknownNameError, match="did you mean LeftHand"):
         Problem(space, [Position("LeftHnd", (0, 0, 0))])
+
+
+HAND_AT = (0.3, 1.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (Position(Handle("left_hand", (np.nan, 0, 0)), HAND_AT), "the handle's offset must be finite"),
+        (Distance("head", Handle("left_hand", (0, np.inf, 0)), 0.5), "other handle's offset must be finite"),
+        (Position("left_hand", (1e5, 0, 0)), "target must be within 10,000 of zero"),
+        (Distance("left_hand", "head", 1e30), "distance must be within 10,000"),
+        (
+            Position("left_hand", HAND_AT, tolerance=1e200),
+            "tolerance must be between 1e-06 and 1e[+]06; got 1e[+]200",
+        ),
+        (Position("left_hand", HAND_AT, weight=1e-320), "weight must be between 1e-12 and 1e[+]12"),
+        (
+            Position("left_hand", HAND_AT, priority=10**9),
+            "priority must be a whole number between -1000 and 1000",
+        ),
+        (Position("left_hand", HAND_AT, priority=0.5), "priority must be a whole number"),  # type: ignore[arg-type]
+        (
+            Projection("head", Camera(np.full((3, 3), np.nan), np.eye(3), np.ones(3)), (0, 0)),
+            "the camera's matrix must be finite",
+        ),
+    ],
+)
+def test_implausible_numbers_are_refused_before_solving(
+    space: PoseSpace, constraint: Constraint, message: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        Problem(space, [constraint])
+
+
+def test_more_priorities_than_can_be_told_apart_are_refused(space: PoseSpace) -> None:
+    with pytest.raises(InvalidValueError, match="16 different priorities; got 17"):
+        Problem(space, [Position("left_hand", HAND_AT, priority=level) for level in range(17)])
+
+
+def test_handles_with_offsets_that_are_not_finite_are_refused(space: PoseSpace) -> None:
+    with pytest.raises(InvalidValueError, match="offset must be finite"):
+        space.handles([Handle("left_hand", (np.nan, 0.0, 0.0))])

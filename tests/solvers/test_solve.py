@@ -118,6 +118,56 @@ def test_priority_decides_between_contradictory_handles(space: PoseSpace, pose_v
     assert len(solution.relaxed) == 2
 
 
+@pytest.mark.parametrize("steps", [(0, 1), (0, 2), (78, 0), (0, 1, 2, 3, 4), (40, 30, 2, -7, -300)])
+def test_priorities_do_not_keep_constraints_from_being_met_together(
+    space: PoseSpace, pose_vectors: np.ndarray, steps: tuple[int, ...]
+) -> None:
+    for truth in pose_vectors[::40]:
+        targets = handle_targets(space, truth)
+        constraints = [
+            Position(handle, target, priority=priority)
+            for handle, target, priority in zip(HANDLES, targets, steps, strict=False)
+        ]
+        solution = solve(space, constraints, start=pose_vectors[0])
+        assert solution.reached, solution
+
+
+def test_of_three_that_contradict_each_other_the_first_is_met_and_the_rest_still_reach(
+    space: PoseSpace, pose_vectors: np.ndarray
+) -> None:
+    start = pose_vectors[0]
+    targets = handle_targets(space, start)
+    hand, aside = targets[1], np.array([0.05, 0.0, 0.0])
+    both = [Position("left_hand", hand + (2 - k) * aside, priority=10 * k) for k in range(3)]
+    other = Position("right_hand", targets[2] + aside, priority=-5)
+    solution = solve(space, [*both, other], start=start, root="given")
+    assert [residual.met for residual in solution.residuals] == [False, False, True, True], solution
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_start_needs_a_root_that_is_turned_somehow(space: PoseSpace, pose_vectors: np.ndarray) -> None:
+    truth = pose_vectors[0]
+    constraints = positions(handle_targets(space, truth))
+    nowhere, long, far = truth.copy(), truth.copy(), truth.copy()
+    nowhere[3:7], long[3:7], far[0] = 0.0, 2.0 * truth[3:7], 1e6
+    with pytest.raises(InvalidValueError, match="quaternion of length zero"):
+        solve(space, constraints, start=nowhere)
+    with pytest.raises(InvalidValueError, match="within 10,000 m"):
+        solve(space, constraints, start=far)
+    solution = solve(space, constraints, start=long)
+    assert solution.reached
+    np.testing.assert_allclose(np.linalg.norm(solution.q[3:7]), 1.0, atol=1e-9)
+    with pytest.raises(InvalidValueError, match="within 10,000 m"):
+        Solver(space, constraints).solve(truth, targets=np.full((5, 3), 1e8))
+
+
+def test_settings_and_frame_rates_are_plausible(space: PoseSpace) -> None:
+    with pytest.raises(InvalidValueError, match="settings must be between 0 and 1,000,000"):
+        Settings(finish_steps=10**12)
+    with pytest.raises(InvalidValueError, match="between 1 and 10,000 frames a second; got 1e-320"):
+        solve(space, [], fps=1e-320)
+
+
 def test_duplicate_and_zero_weight_constraints_do_no_harm(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     start, targets = pose_vectors[0], handle_targets(space, pose_vectors[40])
     twice = [*positions(targets), *positions(targets)]

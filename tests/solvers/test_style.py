@@ -165,5 +165,5 @@ def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
 
 
 def test_frame_rates_are_checked(style: StylePrior, truth: np.ndarray) -> None:
-    with pytest.raises(InvalidValueError, match="positive frame rate; got -1"):
+    with pytest.raises(InvalidValueError, match="between 1 and 10,000 frames a second; got -1"):
         Solver(style, targets_of(style, truth[0]), fps=-1.0)

@@ -161,6 +161,8 @@ class PoseSpace:
         given = [Handle(handle) if isinstance(handle, str) else handle for handle in handles]
         joints = read_only([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
         offsets = read_only([handle.offset for handle in given] if given else np.empty((0, 3)))
+        if not all_finite(offsets):
+            raise InvalidValueError(f"a handle's offset must be finite; got {offsets.tolist()}")
         return Handles(joints, offsets)
 
     def forward(

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
@@ -48,6 +49,9 @@ ROWS = {
     Kind.CENTRE_OF_MASS: 1,
     Kind.ROTATION: 3,
 }
+LOOSEST = 1e6  # the largest tolerance, and one over the smallest, in a constraint's own unit; weights are its square
+HIGHEST_PRIORITY = 1000
+MOST_PIXELS = 1e6  # how far from the corner of its picture a pixel may be
 PARAMETERS = 16  # floats per block: offset of the handle (3), then what the kind needs
 
 
@@ -103,7 +107,7 @@ class Constraint(ABC):
         """Its rows on one skeleton."""
 
     def check(self) -> None:
-        """Refuse numbers that are not finite before anything is solved."""
+        """Refuse numbers that are not finite or not plausible before anything is solved."""
         if self.tolerance is not None and self.weight is not None:
             raise InvalidValueError(f"{self.label}: give a tolerance or a weight, not both")
         for name in ("tolerance", "weight"):
@@ -113,6 +117,21 @@ class Constraint(ABC):
         if self.tolerance == 0:
             raise InvalidValueError(
                 f"{self.label}: a tolerance of 0 is a hard constraint; leave the tolerance out"
+            )
+        if self.weight != 0:
+            self._check_range("tolerance", LOOSEST)
+            self._check_range("weight", LOOSEST**2)
+        if not (isinstance(self.priority, int | np.integer) and abs(self.priority) <= HIGHEST_PRIORITY):
+            raise InvalidValueError(
+                f"{self.label}: priority must be a whole number between {-HIGHEST_PRIORITY} and "
+                f"{HIGHEST_PRIORITY}; got {self.priority}"
+            )
+
+    def _check_range(self, name: str, largest: float) -> None:
+        value = getattr(self, name)
+        if value is not None and not 1 / largest <= value <= largest:
+            raise InvalidValueError(
+                f"{self.label}: {name} must be between {1 / largest:g} and {largest:g}; got {value}"
             )
 
     def _describe(self) -> str:
@@ -134,10 +153,11 @@ class _OnHandle(Constraint):
 
     def _block(self, space: PoseSpace, kind: Kind, *parameters: float, inequality: bool = False) -> Block:
         joint = space.skeleton.index(self.at.joint)
-        return Block(kind, joint, (*self.at.offset, *parameters), inequality=inequality)
+        offset = self._vector(self.at.offset, "the handle's offset")
+        return Block(kind, joint, (*offset, *parameters), inequality=inequality)
 
-    def _vector(self, value: Vector, what: str, size: int = 3) -> Array:
-        return finite_vector(value, f"{self.label}: {what}", size)
+    def _vector(self, value: Vector, what: str, size: int = 3, largest: float = FARTHEST) -> Array:
+        return finite_vector(value, f"{self.label}: {what}", size, largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,13 +241,14 @@ class Projection(_OnHandle):
     unit: ClassVar[str] = "px"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
-        pixel = self._vector(self.pixel, "pixel", 2)
+        pixel = self._vector(self.pixel, "pixel", 2, MOST_PIXELS)
         # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles;
         # a soft one in pixels, and the sign says so.
         metric = (1.0 if self.hard else -1.0) / self.camera.focal_length
         rows = self.camera.matrix
         shifted = np.stack([rows[0] - pixel[0] * rows[2], rows[1] - pixel[1] * rows[2], rows[2]])
-        return [self._block(space, Kind.PROJECTION, *shifted.ravel(), metric)]
+        camera = self._vector((*shifted.ravel(), metric), "the camera's matrix", 13, MOST_PIXELS * FARTHEST)
+        return [self._block(space, Kind.PROJECTION, *camera)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,8 +276,10 @@ class Distance(_OnHandle):
             raise InvalidValueError(
                 f"{self.label}: distance must be a finite number >= 0; got {self.distance}"
             )
+        self._vector([self.distance], "distance", 1)
         other = Handle(self.other) if isinstance(self.other, str) else self.other
-        first = self._block(space, Kind.DISTANCE, *other.offset, self.distance)
+        offset = self._vector(other.offset, "the other handle's offset")
+        first = self._block(space, Kind.DISTANCE, *offset, self.distance)
         return [Block(first.kind, first.joint, first.parameters, other=space.skeleton.index(other.joint))]
 
 
@@ -312,8 +335,8 @@ class Pinned(Constraint):
         return f"pinned {', '.join(self.joints)}"
 
 
-def finite_vector(value: Vector, what: str, size: int) -> Array:
-    """A vector of that many finite numbers, or an error that says what was got."""
+def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST) -> Array:
+    """A vector of that many finite numbers, none larger than that, or an error that says what was got."""
     try:
         vector = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -322,6 +345,8 @@ def finite_vector(value: Vector, what: str, size: int) -> Array:
         raise InvalidValueError(f"{what} must be {size} numbers; got shape {vector.shape}")
     if not np.all(np.isfinite(vector)):
         raise InvalidValueError(f"{what} must be finite; got {vector.tolist()}")
+    if np.abs(vector).max() > largest:
+        raise InvalidValueError(f"{what} must be within {largest:,.0f} of zero; got {vector.tolist()}")
     return vector
 
 

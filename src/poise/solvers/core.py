@@ -31,6 +31,7 @@ REACHED, RELAXED, OUT_OF_TIME, BROKEN = range(4)
 # `settings`: see `Settings` in problem.py.
 TOLERANCE, MAP_STEPS, FINISH_STEPS, LONGEST_TURN, LONGEST_PULL, STEP_TOLERANCE = range(6)
 
+PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
 _PATIENCE = 3  # steps in a row that may stall
 _STALL = 1e-4  # relative decrease of the remaining distance below which a finish has ended
 
@@ -135,6 +136,45 @@ def map_step(
 
 @compiled
 def finish(
+    q: Array,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
+    covariance: Array,
+    limits: Array,
+    settings: Array,
+    errors: Array,
+    included: Array,
+    work: Workspace,
+) -> tuple[int, int]:
+    """Meet the included rows, or come as close as their priorities allow.
+
+    Priorities are distinguished one level at a time: a cost as steep as several levels at once holds every step back.
+    Rows that can be met together need none.
+    """
+    hard = included & (rows[:, VARIANCE] == 0.0)
+    steepest, steps, steepness = 1.0, 0, 1.0
+    for r in range(len(rows)):
+        if hard[r]:
+            steepest = max(steepest, rows[r, COMPLIANCE])
+    while True:
+        graded = rows.copy()
+        for r in range(len(rows)):
+            if hard[r]:
+                graded[r, COMPLIANCE] = min(rows[r, COMPLIANCE], steepness)
+            else:
+                graded[r, COMPLIANCE] *= min(1.0, steepness / steepest)
+        status, more = _approach(
+            q, body, blocks, graded, covariance, limits, settings, errors, included, work
+        )
+        steps += more
+        if status == REACHED or steepness >= steepest:
+            return status, steps
+        steepness *= PRIORITY_STEP
+
+
+@compiled
+def _approach(
     q: Array,
     body: Body,
     blocks: Blocks,

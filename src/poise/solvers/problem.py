@@ -10,7 +10,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError
+from poise.geometry import rotations
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
@@ -21,7 +23,9 @@ from poise.solvers.rows import evaluate
 Array = np.ndarray
 Root = Literal["solved", "given"]
 
-PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
+MOST_LEVELS = 16  # of priority among hard constraints
+MOST_STEPS = 1_000_000
+UNIT_SLACK = 1e-9  # how far from one a start's squared quaternion may be before it is brought to unit length
 SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
 
 
@@ -41,6 +45,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise InvalidValueError(f"the solver's tolerance must be positive; got {self.tolerance}")
+        if not np.all((self.array() >= 0) & (self.array() <= MOST_STEPS)):
+            raise InvalidValueError(f"the solver's settings must be between 0 and {MOST_STEPS:,}; got {self}")
 
     def array(self) -> Array:
         """As the compiled core takes it."""
@@ -116,8 +122,14 @@ class Problem:
         return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
 
     def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
-        """A copy of the start with pinned joints at their rotations."""
+        """A copy of the start with its root's quaternion at unit length and pinned joints at their rotations."""
         q = self.space.checked(q).copy()
+        if np.abs(q).max() > FARTHEST:
+            raise InvalidValueError(
+                f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
+            )
+        if abs(q[3:7] @ q[3:7] - 1.0) > UNIT_SLACK:
+            q[3:7] = rotations.normalize(q[3:7])
         for pin in self.pins:
             for slot in pin.slots(self.space):
                 q[ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3] = pin.q[
@@ -191,7 +203,11 @@ class Problem:
         floats: list[Array] = []
         rows: list[tuple[float, float, float]] = []
         rows_of: list[slice] = []
-        highest = max((c.priority for c in self.constraints if c.hard), default=0)
+        levels = sorted({c.priority for c in self.constraints if c.hard}, reverse=True)
+        if len(levels) > MOST_LEVELS:
+            raise InvalidValueError(
+                f"hard constraints can have {MOST_LEVELS} different priorities; got {len(levels)}"
+            )
         for constraint in self.constraints:
             first = len(rows)
             for block in constraint.blocks(self.space):
@@ -202,7 +218,9 @@ class Problem:
                         (0, PARAMETERS - len(block.parameters)),
                     )
                 )
-                compliance = PRIORITY_STEP ** (highest - constraint.priority) if constraint.hard else 0.0
+                compliance = (
+                    core.PRIORITY_STEP ** levels.index(constraint.priority) if constraint.hard else 0.0
+                )
                 rows += [(constraint.compliance, compliance, float(block.inequality))] * ROWS[block.kind]
             rows_of.append(slice(first, len(rows)))
         table = np.array(rows, dtype=np.float64).reshape(-1, 3)

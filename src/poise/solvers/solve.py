@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import FARTHEST, checked_rate
 from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
-from poise.priors.style.features import frame_rate
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
@@ -136,7 +136,7 @@ class Solver:
         fps: float | None = None,
     ) -> None:
         if fps is not None:
-            frame_rate(fps)  # refuses what is no rate
+            checked_rate(fps)
         self.fps = fps
         self.prior = None if isinstance(model, Skeleton | PoseSpace) else model
         self.space = space_of(model)
@@ -320,4 +320,6 @@ def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array,
     expected = (len(problem.position_blocks), 3)
     if targets.shape != expected or not all_finite(targets):
         raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
+    if np.vdot(targets, targets) > FARTHEST**2 and np.abs(targets).max() > FARTHEST:
+        raise InvalidValueError(f"targets must be within {FARTHEST:,.0f} m; got {np.abs(targets).max():g}")
     return targets
