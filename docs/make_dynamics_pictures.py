@@ -13,8 +13,7 @@ from PIL import Image
 from poise import pictures
 from poise.apps.animate import animate
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
-from poise.apps.learning import learn, read_motion
-from poise.apps.rhythm import rhythm_of, rhythm_row
+from poise.apps.learning import read_motion
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.splits import load_split
 from poise.evaluation.topology import learned_model
@@ -22,10 +21,13 @@ from poise.motion.edit import resample
 from poise.motion.recordings import find_recordings
 from poise.motion.world import joint_positions
 from poise.pictures.latent_paths import draw_latent_paths, draw_models
-from poise.pictures.rhythm import draw_rhythms
-from poise.priors.dynamics.prior import CYLINDER, DynamicsPrior
+from poise.pictures.rhythm import draw_rhythms, rhythm_row
+from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
+from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.rhythm import rhythm_of
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import MODELS
+from poise.priors.registry import learn
 from poise.solvers.constraints import Position
 
 FOLDER = Path(__file__).parent / "images" / "dynamics"
@@ -64,7 +66,7 @@ def _styles() -> None:
     assert folder is not None
     runs = [(name, clip) for name, clips in RUNS.items() for clip in clips]
     clips = [read_motion(folder / "cmu" / f"{clip}.bvh") for _, clip in runs]
-    prior = learn(clips, kind="dynamics", activities=[name for name, _ in runs])
+    prior = learn(clips, "dynamics", DynamicsOptions(activities=",".join(name for name, _ in runs)))
     assert isinstance(prior, DynamicsPrior)
     changing = simulate_motion(prior, activities=list(RUNS), seconds=8.0)
     _save(pictures.contact_sheet(changing.motion, poses=14, layout="row"), "styles.png")

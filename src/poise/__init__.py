@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from poise.formats import Format, read, register_format, write
     from poise.motion import Motion
     from poise.motion.markers import Markers
+    from poise.priors.registry import register_prior
     from poise.skeleton import JointLimits, Pose, Skeleton
 
     __version__: str
@@ -28,6 +29,7 @@ __all__ = [
     "performer",
     "read",
     "register_format",
+    "register_prior",
     "write",
 ]
 
@@ -41,6 +43,7 @@ _HOME_OF = {
     "Skeleton": "poise.skeleton",
     "read": "poise.formats",
     "register_format": "poise.formats",
+    "register_prior": "poise.priors.registry",
     "write": "poise.formats",
 }
 

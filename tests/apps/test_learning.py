@@ -3,10 +3,9 @@
 import pytest
 
 from poise import performer
-from poise.apps.learning import structure_for
 from poise.motion import Motion
 from poise.motion.retarget import retarget
-from poise.priors.dynamics.prior import CYLINDER
+from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.structure import ADDED, MODELS, MULTIPLIED
 
 
@@ -17,9 +16,9 @@ def walk() -> Motion:
 
 def test_clips_of_several_bodies_have_an_axis_more_unless_the_space_is_described(walk: Motion) -> None:
     both = [walk, retarget(walk, walk.skeleton.scaled(1.1))]
-    assert structure_for([walk, walk]) == MODELS[CYLINDER]
-    assert structure_for(both) == MODELS[CYLINDER].with_another_axis()
-    assert structure_for(both, topology="hybrid") == MODELS["hybrid"]
+    assert DynamicsOptions().structure([walk, walk]) == MODELS[CYLINDER]
+    assert DynamicsOptions().structure(both) == MODELS[CYLINDER].with_another_axis()
+    assert DynamicsOptions(topology="hybrid").structure(both) == MODELS["hybrid"]
 
 
 @pytest.mark.parametrize(
@@ -33,5 +32,5 @@ def test_clips_of_several_bodies_have_an_axis_more_unless_the_space_is_described
 def test_transitions_stay_as_described_come_by_themselves_or_are_left_out(
     walk: Motion, described: str, transitions: str, joined: str
 ) -> None:
-    structure = structure_for([walk], topology=described, transitions=transitions)
+    structure = DynamicsOptions(topology=described, transitions=transitions).structure([walk])
     assert structure.dimensions[-1].transitions == joined

@@ -1,18 +1,21 @@
 """The rhythm of clips: found, written, corrected, and taken by a motion model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from poise.apps import learning
-from poise.apps.rhythm import Rhythm, read_rhythms, rhythm_of, rhythm_row, rhythm_text, told_by
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.motion import Motion
 from poise.performer import act
-from poise.pictures.rhythm import draw_rhythms
+from poise.pictures.rhythm import draw_rhythms, rhythm_row
+from poise.priors.dynamics.options import DynamicsOptions
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.rhythm import Rhythm, read_rhythms, rhythm_of, rhythm_text, told_by
 from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.registry import learn
 from real_data import recording
 
 
@@ -69,10 +72,11 @@ def test_a_corrected_phase_and_sets_of_transitions_are_learned_from(
         transitions = { up = [0.7] }
         """
     )
-    told = told_by(read_rhythms(tmp_path / "r.toml"), ["a", "b"], clips)
-    prior = learning.learn(
-        clips, kind="dynamics", rhythm=told, topology="cylinder + transitions", phase="learned", active=20
+    named = [replace(clip, name=name) for clip, name in zip(clips, "ab", strict=True)]
+    options = DynamicsOptions(
+        rhythm=tmp_path / "r.toml", topology="cylinder + transitions", phase="learned", active=20
     )
+    prior = learn(named, "dynamics", options)
     assert isinstance(prior, DynamicsPrior)
     assert prior.frames.names == ("stroll", "dash")
     assert [points.tolist() for points in prior.frames.transitions] == [[15, 81], [30, 45]]
@@ -93,7 +97,7 @@ def test_the_picture_has_a_row_per_clip(clips: list[Motion], rhythms: list[Rhyth
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\nturns = 2', "turns"),
         (
             '[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\ntransitions = { left = [-1] }',
-            "0 s or later",
+            "number of at least 0",
         ),
     ],
 )
@@ -110,6 +114,5 @@ def test_mistakes_are_named(clips: list[Motion], rhythms: list[Rhythm]) -> None:
     late = Rhythm("late", "walk", np.array([0.0, 1.0]), np.array([0.0, 1.0]), {"left": (99.0,)})
     with pytest.raises(InvalidValueError, match="after the clip's end"):
         told_by({"late": late}, ["late"], clips[:1])
-    told = told_by(named, list(named), clips)
-    with pytest.raises(InvalidValueError, match="told by the rhythm file"):
-        learning.learn(clips, kind="dynamics", rhythm=told, activities=["a", "b"])
+    with pytest.raises(InvalidValueError, match="the rhythm file states the activities"):
+        learn(clips, "dynamics", DynamicsOptions(rhythm=Path("r.toml"), activities="a,b"))

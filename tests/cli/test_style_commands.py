@@ -63,8 +63,8 @@ def test_samples_are_a_page_or_frames(style: Path, tmp_path: Path, poise: Progra
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--kind", "style", "--clusters", 5), "a style model has no --clusters; it takes --dimensions"),
-        (("--kind", "gaussian", "--active", 5), "a gaussian model has no --active; it takes --clusters"),
+        (("--kind", "style", "--clusters", 5), "a style model has no option clusters; it takes dimensions"),
+        (("--kind", "gaussian", "--active", 5), "a gaussian model has no option active; it takes clusters"),
         (("--kind", "style", "--kernel", "rbff"), "did you mean rbf"),
         (("--kind", "style", "--algorithm", "fast"), "heuristic"),
     ],

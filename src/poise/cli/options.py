@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from cyclopts import Parameter
 
 from poise.cli import terminal
+from poise.formats.tables import declared
 
 if TYPE_CHECKING:
     from poise.motion.markers import Markers
@@ -44,3 +47,23 @@ def warn_of(*recordings: Motion | Markers) -> None:
     counts = Counter(warning for recording in recordings for warning in recording.origin.warnings)
     for warning, count in counts.items():
         terminal.warn(warning if len(recordings) == 1 else f"{warning} ({count} of {len(recordings)} files)")
+
+
+def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: ") -> type:
+    """One dataclass of command-line options for all that several dataclasses declare; None is what was not given.
+
+    An option that several declare under one name is one option; its help says what it is for each of them.
+    """
+    kinds: dict[str, Any] = {}
+    helps: dict[str, list[str]] = {}
+    for name, declaration in declarations.items():
+        for field, annotation in declared(declaration):
+            plain = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+            words = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, str)]
+            kinds.setdefault(field.name, plain)
+            helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
+    fields = [
+        (name, Annotated[plain | None, Parameter(help=f"{'; '.join(helps[name])}.")], None)
+        for name, plain in kinds.items()
+    ]
+    return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})

@@ -50,8 +50,8 @@ def phase(
     if not clips:
         raise InvalidValueError("name the clips to look at: poise phase walk_1.bvh --picture rhythm.png")
     from poise.apps.learning import read_motion
-    from poise.apps.rhythm import read_rhythms, rhythm_of, rhythm_row, rhythm_text
     from poise.formats.files import replacing
+    from poise.priors.dynamics.rhythm import read_rhythms, rhythm_of, rhythm_text
 
     with terminal.working("reading"):
         motions = [read_motion(clip) for clip in clips]
@@ -71,7 +71,7 @@ def phase(
         print(f"{output}: the rhythm of {len(clips)} clips")
     if picture is not None:
         from poise.apps.latent import save_picture
-        from poise.pictures.rhythm import draw_rhythms
+        from poise.pictures.rhythm import draw_rhythms, rhythm_row
 
         rows = [rhythm_row(own, feet, motion) for (own, feet), motion in zip(found, motions, strict=True)]
         save_picture(draw_rhythms(rows), picture)

@@ -11,8 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Plot
 from PIL import Image
 
+from poise.motion.contacts import Contacts
+from poise.motion.motion import Motion
 from poise.pictures.latent_map import INK, PALE_INK, PAPER
 from poise.pictures.latent_paths import LANDINGS, image_of
+from poise.priors.dynamics.rhythm import Rhythm
 from poise.skeleton.roles import SIDES
 
 Array = np.ndarray
@@ -31,6 +34,13 @@ class RhythmRow:
     turns: Float[Array, "frames"]
     feet: Bool[Array, "frames 2"] | None
     transitions: Mapping[str, Sequence[float]]
+
+
+def rhythm_row(rhythm: Rhythm, standing: Contacts | None, motion: Motion) -> RhythmRow:
+    """What is drawn of it."""
+    turns = rhythm.radians(np.arange(len(motion)) / motion.fps) / (2.0 * np.pi)
+    feet = None if standing is None else standing.feet
+    return RhythmRow(f"{rhythm.name}\n{rhythm.activity}", motion.fps, turns, feet, rhythm.transitions)
 
 
 def draw_rhythms(rows: Sequence[RhythmRow]) -> Image.Image:

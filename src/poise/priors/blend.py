@@ -130,6 +130,11 @@ class BlendPrior:
 
     kind = "blend"
 
+    @property
+    def summary(self) -> str:
+        """What it is made of, in a few words."""
+        return f"{len(self.components)} models, by weights {', '.join(f'{weight:.2f}' for weight in self.weights)}"
+
     def __init__(self, components: Sequence[Prior], weights: Sequence[float]) -> None:
         self.components, self.weights = tuple(components), _checked(components, weights)
         self.taking_part = tuple(int(number) for number in np.flatnonzero(self.weights > 0.0))

@@ -21,14 +21,16 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
+from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
@@ -36,6 +38,7 @@ from poise.priors import clusters as gaussians
 from poise.priors import process
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, handle_positions, limits_of, motion_hash, prepared_for
+from poise.priors.registry import Options
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -48,10 +51,19 @@ STRONGEST = 4  # clusters that take part in a mixed covariance
 PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 
+@dataclass(frozen=True)
+class GaussianOptions(Options):
+    """How finely poses are told apart."""
+
+    clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
+
+
 class GaussianPrior:
     """Clusters of poses, each a Gaussian over exponential maps."""
 
     kind = "gaussian"
+    about = "clusters of poses, each a Gaussian (seconds for minutes of motion)"
+    Options = GaussianOptions
 
     def __init__(
         self,
@@ -136,6 +148,11 @@ class GaussianPrior:
     def header(self) -> dict[str, Any]:
         """What it was learned from, and how covariances are kept."""
         return {"clips": self.clips, "low_rank": self.factors is not None}
+
+    @property
+    def summary(self) -> str:
+        """What has been learned, in a few words."""
+        return f"{len(self.means)} clusters of {self.means.shape[1]} rotational freedoms"
 
     @property
     def mean(self) -> Float[Array, "maps"]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,13 +23,6 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 Array = np.ndarray
 
 VERSION = 1
-_KINDS = {
-    "gaussian": ("poise.priors.gaussian", "GaussianPrior"),
-    "style": ("poise.priors.style.prior", "StylePrior"),
-    "dynamics": ("poise.priors.dynamics.prior", "DynamicsPrior"),
-    "local": ("poise.priors.local.prior", "LocalPrior"),
-    "blend": ("poise.priors.blend", "BlendPrior"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +36,15 @@ class Stored:
 
 
 @runtime_checkable
-class Storable(Protocol):
+class Storable(Prior, Protocol):
     """What a prior offers to be kept in a file."""
 
     kind: str
-    space: PoseSpace
-    limits: JointLimits | None
+
+    @property
+    def summary(self) -> str:
+        """What it has learned, in a few words."""
+        ...
 
     def arrays(self) -> dict[str, Array]:
         """What it has learned, by name."""
@@ -60,7 +55,7 @@ class Storable(Protocol):
         ...
 
     @classmethod
-    def restored(cls, stored: Stored) -> Prior:
+    def restored(cls, stored: Stored) -> Storable:
         """The prior again."""
         ...
 
@@ -78,8 +73,10 @@ def save(prior: Storable, path: str | Path) -> None:
         file.write(data)
 
 
-def load(path: str | Path) -> Prior:
+def load(path: str | Path) -> Storable:
     """Read a prior from a file; a file that is no model, is cut short or is newer than this Poise says so."""
+    from poise.priors.registry import PRIORS  # which imports this module
+
     path = Path(path)
     arrays, header = _read(path)
     if header.get("version", 0) > VERSION:
@@ -87,8 +84,8 @@ def load(path: str | Path) -> Prior:
             f"written by a newer Poise (model version {header['version']} > {VERSION}); upgrade", path=path
         )
     kind = header.get("kind")
-    if kind not in _KINDS:
-        raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(_KINDS)}", path=path)
+    if kind not in PRIORS:
+        raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(PRIORS)}", path=path)
     try:
         return unpacked(arrays, header)
     except (KeyError, TypeError, ValueError, IndexError, PoiseError) as error:
@@ -101,11 +98,11 @@ def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
     return {**_body_arrays(prior), **prior.arrays()}, header
 
 
-def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Prior:
+def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable:
     """The prior again, from what `packed` gave."""
-    module, name = _KINDS[header["kind"]]
-    prior_class = cast(type[Storable], getattr(import_module(module), name))
-    return prior_class.restored(Stored(*_body(arrays, header["skeleton"]), arrays, header))
+    from poise.priors.registry import PRIORS
+
+    return PRIORS[header["kind"]].restored(Stored(*_body(arrays, header["skeleton"]), arrays, header))
 
 
 def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
-from poise.apps.learning import GAUSSIAN, LOCAL, STYLE, learn, read_motion
+from poise.apps.learning import read_motion
 from poise.errors import PoiseError
 from poise.formats.files import make_folder
 from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import Storable, load, save
-from poise.priors.prior import Prior
+from poise.priors.registry import learn, options_for
 from poise.studio.models import ModelStore
 
 FPS = 30.0
@@ -63,10 +61,12 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> ModelStore:
     """Styles, a model of walking in time, and models of everything; learned once, afterwards read from the cache."""
     models, folder = ModelStore(), _folder(lessons)
-    makers: dict[str, Callable[[], Prior]] = {lesson.name: partial(_style_of, lesson) for lesson in lessons}
+    makers: dict[str, Callable[[], Storable]] = {
+        lesson.name: partial(_style_of, lesson) for lesson in lessons
+    }
     makers[WALKING] = _dynamics_of_walking
-    makers[EVERYTHING] = partial(_all_of, lessons, GAUSSIAN, FPS)
-    makers[NEAREST] = partial(_all_of, lessons, LOCAL, EXAMPLE_FPS)
+    makers[EVERYTHING] = partial(_all_of, lessons, "gaussian", FPS)
+    makers[NEAREST] = partial(_all_of, lessons, "local", EXAMPLE_FPS)
     for number, (name, make) in enumerate(makers.items()):
         step(f"learning {name}", number / len(makers))
         models.add(_cached(folder / f"{name}{MODEL}", make), name)
@@ -87,25 +87,25 @@ def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None
         def report(share: float, number: int = number, path: Path = path) -> None:
             step(f"learning {path.name}", (number + share) / len(paths))
 
-        models.add(learn([motion], kind=STYLE, progress=report), path.stem)
-        models.add(learn([motion], kind=GAUSSIAN), f"{path.stem} (gaussian)")
+        models.add(learn([motion], "style", progress=report), path.stem)
+        models.add(learn([motion], "gaussian"), f"{path.stem} (gaussian)")
     step("ready", 1.0)
     return models
 
 
-def _style_of(lesson: Lesson) -> Prior:
-    return learn([lesson.motion()], kind=STYLE, active=ACTIVE)
+def _style_of(lesson: Lesson) -> Storable:
+    return learn([lesson.motion()], "style", options_for("style", {"active": ACTIVE}))
 
 
-def _dynamics_of_walking() -> Prior:
-    return DynamicsPrior.learn([act("walk", fps=FPS)])
+def _dynamics_of_walking() -> Storable:
+    return learn([act("walk", fps=FPS)], "dynamics")
 
 
-def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Prior:
-    return learn([lesson.motion(fps) for lesson in lessons], kind=kind)
+def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Storable:
+    return learn([lesson.motion(fps) for lesson in lessons], kind)
 
 
-def _cached(path: Path, make: Callable[[], Prior]) -> Prior:
+def _cached(path: Path, make: Callable[[], Storable]) -> Storable:
     """What a file holds, else what is made now and kept there; a damaged file is made anew."""
     if path.exists():
         try:
@@ -114,7 +114,7 @@ def _cached(path: Path, make: Callable[[], Prior]) -> Prior:
             path.unlink()
     prior = make()
     make_folder(path.parent)
-    save(cast(Storable, prior), path)
+    save(prior, path)
     return prior
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.priors.blend import BlendPrior
-from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.prior import LocalPrior
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.priors.style.sampling import spread_latents, standing_pose
@@ -79,7 +77,7 @@ class ModelStore:
         """Adds a model under an id of its own."""
         kind = cast(messages.Kind, getattr(prior, "kind", ""))
         with self._lock:
-            entry = Entry(self._free_id(name), name, prior, kind, _made_of(prior))
+            entry = Entry(self._free_id(name), name, prior, kind, getattr(prior, "summary", ""))
             self._own[entry.id] = entry
         return entry
 
@@ -139,15 +137,6 @@ class ModelStore:
         while found in taken:
             found, number = f"{base}-{number}", number + 1
         return found
-
-
-def _made_of(prior: Prior) -> str:
-    """What a model knows, in a few words for whoever chooses one."""
-    if isinstance(prior, StylePrior):
-        return f"{len(prior.model.latents)} poses in a space of {prior.model.dimensions} dimensions"
-    if isinstance(prior, GaussianPrior):
-        return f"{len(prior.means)} clusters of poses"
-    return f"{len(prior.examples)} recorded poses" if isinstance(prior, LocalPrior) else ""
 
 
 def stand(prior: Prior) -> Pose:

@@ -15,6 +15,7 @@ from poise.motion.motion import Motion
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow
 from poise.priors.dynamics.learning import Learned, learn_motion
+from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
@@ -31,8 +32,6 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
 Array = np.ndarray
-
-CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +86,10 @@ class DynamicsPrior(StylePrior):
     """A model of motion over one skeleton: a style whose latent points follow each other and whose root goes along."""
 
     kind = "dynamics"
+    about = (
+        "a latent space of motion, such as a cylinder of walks and runs, for poise simulate and poise animate"
+    )
+    Options = DynamicsOptions
 
     def __init__(
         self,
@@ -121,6 +124,13 @@ class DynamicsPrior(StylePrior):
         prior = cls.of_learned(learned)
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
         return prior
+
+    @property
+    def summary(self) -> str:
+        """What has been learned, in a few words."""
+        labels = ", ".join(each.label for each in self.structure.dimensions)
+        doing = ", ".join(f"{self.frames.activities.count(name)} x {name}" for name in self.frames.names)
+        return f"({labels}), {doing}, {len(self.model.active)} of {len(self.model.latents)} poses active"
 
     @classmethod
     def of_learned(cls, learned: Learned) -> DynamicsPrior:

@@ -22,6 +22,7 @@ from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.library.poses import Poses
 from poise.motion.motion import Motion
+from poise.priors import registry
 from poise.priors.clusters import influence
 from poise.priors.local import regression
 from poise.priors.local.control import limbs_of, touched_outputs
@@ -46,6 +47,10 @@ class LocalPrior:
     """Examples of poses, and local models of them for any handles."""
 
     kind = "local"
+    about = (
+        "the examples themselves; local models are made for the handles or markers at hand (poise perform)"
+    )
+    Options = registry.Options
 
     def __init__(self, examples: Examples, *, limits: JointLimits | None = None) -> None:
         if len(examples) < 2:
@@ -102,6 +107,11 @@ class LocalPrior:
     def header(self) -> dict[str, Any]:
         """What it was learned from."""
         return {"clips": self.clips}
+
+    @property
+    def summary(self) -> str:
+        """What has been learned, in a few words."""
+        return f"{len(self.examples)} examples of {self.examples.maps.shape[1]} rotational freedoms"
 
     @property
     def mean(self) -> Float[Array, "maps"]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors.model_file import Stored
 from poise.priors.poses import handle_positions, limits_of, motion_hash
+from poise.priors.registry import Options
 from poise.priors.style import local_gaussian as shape
 from poise.priors.style.data import thinned
 from poise.priors.style.model import StyleModel
@@ -35,10 +38,26 @@ NEIGHBOURS = 8  # active poses that share in a prediction from handles
 REACH = 0.1  # metres over which their shares fall
 
 
+@dataclass(frozen=True)
+class StyleOptions(Options):
+    """The latent space, the poses that are kept, and how both are found."""
+
+    dimensions: Annotated[
+        int | None, Range(least=1), "of the latent space; chosen by the data if not given"
+    ] = None
+    active: Annotated[int | None, Range(least=1), "poses that it keeps; chosen by the data if not given"] = (
+        None
+    )
+    kernel: Annotated[str | None, "rbf, another, or auto"] = None
+    algorithm: Annotated[str | None, "heuristic or full"] = None
+
+
 class StylePrior:
     """A learned style over the poses of one skeleton."""
 
     kind = "style"
+    about = "one way of moving as a latent space that can be looked at and blended"
+    Options: type[Options] = StyleOptions
 
     def __init__(
         self,
@@ -88,6 +107,15 @@ class StylePrior:
     def header(self) -> dict[str, Any]:
         """What it was learned from, and how."""
         return {**self.model.header(), "clips": self.clips}
+
+    @property
+    def summary(self) -> str:
+        """What has been learned, in a few words."""
+        model = self.model
+        return (
+            f"{model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "
+            f"{model.kernel.kind} kernel, L_GP {model.learning_curve[-1]:.0f}"
+        )
 
     @property
     def mean(self) -> Float[Array, "maps"]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poise.apps.learning import learn, read_motion
+from poise.apps.learning import read_motion
 from poise.capture import markers
 from poise.capture.marker_takes import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
+from poise.priors.registry import learn
 from poise.priors.style.prior import StylePrior
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
@@ -40,7 +41,7 @@ class LearningPanel:
                 report(READING * number / len(paths))
                 motions.append(_motion_in(path))
             prior = learn(
-                motions, kind=message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
+                motions, message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
             curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
 

@@ -11,18 +11,18 @@ transitions = { left = [0.12, 1.15], right = [0.63] }
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.formats.toml_tables import Table, read_toml
+from poise.formats.tables import FieldError, Range, read_declared
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_through
-from poise.pictures.rhythm import RhythmRow
 from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip, frames_at_rate
 from poise.skeleton.roles import SIDES
 
@@ -52,6 +52,38 @@ class Told:
     activities: list[str]
     phases: list[Float[Array, "_frames"]]
     transitions: list[Int[Array, "_points"]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Clip:
+    """One clip's table."""
+
+    activity: str
+    phase: Float[Array, "keys 2"]
+    transitions: dict[str, tuple[Annotated[float, Range(least=0.0)], ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (
+            len(self.phase) < 2
+            or np.any(np.diff(self.phase[:, 0]) <= 0)
+            or np.any(np.diff(self.phase[:, 1]) < 0)
+        ):
+            raise FieldError(
+                "phase", "expected two keys [seconds, turns] or more, times rising and turns not falling"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _RhythmFile:
+    """A whole file."""
+
+    clips: dict[str, _Clip] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.clips:
+            raise FieldError(
+                "clips", 'there are no clips: write [clips."walk_1"] with activity, phase, transitions'
+            )
 
 
 def rhythm_of(motion: Motion, *, name: str = "") -> tuple[Rhythm, Contacts | None]:
@@ -87,15 +119,11 @@ def rhythm_text(rhythms: Sequence[Rhythm]) -> str:
 
 def read_rhythms(path: Path) -> dict[str, Rhythm]:
     """The rhythms in a file, by the names of their clips."""
-    top = read_toml(path)
-    clips = top.table("clips")
-    found = {name: _rhythm(clips.table(name), name) for name in clips.names()}
-    top.done()
-    if not found:
-        raise top.error(
-            "clips", 'there are no clips: write [clips."walk_1"] with activity, phase, transitions'
-        )
-    return found
+    clips = read_declared(_RhythmFile, path).clips
+    return {
+        name: Rhythm(name, own.activity, own.phase[:, 0], own.phase[:, 1], own.transitions)
+        for name, own in clips.items()
+    }
 
 
 def told_by(rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]) -> Told:
@@ -116,13 +144,6 @@ def told_by(rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequen
         [rhythm.radians(np.arange(count) / RATE) for rhythm, count in zip(chosen, counts, strict=True)],
         _frames_of(chosen, counts),
     )
-
-
-def rhythm_row(rhythm: Rhythm, standing: Contacts | None, motion: Motion) -> RhythmRow:
-    """What is drawn of it."""
-    turns = rhythm.radians(np.arange(len(motion)) / motion.fps) / (2.0 * np.pi)
-    feet = None if standing is None else standing.feet
-    return RhythmRow(f"{rhythm.name}\n{rhythm.activity}", motion.fps, turns, feet, rhythm.transitions)
 
 
 def _frames_of(rhythms: Sequence[Rhythm], counts: Sequence[int]) -> list[Int[Array, "_points"]]:
@@ -150,20 +171,3 @@ def _keys(radians: Float[Array, "frames"], fps: float) -> tuple[Float[Array, "ke
     frames = np.concatenate([[0.0], frames, [len(turns) - 1.0]])
     frames = frames[np.concatenate([[True], np.diff(frames) > 1e-6])]
     return frames / fps, np.interp(frames, np.arange(len(turns)), turns)
-
-
-def _rhythm(table: Table, name: str) -> Rhythm:
-    keys = table.matrix("phase", table.length("phase"), 2)
-    if len(keys) < 2 or np.any(np.diff(keys[:, 0]) <= 0) or np.any(np.diff(keys[:, 1]) < 0):
-        raise table.error(
-            "phase", "expected two keys [seconds, turns] or more, times rising and turns not falling"
-        )
-    sets = table.table("transitions")
-    transitions = {
-        own: tuple(float(time) for time in sets.vector(own, sets.length(own))) for own in sets.names()
-    }
-    if any(time < 0 for times in transitions.values() for time in times):
-        raise table.error("transitions", "expected times of 0 s or later")
-    rhythm = Rhythm(name, table.word("activity"), keys[:, 0], keys[:, 1], transitions)
-    table.done()
-    return rhythm

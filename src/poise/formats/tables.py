@@ -1,0 +1,280 @@
+"""Tables by declaration: a dataclass says what a table holds; one reader takes it from TOML, JSON or options.
+
+A field's annotation is what is valid: `float`, `int`, `bool`, `str`, `Path` (beside the file), `Literal[...]`, an
+array such as `Float[Array, "keys 2"]`, another dataclass, `tuple[T, ...]`, `dict[str, T]`, or a choice of these; `None`
+is for what may be left out. `Annotated` adds a `Range`, a `Key` (the name in the file), a `Read` (a function that reads
+it) and a help text. What several fields decide together is checked by the dataclass itself: it raises `FieldError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from jaxtyping import AbstractArray
+
+from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.formats.files import existing_file
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number; `above` is not itself valid."""
+
+    least: float = -np.inf
+    most: float = np.inf
+    above: float = -np.inf
+
+    def __contains__(self, value: float) -> bool:
+        return self.least <= value <= self.most and value > self.above
+
+    def __str__(self) -> str:
+        low = f"above {self.above:g}" if np.isfinite(self.above) else ""
+        if np.isfinite(self.least):
+            low = f"from {self.least:g}" if np.isfinite(self.most) else f"of at least {self.least:g}"
+        return f"{low} to {self.most:g}" if np.isfinite(self.most) else low
+
+
+@dataclass(frozen=True)
+class Key:
+    """The name of a field in a file, where that is not its own."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """How a field is read that needs more than its own key."""
+
+    function: Callable[[Table, str], Any]
+
+
+class FieldError(InvalidValueError):
+    """A value that does not go with the others of its table; `key` is its place, such as pins[2].to."""
+
+    def __init__(self, key: str, message: str) -> None:
+        self.key, self.message = key, message
+        super().__init__(f"{key}: {message}")
+
+
+def read_table(path: Path) -> Table:
+    """The top table of a TOML file, or of a JSON file by its extension; a file that is neither is an error."""
+    as_json = path.suffix.lower() == ".json"
+    try:
+        text = existing_file(path).read_text(encoding="utf-8-sig")
+        values = json.loads(text) if as_json else tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ParseError(
+            f"not a text file in UTF-8, as {'JSON' if as_json else 'TOML'} is", path=path
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ParseError(f"not JSON: {error.msg}", path=path, line=error.lineno) from error
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        words = str(error).partition(" (at ")[0]
+        raise ParseError(f"not TOML: {words}", path=path, line=int(found[1]) if found else None) from error
+    if not isinstance(values, dict):
+        raise ParseError(f"expected a table with names and values; got {values!r}", path=path)
+    return Table(values, path)
+
+
+def read_declared(declaration: type[T], path: Path) -> T:
+    """A whole file as what a dataclass declares."""
+    return read_table(path).read(declaration)
+
+
+class Table:
+    """A table being read; `place` is how it is written in the file, such as handles.left_foot."""
+
+    def __init__(self, values: Mapping[str, Any], path: Path, place: str = "") -> None:
+        self.path, self.place, self.values = path, place, values
+        self._asked: list[str] = []
+
+    def read(self, declaration: type[T]) -> T:
+        """What a dataclass declares, and nothing else."""
+        given = {field.name: value for field, value in self._declared(declaration)}
+        self.done()
+        try:
+            return declaration(**given)
+        except FieldError as error:
+            raise self.error(error.key, error.message) from error
+        except InvalidValueError as error:
+            raise ParseError(
+                f"{self.place}: {error}" if self.place else str(error), path=self.path
+            ) from error
+
+    def get(self, key: str, annotation: Any, default: Any = MISSING) -> Any:
+        """One value, as an annotation says; without a default it must be there."""
+        if not self.has(key):
+            if default is MISSING:
+                raise self.error(key, "is missing")
+            return default
+        return self._converted(key, self.values[key], annotation)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        if key not in self._asked:
+            self._asked.append(key)
+        return key in self.values
+
+    def error(self, key: str, message: str) -> ParseError:
+        """An error that names the key."""
+        return ParseError(f"{self._named(key)}: {message}", path=self.path)
+
+    def done(self) -> None:
+        """Refuse what has not been asked for: a misspelt key would do nothing, silently."""
+        for key in self.values:
+            if key not in self._asked:
+                raise self.error(key, str(UnknownNameError("key", key, self._asked)))
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _declared(self, declaration: type) -> Iterator[tuple[Field[Any], Any]]:
+        for field, annotation in declared(declaration):
+            extras = getattr(annotation, "__metadata__", ())
+            key = next((extra.name for extra in extras if isinstance(extra, Key)), field.name.rstrip("_"))
+            reader = next((extra.function for extra in extras if isinstance(extra, Read)), None)
+            required = field.default is MISSING and field.default_factory is MISSING
+            if not self.has(key) and not required:
+                continue
+            yield field, self.get(key, annotation) if reader is None else reader(self, key)
+
+    def _named(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+    def _converted(self, key: str, value: Any, annotation: Any) -> Any:
+        if get_origin(annotation) is Annotated:
+            return self._within(key, value, annotation)
+        options = [each for each in _choices(annotation) if each is not NoneType]
+        chosen = next((each for each in options if _fits(value, each)), None)
+        if chosen is None:
+            expected = " or ".join(_in_words(each) for each in options)
+            raise self.error(key, f"expected {expected}; got {value!r}")
+        if get_origin(chosen) is Annotated:
+            return self._within(key, value, chosen)
+        return self._taken(key, value, chosen)
+
+    def _within(self, key: str, value: Any, annotation: Any) -> Any:
+        found = self._converted(key, value, get_args(annotation)[0])
+        for extra in annotation.__metadata__:
+            if isinstance(extra, Range) and found is not None and found not in extra:
+                raise self.error(key, f"expected a number {extra}; got {value:g}")
+        return found
+
+    def _taken(self, key: str, value: Any, chosen: Any) -> Any:
+        origin, arguments = get_origin(chosen), get_args(chosen)
+        if is_dataclass(chosen):
+            return Table(value, self.path, self._named(key)).read(cast(type[Any], chosen))
+        if origin is dict:
+            inner = Table(value, self.path, self._named(key))
+            return {name: inner.get(name, arguments[1]) for name in value}
+        if origin is tuple:
+            return tuple(
+                self._converted(f"{key}[{number}]", each, arguments[0])
+                for number, each in enumerate(value, start=1)
+            )
+        if origin is Literal and value not in arguments:
+            raise self.error(key, str(UnknownNameError("choice", value, arguments)))
+        if chosen is Path:
+            return self.path.parent / value
+        if _is_array(chosen):
+            return np.array(value, dtype=np.float64).reshape(_shape(chosen, len(value)))
+        return chosen(value) if chosen in (float, int) else value
+
+
+def declared(declaration: type) -> list[tuple[Field[Any], Any]]:
+    """The fields of a dataclass that a table may hold, each with its annotation."""
+    hints = get_type_hints(declaration, include_extras=True)
+    return [(field, hints[field.name]) for field in fields(declaration) if field.init]
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _is_array(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, AbstractArray)
+
+
+def _shape(annotation: Any, count: int) -> tuple[int, ...]:
+    """The shape an array must have; its first axis may have a name, and then any length."""
+    first, *rest = annotation.dim_str.split()
+    return (int(first) if first.isdigit() else count, *map(int, rest))
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value is of the kind of an annotation, whatever its bounds."""
+    annotation = _parts(annotation)[0]
+    origin = get_origin(annotation)
+    if is_dataclass(annotation) or origin is dict:
+        return isinstance(value, dict)
+    if origin is tuple:
+        return isinstance(value, list)
+    if annotation is bool:
+        return isinstance(value, bool)
+    if annotation in (float, int):
+        return _is_number(value) and (annotation is float or value == int(value))
+    if _is_array(annotation):
+        return isinstance(value, list) and _has_shape(value, _shape(annotation, len(value)))
+    return isinstance(value, str) and bool(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _has_shape(value: Any, shape: tuple[int, ...]) -> bool:
+    if not shape:
+        return _is_number(value)
+    return (
+        isinstance(value, list)
+        and len(value) == shape[0]
+        and all(_has_shape(row, shape[1:]) for row in value)
+    )
+
+
+def _in_words(annotation: Any) -> str:
+    annotation = _parts(annotation)[0]
+    if is_dataclass(annotation) or get_origin(annotation) is dict:
+        return "a table"
+    if get_origin(annotation) is tuple:
+        inner = get_args(annotation)[0]
+        return "a list of tables" if is_dataclass(inner) else f"a list, each {_in_words(inner)}"
+    if _is_array(annotation):
+        *rows, numbers = annotation.dim_str.split()
+        words = f"{numbers} finite numbers" if numbers.isdigit() else "finite numbers"
+        return f"{rows[0] if rows[0].isdigit() else 'several'} rows of {words}" if rows else words
+    return {bool: "true or false", float: "a number", int: "a whole number"}.get(annotation, "text in quotes")
+
+
+def checked(declaration: type[T], given: Mapping[str, Any], *, what: str) -> T:
+    """What a dataclass declares, from values by name as Python or a command line gives them."""
+    annotations = {field.name: annotation for field, annotation in declared(declaration)}
+    for name in given:
+        if name not in annotations:
+            raise InvalidValueError(
+                f"{what} has no option {name}; it takes {', '.join(annotations) or 'none'}"
+            )
+    for name, value in given.items():
+        plain, *extras = _parts(annotations[name])
+        for extra in extras:
+            if isinstance(extra, Range) and value not in extra:
+                raise InvalidValueError(f"{what}: {name} must be a number {extra}; got {value:g}")
+        valid = [word for each in _choices(plain) if get_origin(each) is Literal for word in get_args(each)]
+        if valid and value not in valid:
+            raise UnknownNameError(f"{name} of {what},", value, valid)
+    return declaration(**given)
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """An annotation without what `Annotated` adds to it, and then that."""
+    return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)

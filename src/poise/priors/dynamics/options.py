@@ -1,0 +1,65 @@
+"""What a motion model may be told when it learns: its latent space, activities, rhythm and phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from poise.errors import InvalidValueError
+from poise.formats.tables import Range
+from poise.motion.motion import Motion
+from poise.priors.dynamics.description import structure_from_text
+from poise.priors.dynamics.rhythm import read_rhythms, told_by
+from poise.priors.dynamics.sequences import count_bodies
+from poise.priors.dynamics.structure import Structure
+from poise.priors.registry import Options
+
+CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
+
+
+@dataclass(frozen=True)
+class DynamicsOptions(Options):
+    """Transitions are found at the feet's landings, or given with the rhythm, or left out."""
+
+    topology: Annotated[str | None, "how its latent space is laid out; transitions"] = None
+    transitions: Annotated[Literal["auto", "none"] | None, "auto, where feet land; or none"] = None
+    activities: Annotated[
+        str | None, "what each clip does: walk,walk,run; found by the feet if not given"
+    ] = None
+    active: Annotated[int | None, Range(least=1), "frames that it keeps; chosen by the data if not given"] = (
+        None
+    )
+    rhythm: Annotated[
+        Path | None, "phases, activities and transitions: a file that poise phase writes and you corrected"
+    ] = None
+    phase: Annotated[
+        Literal["found", "learned"] | None, "found (or given), or learned along with it; as the topology says"
+    ] = None
+
+    def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:
+        """The latent space, and what the rhythm file says of the clips, by their names."""
+        if self.rhythm is not None and self.activities:
+            raise InvalidValueError("the rhythm file states the activities; give them there, or leave it out")
+        arguments: dict[str, Any] = {"topology": self.structure(motions), "inducing": self.active}
+        if self.activities:
+            arguments["activities"] = [name.strip() for name in self.activities.split(",")]
+        if self.rhythm is not None:
+            told = told_by(read_rhythms(self.rhythm), [motion.name for motion in motions], motions)
+            arguments |= vars(told)
+        return arguments
+
+    def structure(self, motions: Sequence[Motion]) -> Structure:
+        """The latent space of a motion model of these clips, as described.
+
+        Where it is not described, clips of several bodies have an axis more: people differ in more ways than one.
+        """
+        structure = structure_from_text(self.topology or CYLINDER)
+        if self.topology is None and count_bodies(motions) > 1:
+            structure = structure.with_another_axis()
+        if self.transitions == "none":
+            structure = structure.without_transitions()
+        elif not structure.uses_transitions:
+            structure = structure.with_transitions()
+        return structure if self.phase is None else replace(structure, learned_phase=self.phase == "learned")

@@ -1,0 +1,101 @@
+"""Kinds of priors by name: what `learn`, model files, evaluation and the studio choose from; other packages add theirs.
+
+A kind is a class with a name (`kind`), a line of help (`about`), a dataclass of `Options`, a class method `learn` that
+takes clips and what the options say, and all that a prior and a model file ask of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
+
+from poise.errors import InvalidValueError
+from poise.formats.tables import checked
+from poise.motion.motion import Motion
+from poise.priors.model_file import Storable, Stored
+from poise.registry import Registry
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a kind of prior may be told when it learns; what is None is left to the kind."""
+
+    def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:  # noqa: ARG002
+        """The keyword arguments of its `learn` for these clips."""
+        return {
+            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
+        }
+
+
+@runtime_checkable
+class Kind(Protocol):
+    """A class of priors that can be learned and kept in a file."""
+
+    kind: str
+    about: str
+    Options: type[Options]
+
+    def learn(self, motions: Sequence[Motion], *, progress: Progress = ..., **options: Any) -> Storable:
+        """A prior of this kind, from clips of one topology."""
+        ...
+
+    def restored(self, stored: Stored) -> Storable:
+        """The prior again, from what its `arrays` and `header` gave."""
+        ...
+
+
+PRIORS: Registry[Kind] = Registry(
+    "kind of model",
+    {
+        "gaussian": "poise.priors.gaussian:GaussianPrior",
+        "style": "poise.priors.style.prior:StylePrior",
+        "local": "poise.priors.local.prior:LocalPrior",
+        "dynamics": "poise.priors.dynamics.prior:DynamicsPrior",
+        "blend": "poise.priors.blend:BlendPrior",
+    },
+)
+MADE = ("blend",)  # of other models, not learned from clips
+_NEEDED = (
+    *("kind", "about", "Options", "learn", "restored", "arrays", "header", "summary"),
+    *("mean", "on_body", "prepare", "log_likelihood", "percentile"),
+)
+
+
+def register_prior(kind: Any) -> None:
+    """Adds a kind of prior, for `learn --kind`, model files, `evaluate --methods` and the studio."""
+    if missing := [name for name in _NEEDED if not hasattr(kind, name)]:
+        name = getattr(kind, "__name__", repr(kind))
+        raise InvalidValueError(f"{name} is not a complete kind of prior; it lacks {', '.join(missing)}")
+    PRIORS.register(kind.kind, kind)
+
+
+def learnable() -> dict[str, Kind]:
+    """The kinds that are learned from clips."""
+    return {name: kind for name, kind in PRIORS.items() if name not in MADE}
+
+
+def options_for(kind: str, given: Mapping[str, Any]) -> Options:
+    """The options of a kind from values by name; what is None counts as not given."""
+    known = {name: value for name, value in given.items() if value is not None}
+    return checked(_learned(kind).Options, known, what=f"a {kind} model")
+
+
+def learn(
+    motions: Sequence[Motion],
+    kind: str,
+    options: Options | None = None,
+    *,
+    progress: Progress = lambda _: None,
+) -> Storable:
+    """A prior of a kind, learned from clips of one topology."""
+    chosen = _learned(kind)
+    return chosen.learn(motions, progress=progress, **(options or chosen.Options()).arguments(motions))
+
+
+def _learned(kind: str) -> Kind:
+    if kind in MADE:
+        raise InvalidValueError(f"a {kind} is made of learned models, not learned from clips")
+    return PRIORS.named(kind)
