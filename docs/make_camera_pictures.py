@@ -17,7 +17,7 @@ from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.world import joint_transforms
 from poise.skeleton.kinematics import world_transforms
-from poise.vision.boards import Board, View
+from poise.vision.boards import Board, BoardView
 from poise.vision.calibrate import calibrate_rig
 from poise.vision.colours import Colours
 from poise.vision.simulated_boards import board_pictures
@@ -68,7 +68,7 @@ def draw_colours() -> None:
 
 def draw_calibration() -> None:
     """Where two cameras saw a board that was shown to them forty times."""
-    rig, views = front_rig(), list[dict[int, View]]([{}, {}])
+    rig, views = front_rig(), list[dict[int, BoardView]]([{}, {}])
     for number, pictures in enumerate(board_pictures(rig, BOARD, count=40)):
         for own, picture in zip(views, pictures, strict=True):
             if (view := BOARD.find(picture)) is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from poise import performer
 from poise.apps.marker_files import save_report
-from poise.capture.marker_takes import Take, match, read_take
+from poise.capture.marker_takes import MatchedTake, match, read_take
 from poise.capture.markers import fill_gaps, solve, summary, template
 from poise.motion.virtual_markers import virtual_markers
 
@@ -41,7 +41,7 @@ def main(paths: list[str], output: Path = Path("out/markers.png")) -> float | No
     return float(off.mean())
 
 
-def _performed() -> tuple[Take, np.ndarray]:
+def _performed() -> tuple[MatchedTake, np.ndarray]:
     """A walk with virtual markers, six of them hidden for a second and a half; and where they were."""
     markers = virtual_markers(performer.act("walk", performer="maya", seconds=4.0, fps=30, seed=5))
     points = markers.points.copy()

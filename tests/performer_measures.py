@@ -4,12 +4,12 @@ import numpy as np
 
 from poise.geometry import rotations
 from poise.motion.world import joint_transforms
-from poise.performer import Body, Performance
+from poise.performer import ActedMotion, Body
 
 Array = np.ndarray
 
 
-def sole(performance: Performance, body: Body, side: str) -> dict[str, Array]:
+def sole(performance: ActedMotion, body: Body, side: str) -> dict[str, Array]:
     """World positions of one foot's heel, base of the toes (the joint and the sole below it) and tip of the toes."""
     motion, name = performance.motion, side.capitalize()
     positions, matrices = joint_transforms(motion)
@@ -23,7 +23,7 @@ def sole(performance: Performance, body: Body, side: str) -> dict[str, Array]:
     }
 
 
-def deepest_sink(performance: Performance, body: Body) -> float:
+def deepest_sink(performance: ActedMotion, body: Body) -> float:
     """How far below the floor the lowest part of either foot ever is, in metres."""
     heights = [
         points[:, 1]
@@ -34,7 +34,7 @@ def deepest_sink(performance: Performance, body: Body) -> float:
     return -float(np.min(heights))
 
 
-def longest_slide(performance: Performance, body: Body) -> float:
+def longest_slide(performance: ActedMotion, body: Body) -> float:
     """How far, along the floor, a heel or base of toes moves from where it touched down while it touches, in metres."""
     slides = [0.0]
     for side in ("left", "right"):
@@ -50,14 +50,14 @@ def runs(flags: Array) -> list[Array]:
     return [run for run in np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1) if len(run)]
 
 
-def knee_bends(performance: Performance) -> Array:
+def knee_bends(performance: ActedMotion) -> Array:
     """Signed bends of both knees in radians, per frame; the axis must be the hinge's."""
     motion = performance.motion
     joints = [motion.skeleton.index(name) for name in ("LeftLeg", "RightLeg")]
     return rotations.expmap_from_quaternion(motion.rotations[:, joints])
 
 
-def elbow_bends(performance: Performance) -> Array:
+def elbow_bends(performance: ActedMotion) -> Array:
     """Signed bends of both elbows in radians, per frame: how far the forearm is turned towards the crease."""
     motion = performance.motion
     bends = []
@@ -70,7 +70,7 @@ def elbow_bends(performance: Performance) -> Array:
     return np.stack(bends, axis=-1)
 
 
-def strongest_jolt(performance: Performance) -> float:
+def strongest_jolt(performance: ActedMotion) -> float:
     """The largest acceleration of any joint, in metres a second squared."""
     positions = joint_transforms(performance.motion)[0]
     return float(np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1).max() * performance.motion.fps**2)

@@ -21,7 +21,7 @@ CONNECT_S = 30.0  # how long a scheduler may take to answer
 
 
 @dataclass(frozen=True)
-class Done(Generic[Result]):
+class Outcome(Generic[Result]):
     """What came of one item, by its number; `lost` says why there is no value."""
 
     number: int
@@ -44,12 +44,12 @@ class Engine:
         if self.retries < 0:
             raise InvalidValueError(f"retries are zero or more; got {self.retries}")
 
-    def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Done[Result]]:
+    def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Outcome[Result]]:
         """Every item's outcome as soon as it is there, in any order. What the function raises is raised here."""
         if self.scheduler:
             return _on_cluster(self, function, items)
         if self.jobs == 1 or len(items) < 2:
-            return (Done(number, function(item)) for number, item in enumerate(items))
+            return (Outcome(number, function(item)) for number, item in enumerate(items))
         return _on_processors(self, function, items)
 
     def map(
@@ -71,7 +71,7 @@ class Engine:
 
 def _on_processors(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
-) -> Iterator[Done[Result]]:
+) -> Iterator[Outcome[Result]]:
     """Processes of this machine. After a worker's death the rest starts anew; at last, each item by itself."""
     joblib = _joblib()
     left = dict(enumerate(items))
@@ -87,34 +87,36 @@ def _on_processors(
         try:
             yield from _in_parallel(joblib, 2, function, {number: item})
         except joblib.externals.loky.process_executor.BrokenProcessPool as death:
-            yield Done(number, None, lost=f"it killed the process that worked on it ({type(death).__name__})")
+            yield Outcome(
+                number, None, lost=f"it killed the process that worked on it ({type(death).__name__})"
+            )
 
 
 def _in_parallel(
     joblib: ModuleType, jobs: int, function: Callable[[Item], Result], items: dict[int, Item]
-) -> Iterator[Done[Result]]:
+) -> Iterator[Outcome[Result]]:
     parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
     yield from parallel(
         joblib.delayed(_numbered)(function, number, item) for number, item in list(items.items())
     )
 
 
-def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Done[Result]:
-    return Done(number, function(item))
+def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Outcome[Result]:
+    return Outcome(number, function(item))
 
 
 def _on_cluster(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
-) -> Iterator[Done[Result]]:
+) -> Iterator[Outcome[Result]]:
     distributed = _distributed()
     with _connected(distributed, engine.scheduler) as client:
         futures = client.map(function, list(items), pure=False, retries=engine.retries)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
             if future.status == "finished":
-                yield Done(numbers[future.key], future.result())
+                yield Outcome(numbers[future.key], future.result())
             elif isinstance(failure := future.exception(), distributed.KilledWorker):
-                yield Done(numbers[future.key], None, lost="every worker that took it died")
+                yield Outcome(numbers[future.key], None, lost="every worker that took it died")
             else:
                 raise failure
 

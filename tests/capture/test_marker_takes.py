@@ -8,7 +8,7 @@ import pytest
 
 from poise import performer
 from poise.apps.marker_files import save_report, write_filled_take
-from poise.capture.marker_takes import Take, match, of_subject, read_mapping, read_take
+from poise.capture.marker_takes import MatchedTake, match, of_subject, read_mapping, read_take
 from poise.capture.markers import (
     Capture,
     MarkerStream,
@@ -175,7 +175,7 @@ def _without_labels(markers: Markers, order: np.ndarray) -> Markers:
     return replace(markers, labels=labels, points=markers.points[:, order])
 
 
-def _right(take: Take, markers: Markers, order: np.ndarray) -> int:
+def _right(take: MatchedTake, markers: Markers, order: np.ndarray) -> int:
     """How many markers are on the body part that their own label says."""
     true = match(markers, template()).layout
     return sum(
@@ -255,7 +255,7 @@ def test_a_motion_is_no_take(tmp_path: Path) -> None:
 def test_too_little_to_learn_from_is_said(complete: Markers) -> None:
     points = complete.points[:40].copy()
     points[:, ::6] = np.nan
-    take: Take = match(replace(complete, points=points), template())
+    take: MatchedTake = match(replace(complete, points=points), template())
     capture = solve(take)
     assert "no style is learned" in capture.notes[0]
     assert np.isfinite(capture.motion.rotations).all()

@@ -15,11 +15,11 @@ import pytest
 from poise.errors import MissingExtraError, UnknownNameError
 from poise.motion import datasets
 from poise.motion.cache import cache_folder
-from poise.motion.datasets import Clip
+from poise.motion.datasets import RemoteClip
 from poise.motion.download import DownloadError
 
 CONTENT = bytes(range(256)) * 1000
-CLIP = Clip("07_01", "walk", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+CLIP = RemoteClip("07_01", "walk", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
 
 
 @dataclass

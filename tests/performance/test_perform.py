@@ -12,7 +12,7 @@ from poise.geometry.cameras import Camera
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
-from poise.performance.perform import Frame, Glimpse, Performance, motion_of
+from poise.performance.perform import Glimpse, Performance, PerformedFrame, motion_of
 from poise.priors.local.prior import LocalPrior
 
 Array = np.ndarray
@@ -41,7 +41,7 @@ def take(test_walk: Motion) -> Markers:
     return virtual_markers(test_walk, marker_layout(test_walk.skeleton, WITH_HEAD))
 
 
-def _degrees(frames: list[Frame], truth: Motion) -> Array:
+def _degrees(frames: list[PerformedFrame], truth: Motion) -> Array:
     moving = frames[0].space.moving
     found = motion_of(frames, truth.fps)
     angles = rotations.geodesic_distance(found.rotations[:, moving], truth.rotations[:, moving])

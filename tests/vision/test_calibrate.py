@@ -5,7 +5,7 @@ import pytest
 
 from poise.apps.camera_calibration import board_from_text, calibrate_from
 from poise.errors import InvalidValueError
-from poise.vision.boards import Board, View
+from poise.vision.boards import Board, BoardView
 from poise.vision.calibrate import calibrate_lens, calibrate_rig, on_floor, scaled
 from poise.vision.simulated_boards import board_picture, board_pictures
 from poise.vision.simulator import front_rig
@@ -15,8 +15,8 @@ BOARD = Board(8, 6, 0.08)
 RIG = front_rig()
 
 
-def views_of(board: Board, count: int) -> list[dict[int, View]]:
-    views: list[dict[int, View]] = [{}, {}]
+def views_of(board: Board, count: int) -> list[dict[int, BoardView]]:
+    views: list[dict[int, BoardView]] = [{}, {}]
     for number, pictures in enumerate(board_pictures(RIG, board, count=count)):
         for own, picture in zip(views, pictures, strict=True):
             if (view := board.find(picture)) is not None:
@@ -44,7 +44,7 @@ def test_a_spoilt_view_is_left_out(views):
     number = next(iter(spoilt))
     bad = spoilt[number]
     shaken = bad.pixels + 4.0 * np.random.default_rng(0).standard_normal(bad.pixels.shape)
-    spoilt[number] = View(bad.numbers, bad.on_board, shaken, bad.size)
+    spoilt[number] = BoardView(bad.numbers, bad.on_board, shaken, bad.size)
     assert number in calibrate_lens(spoilt).left_out
 
 
@@ -55,7 +55,7 @@ def test_too_few_and_mixed_views_are_refused(views):
     with pytest.raises(InvalidValueError, match="was not found in any picture"):
         calibrate_lens({}, name="left")
     number, view = next(iter(views[0].items()))
-    other = View(view.numbers, view.on_board, view.pixels, (1280, 720))
+    other = BoardView(view.numbers, view.on_board, view.pixels, (1280, 720))
     with pytest.raises(InvalidValueError, match="differ in size"):
         calibrate_lens({**views[0], number: other})
 
@@ -127,7 +127,7 @@ def test_a_board_on_the_floor_makes_the_world():
     axes = np.column_stack([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])  # lies flat, seen from above
     place = np.array([-0.3, 0.0, 0.4])
     pixels = camera.project(BOARD.corners @ axes.T + place)
-    view = View(np.arange(48), BOARD.corners, pixels, camera.size)
+    view = BoardView(np.arange(48), BOARD.corners, pixels, camera.size)
     placed = on_floor(RIG, view)
     for found, truth in zip(placed.cameras, RIG.cameras, strict=True):
         assert np.allclose(found.pinhole.centre, truth.pinhole.centre - place, atol=2e-3)

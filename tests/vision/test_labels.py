@@ -16,7 +16,7 @@ from poise.vision.label_swaps import LabelSwaps
 from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
 from poise.vision.simulator import front_rig
-from poise.vision.tracker import MarkerTracker
+from poise.vision.tracker import MarkerFinder
 from poise.vision.tracks import Tracks
 from tests.real_data import recording
 
@@ -175,7 +175,7 @@ def test_markers_that_never_met_are_not_exchanged(shapes):
     assert not any(swaps.judged(mirrored, np.tile(np.eye(3), (6, 1, 1)), FRAME) for _ in range(60))
 
 
-class _Blobs(MarkerTracker):
+class _Blobs(MarkerFinder):
     """Looks at no pictures: what cameras see comes as blobs."""
 
     def blobs(self, pictures):

@@ -13,7 +13,7 @@ from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.correspond import Matcher, exclusive
 from poise.vision.first_labels import fit_layout
 from poise.vision.simulator import Conditions, Simulator, front_rig
-from poise.vision.tracker import MarkerTracker
+from poise.vision.tracker import MarkerFinder
 
 pytest.importorskip("cv2")
 NINE = ("LFHD", "LFIN", "RFIN", "LTOE", "RTOE", "LSHO", "RSHO", "LFWT", "RFWT")
@@ -33,7 +33,7 @@ def simulator(conditions: Conditions | None = None, *, seconds: float = 0.7) -> 
 def watched():
     sim = simulator()
     backgrounds = [Background.of_frames(sim.empty_room(camera, 12)) for camera in range(2)]
-    return sim, MarkerTracker(RIG, backgrounds, NINE, fps=60)
+    return sim, MarkerFinder(RIG, backgrounds, NINE, fps=60)
 
 
 def test_visible_markers_are_found_and_little_else(watched):

@@ -20,7 +20,7 @@ from poise.vision.background import Background
 from poise.vision.rig import Rig, load_rig
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.sources import InStep, Step, open_source, write_video
-from poise.vision.tracker import MarkerTracker
+from poise.vision.tracker import MarkerFinder
 
 cv2 = pytest.importorskip("cv2")
 FPS, SIZE = 30.0, (320, 240)
@@ -50,7 +50,7 @@ def folder(sim: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def watcher(sim: Simulator, performance: Performance) -> CameraPerformance:
     rooms = [Background.of_frames(sim.empty_room(camera, 10), fps=FPS) for camera in range(len(sim.rig))]
     performance.reset()
-    return CameraPerformance(MarkerTracker(sim.rig, rooms, performance.names, fps=FPS), performance)
+    return CameraPerformance(MarkerFinder(sim.rig, rooms, performance.names, fps=FPS), performance)
 
 
 def run(

@@ -39,7 +39,7 @@ from poise.apps.keyframing_script import (
     LONGEST,
     MOST_FPS,
     HandlePath,
-    Pin,
+    HeldHandle,
     TurnPath,
     floor_of,
     follow,
@@ -72,7 +72,7 @@ class AnimateScript:
     name: str
     duration: float
     fps: float
-    contacts: Sequence[Pin]
+    contacts: Sequence[HeldHandle]
     paths: Sequence[HandlePath]
     keyframes: Sequence[Keyframe]
     constraints: Sequence[Timed] = ()
@@ -147,7 +147,7 @@ def whole_pose(space: PoseSpace, pose: Pose) -> list[Constraint]:
     return [*placed, Pinned(moving, space.q_from_pose(pose))]
 
 
-def _contact(table: Table, duration: float) -> Pin:
+def _contact(table: Table, duration: float) -> HeldHandle:
     table.vector("at")  # unlike a pin of a keyframe script, it has no path to take its place from
     return pin_of(table, duration)
 
@@ -162,6 +162,6 @@ def _keyframe(table: Table, duration: float, folder: Path) -> Keyframe:
     return Keyframe(time, clip[frame])
 
 
-def _standing(contact: Pin) -> Timed:
+def _standing(contact: HeldHandle) -> Timed:
     assert contact.at is not None
     return Timed(Position(contact.handle, contact.at), contact.start, contact.end)

@@ -13,7 +13,7 @@ import numpy as np
 from poise.errors import InvalidValueError
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
-from poise.vision.boards import Board, View
+from poise.vision.boards import Board, BoardView
 from poise.vision.calibrate import LensCalibration, RigCalibration, calibrate_rig, on_floor, placed_board
 from poise.vision.colours import Colours
 from poise.vision.correspond import Matcher, epipolar_distances, exclusive
@@ -25,7 +25,7 @@ from poise.vision.tracker import WHITE
 from poise.vision.triangulate import projections, triangulate_all
 
 Array = np.ndarray
-Views = list[dict[int, View]]
+Views = list[dict[int, BoardView]]
 Progress = Callable[[int, int], None]
 
 LOOKS_FOR_OTHERS = 4  # pictures in which a board of another size is looked for where the right one is not
@@ -254,7 +254,7 @@ def check_sizes(rig: Rig, sources: Sequence[Source]) -> list[Check]:
 
 
 def _pair_checks(
-    rig: Rig, pair: tuple[int, int], views: Sequence[tuple[View, View]], board: Board
+    rig: Rig, pair: tuple[int, int], views: Sequence[tuple[BoardView, BoardView]], board: Board
 ) -> list[Check]:
     cameras = [rig.cameras[number] for number in pair]
     names = ", ".join(camera.name for camera in cameras)
@@ -291,7 +291,7 @@ def _judged(what: str, value: float, most: float, who: str) -> Check:
     return Check(what, value, "px", wrong)
 
 
-def _reprojection(camera: LensCamera, view: View) -> float:
+def _reprojection(camera: LensCamera, view: BoardView) -> float:
     """How far corners are from where the camera would see them on the board that explains them best (rms)."""
     turn, shift = placed_board(camera, view)
     seen = camera.moved(turn, shift).project(view.on_board)
@@ -329,7 +329,7 @@ def _view_cell(lens: LensCalibration, number: int) -> str:
     return f"{lens.view_errors[number]:.3f}" if number in lens.view_errors else "-"
 
 
-def _is_new(view: View | None, known: Mapping[int, View]) -> bool:
+def _is_new(view: BoardView | None, known: Mapping[int, BoardView]) -> bool:
     if view is None:
         return False
     if not known:

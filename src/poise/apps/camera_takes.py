@@ -18,15 +18,15 @@ from poise.apps.camera_calibration import AGREED, agreement
 from poise.apps.simulated_cameras import CAMERAS_FILE
 from poise.errors import InvalidValueError
 from poise.formats.files import make_folder
-from poise.performance.cameras import FEWEST, CameraPerformance, Watched
-from poise.performance.perform import Frame, Performance
+from poise.performance.cameras import FEWEST, CameraPerformance, WatchedMoment
+from poise.performance.perform import Performance, PerformedFrame
 from poise.vision.background import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
 from poise.vision.rig import Rig, save_rig
 from poise.vision.sources import InStep, Source, Step, VideoRecorder, open_source
 from poise.vision.synchronise import FLASH, offsets_by
-from poise.vision.tracker import WHITE, MarkerTracker
+from poise.vision.tracker import WHITE, MarkerFinder
 
 Array = np.ndarray
 
@@ -38,12 +38,12 @@ _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
 class CameraTake:
     """A performance before cameras: all its moments, at how many a second, and what there is to say about them."""
 
-    watched: Sequence[Watched]
+    watched: Sequence[WatchedMoment]
     fps: float
     notes: Sequence[str]
 
     @property
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[PerformedFrame]:
         """The poses, from when the performer was first found."""
         return [watched.frame for watched in self.watched if watched.frame is not None]
 
@@ -100,7 +100,7 @@ def perform_take(
     colours: Colours = WHITE,
     record: Path | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
-    answer: Callable[[Watched], None] = lambda _watched: None,
+    answer: Callable[[WatchedMoment], None] = lambda _watched: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> CameraTake:
     """Run a performance; the room is empty for so many seconds at first, or in videos of its own.
@@ -111,9 +111,9 @@ def perform_take(
         recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
         moments = iter(steps if recorder is None else recorder.recording(steps))
         backgrounds, first = _rooms(cameras, moments, empty, background, steps.fps)
-        tracker = MarkerTracker(cameras.rig, backgrounds, performance.names, fps=steps.fps, colours=colours)
+        tracker = MarkerFinder(cameras.rig, backgrounds, performance.names, fps=steps.fps, colours=colours)
         performance.fps = steps.fps
-        watcher, watched = CameraPerformance(tracker, performance), list[Watched]()
+        watcher, watched = CameraPerformance(tracker, performance), list[WatchedMoment]()
         total = max(source.frames for source in cameras.sources)
         try:
             for number, step in enumerate(chain(first, moments)):
@@ -131,14 +131,14 @@ def perform_take(
     return CameraTake(watched, steps.fps, notes)
 
 
-def _since_arrival(watched: Watched, step: Step) -> Watched:
+def _since_arrival(watched: WatchedMoment, step: Step) -> WatchedMoment:
     """The same, its time counted from when the pictures came, where they come live."""
     if step.arrived is None:
         return watched
     return replace(watched, seconds=time.monotonic() - step.arrived)
 
 
-def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[Watched]) -> list[str]:
+def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
     """What a user should know about a run: nobody found, cameras that do not fit together, what was long not seen."""
     notes = _long_not_seen(rig, labels, watched)
     if not any(moment.frame is not None for moment in watched):
@@ -156,7 +156,7 @@ def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[Watched])
     return notes
 
 
-def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[Watched]) -> list[str]:
+def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
     """Cameras that gave pictures in which no marker was, while others saw some; and markers that no camera saw."""
     found = [entry for entry in watched if entry.frame is not None]
     if not found:

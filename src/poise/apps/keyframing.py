@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, follow
+from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow
 from poise.apps.posing import FLOOR_ROLES
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations
@@ -177,7 +177,7 @@ def _with_pins(
     return list(paths.values())
 
 
-def _place_of(pin: Pin, path: HandlePath | None) -> Float[Array, "3"] | None:
+def _place_of(pin: HeldHandle, path: HandlePath | None) -> Float[Array, "3"] | None:
     """The pin's own place, else where its handle's path is; None where neither says."""
     if pin.at is not None or path is None:
         return pin.at
@@ -185,7 +185,7 @@ def _place_of(pin: Pin, path: HandlePath | None) -> Float[Array, "3"] | None:
     return at if np.all(np.isfinite(at)) else None
 
 
-def _pinned(path: HandlePath | None, pin: Pin) -> HandlePath:
+def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
     """The path with two keys at the pin's place, at rest there."""
     assert pin.at is not None
     times, points, still = np.array([pin.start, pin.end]), np.stack([pin.at, pin.at]), np.zeros((2, 3))

@@ -87,7 +87,7 @@ class TurnPath:
 
 
 @dataclass(frozen=True, eq=False)
-class Pin:
+class HeldHandle:
     """A handle that stays put from one time to another: at a point, or where it is when the pin begins."""
 
     handle: Handle
@@ -113,7 +113,7 @@ class Script:
     duration: float
     fps: float
     paths: Sequence[HandlePath]
-    pins: Sequence[Pin]
+    pins: Sequence[HeldHandle]
     changes: Sequence[StyleChange]
     models: Mapping[str, Path]
     floor: float | None = None
@@ -282,14 +282,14 @@ def _between_keys(
     return np.where(outside[:, None], np.nan, values)
 
 
-def pin_of(table: Table, duration: float) -> Pin:
+def pin_of(table: Table, duration: float) -> HeldHandle:
     """A pin from its table."""
     start = _time(table, "from", duration) if table.has("from") else 0.0
     end = _time(table, "to", duration) if table.has("to") else duration
     if end <= start:
         raise table.error("to", f"a pin ends after it begins; got {start:g} to {end:g} s")
     at = table.vector("at") if table.has("at") else None
-    pin = Pin(handle_of(table), start, end, at)
+    pin = HeldHandle(handle_of(table), start, end, at)
     table.done()
     return pin
 

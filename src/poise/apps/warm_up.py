@@ -209,7 +209,7 @@ def watch_something() -> None:
     from poise.performer import act
     from poise.vision.background import Background
     from poise.vision.simulator import front_rig
-    from poise.vision.tracker import MarkerTracker
+    from poise.vision.tracker import MarkerFinder
 
     try:
         take = before_cameras(act("walk", seconds=1.0, fps=30), seconds=0.1)
@@ -217,5 +217,5 @@ def watch_something() -> None:
     except MissingExtraError:
         return
     rooms = [Background.of_frames(simulator.empty_room(camera, 2)) for camera in range(2)]
-    tracker = MarkerTracker(simulator.rig, rooms, simulator.truth.labels, fps=60)
+    tracker = MarkerFinder(simulator.rig, rooms, simulator.truth.labels, fps=60)
     tracker.step([simulator.picture(0, camera) for camera in range(2)], simulator.truth.points[0])

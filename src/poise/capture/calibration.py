@@ -75,7 +75,7 @@ def calibrate(
     The space's skeleton is the template, the layout where its markers are expected; `start` is a pose to start from.
     Of `loose` markers only the joint is known, not where on it they sit.
     """
-    fit = _Fit(space, layout, _chosen_frames(points), start)
+    fit = _BodyFit(space, layout, _chosen_frames(points), start)
     fit.trust[[label in loose for label in layout]] = LOOSE_SIGMA**-2.0
     for number in range(ROUNDS):
         fit.solve_poses()
@@ -121,7 +121,7 @@ def check_size(ratio: float, height: float) -> None:
         )
 
 
-class _Fit:
+class _BodyFit:
     """The state of a calibration."""
 
     def __init__(

@@ -30,7 +30,7 @@ _LOOKED_AT = 300  # frames, for what moves along with what
 
 
 @dataclass(frozen=True, eq=False)
-class Take:
+class MatchedTake:
     """The markers of one performer that a body can carry, where they are expected on it, and the points of nobody."""
 
     markers: Markers
@@ -50,7 +50,7 @@ def read_take(
     subject: str | None = None,
     mapping: Path | None = None,
     **options: Any,
-) -> Take:
+) -> MatchedTake:
     """A take from a C3D or TRC file, matched to a skeleton; `options` are the reader's (units, up)."""
     if _is_c3d(path):
         options["keep_unlabelled"] = True
@@ -82,7 +82,9 @@ def of_subject(recording: Markers, subject: str | None) -> Markers:
     return _picked(recording, kept, [recording.labels[k].removeprefix(f"{wanted}:") for k in kept])
 
 
-def match(recording: Markers, skeleton: Skeleton, mapping: Mapping[str, Handle | str] | None = None) -> Take:
+def match(
+    recording: Markers, skeleton: Skeleton, mapping: Mapping[str, Handle | str] | None = None
+) -> MatchedTake:
     """A recording's labels on a skeleton: those of the mapping, those known by name, and what moves along with them."""
     named = [label for label in recording.labels if not label.startswith(UNLABELLED)]
     expected, given = optical_layout(skeleton), dict(mapping or {})
@@ -99,7 +101,7 @@ def match(recording: Markers, skeleton: Skeleton, mapping: Mapping[str, Handle |
     every = {**layout, **loose, **carried}
     labels = [label for label in recording.labels if label in every]
     unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
-    return Take(
+    return MatchedTake(
         _picked(recording, [recording.labels.index(label) for label in labels], labels),
         {label: every[label] for label in labels},
         tuple({**loose, **carried}),
@@ -137,7 +139,7 @@ def _picked(recording: Markers, numbers: list[int], labels: list[str]) -> Marker
     return replace(recording, labels=tuple(labels), points=recording.points[:, numbers], residuals=residuals)
 
 
-def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known: list[str]) -> Take:
+def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known: list[str]) -> MatchedTake:
     """A recording whose labels say nothing: what its points look like and move with."""
     numbers = [recording.labels.index(label) for label in named]
     try:
@@ -152,7 +154,7 @@ def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known
     }
     kept = [number for number, label in zip(numbers, named, strict=True) if label in layout]
     unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
-    return Take(
+    return MatchedTake(
         _picked(recording, kept, list(layout)),
         layout,
         tuple(layout),

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from poise.capture.calibration import Calibration, calibrate
 from poise.capture.marker_confidence import ASIS, DRAWS, SHARES, USUAL, Confidence, confidence_from
 from poise.capture.marker_filling import Filled, fill
-from poise.capture.marker_takes import Take
+from poise.capture.marker_takes import MatchedTake
 from poise.capture.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
 from poise.errors import InvalidValueError
 from poise.motion.gaps import gaps_of, spline_errors
@@ -52,7 +52,7 @@ def template() -> Skeleton:
 class Capture:
     """A solved take: the performer's body, the prior that was used, and every frame."""
 
-    take: Take
+    take: MatchedTake
     calibration: Calibration
     prior: Prior
     space: PoseSpace
@@ -104,7 +104,7 @@ class Capture:
 
 
 def solve(
-    take: Take,
+    take: MatchedTake,
     *,
     prior: Prior | None = None,
     learner: Learner | None = None,
@@ -135,7 +135,7 @@ def solve(
 
 
 def learned_prior(
-    take: Take,
+    take: MatchedTake,
     calibration: Calibration,
     learner: Learner | None = None,
     progress: Progress = lambda _what, _done, _all: None,
@@ -157,7 +157,7 @@ def learn_style(clips: Sequence[Motion]) -> StylePrior:
     return StylePrior.learn(clips, **STYLE)
 
 
-def confidence_of(take: Take, calibration: Calibration, learner: Learner) -> Confidence:
+def confidence_of(take: MatchedTake, calibration: Calibration, learner: Learner) -> Confidence:
     """How sure a prior of this take may be: one of the start of its longest well-seen part is tried on the rest."""
     part = max(well_seen(take.markers), key=lambda part: part.stop - part.start)
     (clip,) = complete_clips(
@@ -196,7 +196,7 @@ def _errors_over_claims(
 
 
 def complete_clips(
-    take: Take, calibration: Calibration, progress: Progress = lambda _what, _done, _all: None
+    take: MatchedTake, calibration: Calibration, progress: Progress = lambda _what, _done, _all: None
 ) -> list[Motion]:
     """The well-seen parts of a take as motions, at about the frame rate that styles are learned at."""
     stride = max(1, int(take.markers.fps / LEARNING_FPS))
@@ -222,7 +222,7 @@ def well_seen(markers: Markers) -> list[slice]:
 
 
 def track(
-    tracker: MarkerTracker, take: Take, progress: Progress = lambda _what, _done, _all: None
+    tracker: MarkerTracker, take: MatchedTake, progress: Progress = lambda _what, _done, _all: None
 ) -> list[TrackedFrame]:
     """Every frame of a take."""
     frames = []

@@ -62,6 +62,6 @@ def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")
     terminal.note(datasets.LICENCE)
 
 
-def _fetch(clip: datasets.Clip) -> Path:
+def _fetch(clip: datasets.RemoteClip) -> Path:
     with terminal.counting(f"{clip.name} {clip.description}", download=True) as report:
         return datasets.fetch(clip, progress=report)

@@ -15,7 +15,7 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poise.performance.perform import Frame, Performance
+    from poise.performance.perform import Performance, PerformedFrame
     from poise.performance.sensors import OrientationPerformance
     from poise.performance.streams import Stream
     from poise.priors.local.prior import LocalPrior
@@ -183,7 +183,7 @@ def _by_sensors(
     _save(frames, rate, output)
 
 
-def _save(frames: Sequence[Frame], fps: float, output: Path | None) -> None:
+def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None) -> None:
     from poise.performance import setup
 
     say_latency(1000.0 * setup.seconds_of(frames))

@@ -16,7 +16,7 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poise.performance.cameras import Watched
+    from poise.performance.cameras import WatchedMoment
     from poise.performance.perform import Performance
     from poise.priors.local.prior import LocalPrior
     from poise.skeleton.skeleton import Skeleton
@@ -103,7 +103,7 @@ def perform_videos(
 
 
 @contextmanager
-def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[[Watched], None]]:
+def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[[WatchedMoment], None]]:
     """Whoever gets every pose at once: standard output where it is live, and the address that is named."""
     from poise.apps.streaming import VmcSender, address_from_text
     from poise.performance.streams import pose_line
@@ -113,7 +113,7 @@ def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[
         host, port = address_from_text(options.to)
         sender = VmcSender(performance.space.skeleton, host=host, port=port)
 
-    def answer(watched: Watched) -> None:
+    def answer(watched: WatchedMoment) -> None:
         if watched.frame is None:
             return
         if options.live:

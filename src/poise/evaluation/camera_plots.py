@@ -12,7 +12,7 @@ from PIL import Image
 from poise.apps.camera_pictures import draw_stages
 from poise.evaluation.cameras import FPS, backgrounds_of, film, set_up
 from poise.evaluation.report import Request
-from poise.performance.cameras import Watched
+from poise.performance.cameras import WatchedMoment
 from poise.skeleton.kinematics import world_transforms
 from poise.vision.simulator import Simulator
 
@@ -34,7 +34,7 @@ def draw_cameras(request: Request, folder: Path, step: Callable[[str], None]) ->
     return files
 
 
-def latency_figure(filmed: Sequence[Watched], name: str) -> Figure:
+def latency_figure(filmed: Sequence[WatchedMoment], name: str) -> Figure:
     """Milliseconds over time, and how often which."""
     vision = 1000 * np.array([watched.vision_seconds for watched in filmed])
     whole = 1000 * np.array([watched.seconds for watched in filmed])
@@ -56,7 +56,7 @@ def latency_figure(filmed: Sequence[Watched], name: str) -> Figure:
     return figure
 
 
-def stages_of(simulator: Simulator, filmed: Sequence[Watched], *, frame: int) -> Image.Image:
+def stages_of(simulator: Simulator, filmed: Sequence[WatchedMoment], *, frame: int) -> Image.Image:
     """One frame, stage by stage."""
     watched = filmed[frame]
     assert watched.frame is not None

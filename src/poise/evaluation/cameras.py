@@ -19,7 +19,7 @@ from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
-from poise.performance.cameras import NOISE, CameraPerformance, Watched
+from poise.performance.cameras import NOISE, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
@@ -27,12 +27,10 @@ from poise.vision.background import Background
 from poise.vision.blobs import Blobs
 from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, Simulator, front_rig
-from poise.vision.tracker import WHITE, MarkerTracker
+from poise.vision.tracker import WHITE, MarkerFinder
 
 Array = np.ndarray
 
-PAPER_DEGREES = 2.54
-"""Chai and Hodgins 2005, section 8: boxing from two cameras and nine markers, degrees per joint."""
 SETS = {len(NINE): NINE, len(MORE): MORE}
 """Sets of markers by how many they are."""
 FPS = 60.0
@@ -57,7 +55,7 @@ class Sightings:
     vision_seconds: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
-    def add(self, simulator: Simulator, frame: int, watched: Watched) -> None:
+    def add(self, simulator: Simulator, frame: int, watched: WatchedMoment) -> None:
         """Take in one moment, beside the truth."""
         visible = simulator.visible(frame)
         for number, blobs in enumerate(watched.moment.blobs):
@@ -166,10 +164,10 @@ def backgrounds_of(simulator: Simulator) -> list[Background]:
     ]
 
 
-def film(simulator: Simulator, performance: Performance, *, colours: Colours = WHITE) -> list[Watched]:
+def film(simulator: Simulator, performance: Performance, *, colours: Colours = WHITE) -> list[WatchedMoment]:
     """All frames through the cameras."""
     rooms = backgrounds_of(simulator)
-    tracker = MarkerTracker(simulator.rig, rooms, performance.names, fps=FPS, colours=colours)
+    tracker = MarkerFinder(simulator.rig, rooms, performance.names, fps=FPS, colours=colours)
     performance.reset()
     watcher, found = CameraPerformance(tracker, performance), []
     for number, pictures in enumerate(simulator.pictures()):
@@ -191,7 +189,7 @@ def _perfect(performance: Performance, take: Motion, simulator: Simulator, strid
 
 
 def _recovered(
-    space: PoseSpace, take: Motion, filmed: Sequence[Watched], simulator: Simulator, stride: int
+    space: PoseSpace, take: Motion, filmed: Sequence[WatchedMoment], simulator: Simulator, stride: int
 ) -> Recovered:
     last, q, failed = None, [], 0
     for watched in filmed:

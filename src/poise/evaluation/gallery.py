@@ -24,7 +24,7 @@ PANEL = (250, 330)
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class GalleryFrame:
     """A frame of an unseen clip, and the clips that may be learned from."""
 
     name: str
@@ -51,7 +51,7 @@ def draw_gallery(
     return save(page, path)
 
 
-def draw_scene(scene: Scene, methods: Sequence[str]) -> Image.Image:
+def draw_scene(scene: GalleryFrame, methods: Sequence[str]) -> Image.Image:
     """The recorded pose and every method's answer to its handles, each from a cold start."""
     clip = scene.clip[scene.frame : scene.frame + 1]
     truth = Pose(clip.skeleton, clip.root_positions[0], clip.rotations[0])
@@ -66,7 +66,7 @@ def draw_scene(scene: Scene, methods: Sequence[str]) -> Image.Image:
     )
 
 
-def scenes_of(request: Request) -> list[Scene]:
+def scenes_of(request: Request) -> list[GalleryFrame]:
     """Walk, boxing and golf of recordings where they are; the performer's walk, boxing and throw where not."""
     if request.train:
         (fold,) = split_of_files(request.train, request.test)
@@ -77,13 +77,13 @@ def scenes_of(request: Request) -> list[Scene]:
         return _performed()
 
 
-def _recorded() -> list[Scene]:
+def _recorded() -> list[GalleryFrame]:
     walk, boxing = load_split("walk")[0], load_split("boxing")[0]
     golf = next(fold for fold in load_split("sport") if fold.test[0].name.startswith("63_03"))
     return [
         _middle("walk", walk, walk.test[0]),
-        Scene("boxing", _thinned(boxing.train), boxing.test[0], _reaching_frame(boxing.test[0])),
-        Scene("golf", _thinned(golf.train), golf.test[0], _reaching_frame(golf.test[0])),
+        GalleryFrame("boxing", _thinned(boxing.train), boxing.test[0], _reaching_frame(boxing.test[0])),
+        GalleryFrame("golf", _thinned(golf.train), golf.test[0], _reaching_frame(golf.test[0])),
     ]
 
 
@@ -92,19 +92,19 @@ def _thinned(clips: Sequence[Motion]) -> tuple[Motion, ...]:
     return tuple(clip[::8] for clip in clips)
 
 
-def _performed() -> list[Scene]:
+def _performed() -> list[GalleryFrame]:
     train = tuple(
         performer.act(action, fps=60, seed=seed) for action in ("walk", "box", "throw") for seed in (0, 1)
     )
     clips = {action: performer.act(action, fps=60, seed=12) for action in ("walk", "box", "throw")}
     return [
-        Scene(action, train, clip, len(clip) // 2 if action == "walk" else _reaching_frame(clip))
+        GalleryFrame(action, train, clip, len(clip) // 2 if action == "walk" else _reaching_frame(clip))
         for action, clip in clips.items()
     ]
 
 
-def _middle(name: str, fold: Fold, clip: Motion) -> Scene:
-    return Scene(name, fold.train, clip, len(clip) // 2)
+def _middle(name: str, fold: Fold, clip: Motion) -> GalleryFrame:
+    return GalleryFrame(name, fold.train, clip, len(clip) // 2)
 
 
 def _reaching_frame(clip: Motion) -> int:

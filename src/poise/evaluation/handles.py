@@ -48,7 +48,7 @@ def evaluate_handles(
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
     for name in methods:
         method_named(name)  # a name that is wrong is told before the first hour is over
-    tasks = [_Task(name, fold, stride, independent, free_root) for name in methods for fold in folds]
+    tasks = [_HandlesTask(name, fold, stride, independent, free_root) for name in methods for fold in folds]
     progress(methods[0], 0, len(tasks))
     scores = {name: Scores() for name in methods}
     for count, done in enumerate((engine or Engine()).each(_fold_scores, tasks), start=1):
@@ -60,7 +60,7 @@ def evaluate_handles(
 
 
 @dataclass(frozen=True)
-class _Task:
+class _HandlesTask:
     """One method on one fold."""
 
     method: str
@@ -70,7 +70,7 @@ class _Task:
     free_root: bool
 
 
-def _fold_scores(task: _Task) -> Scores:
+def _fold_scores(task: _HandlesTask) -> Scores:
     method, scores = method_named(task.method), Scores()
     method.learn(task.fold.train)
     for clip in task.fold.test:

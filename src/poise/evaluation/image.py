@@ -120,7 +120,7 @@ def evaluate_image(
 
 
 @dataclass(frozen=True, eq=False)
-class Photo:
+class SimulatedPhoto:
     """One frame as a camera sees it, and where its joints truly are."""
 
     skeleton: Skeleton
@@ -134,7 +134,7 @@ class Photo:
         return View(self.camera, dict(zip(roles, pixels, strict=True)))
 
 
-def photos_of(clip: Motion) -> list[Photo]:
+def photos_of(clip: Motion) -> list[SimulatedPhoto]:
     """Every frame of a clip as a photo."""
     positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
     azimuth = facing_of(clip.skeleton, positions) + TURN
@@ -144,23 +144,23 @@ def photos_of(clip: Motion) -> list[Photo]:
         x, z = float(middle[0]), float(middle[2])
         eye = (x + DISTANCE * np.sin(azimuth), HEIGHT, z + DISTANCE * np.cos(azimuth))
         camera = Camera.looking_at((x, 0.95, z), eye=eye, size=SIZE, field_of_view=FIELD_OF_VIEW)
-        photos.append(Photo(clip.skeleton, camera, body))
+        photos.append(SimulatedPhoto(clip.skeleton, camera, body))
     return photos
 
 
-def is_right(photo: Photo, body: Float[Array, "joints 3"]) -> bool:
+def is_right(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> bool:
     """Whether a body is near the true one and no limb of it is flipped in depth."""
     return relative_error(photo, body) <= CLOSE and not flipped_segments(photo, body)
 
 
-def relative_error(photo: Photo, body: Float[Array, "joints 3"]) -> float:
+def relative_error(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> float:
     """The mean distance of joints from the true ones, both seen from the root."""
     joints = ~photo.skeleton.is_end_site
     gap = (body - body[0]) - (photo.positions - photo.positions[0])
     return float(np.linalg.norm(gap[joints], axis=1).mean())
 
 
-def flipped_segments(photo: Photo, body: Float[Array, "joints 3"]) -> list[str]:
+def flipped_segments(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> list[str]:
     """The segments of arms and legs that lean the wrong way in depth, of those that truly lean."""
     wrong = []
     for limb in LIMBS:
@@ -174,7 +174,7 @@ def flipped_segments(photo: Photo, body: Float[Array, "joints 3"]) -> list[str]:
     return wrong
 
 
-def _try(model: Model, photo: Photo, points: int, scores: _Scores) -> None:
+def _try(model: Model, photo: SimulatedPhoto, points: int, scores: _Scores) -> None:
     begun = time.process_time()
     try:
         found = explain(model, [photo.view(points)])

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.marker_takes import Take
+from poise.capture.marker_takes import MatchedTake
 from poise.capture.marker_tracking import MarkerTracker
 from poise.capture.markers import (
     Capture,
@@ -50,17 +50,17 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class LearnableTake:
     """A take whose first frames are complete: what methods may learn from."""
 
-    take: Take
+    take: MatchedTake
     first: int  # frames of the first part
 
     @cached_property
-    def opening(self) -> Take:
+    def opening(self) -> MatchedTake:
         """The first part by itself."""
         take = self.take
-        return Take(
+        return MatchedTake(
             take.markers[: self.first], take.layout, take.loose, take.unlabelled[: self.first], take.matched
         )
 
@@ -77,7 +77,7 @@ class Scene:
 
 
 @runtime_checkable
-class Filler(Protocol):
+class MarkerFiller(Protocol):
     """Fills the missing points of a take."""
 
     def __call__(self, points: Float[Array, "frames markers 3"]) -> Answer:
@@ -85,7 +85,7 @@ class Filler(Protocol):
         ...
 
 
-def spline(scene: Scene) -> Filler:
+def spline(scene: LearnableTake) -> MarkerFiller:
     """A cubic spline through the points around a gap; the last point where there is nothing behind it."""
     del scene
 
@@ -98,7 +98,7 @@ def spline(scene: Scene) -> Filler:
     return filled
 
 
-def principal_components(scene: Scene) -> Filler:
+def principal_components(scene: LearnableTake) -> MarkerFiller:
     """Markers as one shape that varies along principal components of the first part, moved rigidly."""
     shapes = _aligned(scene.opening.markers.points)
     mean, count = shapes.mean(axis=0), shapes.shape[1]
@@ -129,7 +129,7 @@ def principal_components(scene: Scene) -> Filler:
     return filled
 
 
-def body(scene: Scene, learner: Learner) -> Filler:
+def body(scene: LearnableTake, learner: Learner) -> MarkerFiller:
     """A body with a prior learned from the first part, followed frame by frame."""
     prior = learner(scene.clips)
     confidence = confidence_of(scene.opening, scene.calibration, learner)
@@ -144,7 +144,7 @@ def body(scene: Scene, learner: Learner) -> Filler:
             frames.append(tracker.push(points[number], scene.take.unlabelled[number]))
             seconds[number] = time.process_time() - begun
         part = Markers(markers.labels, points[start:], markers.fps, name=markers.name)
-        take = Take(part, scene.take.layout, scene.take.loose, scene.take.unlabelled[start:], ())
+        take = MatchedTake(part, scene.take.layout, scene.take.loose, scene.take.unlabelled[start:], ())
         result = fill_gaps(Capture(take, scene.calibration, prior, tracker.space, frames))
         sigmas = np.zeros(points.shape[:2])
         sigmas[start:] = result.sigmas
@@ -159,14 +159,14 @@ def learn_gaussian(clips: Sequence[Motion]) -> GaussianPrior:
     return GaussianPrior.learn(clips, clusters=min(100, max(2, poses // 4)))
 
 
-def method_named(name: str) -> Callable[[Scene], Filler]:
+def method_named(name: str) -> Callable[[LearnableTake], MarkerFiller]:
     """The method of this name."""
     if name not in METHODS:
         raise UnknownNameError("method", name, METHODS)
     return METHODS[name]
 
 
-METHODS: dict[str, Callable[[Scene], Filler]] = {
+METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {
     "spline": spline,
     "pca": principal_components,
     "style": partial(body, learner=learn_style),

@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise import performer
-from poise.capture.marker_takes import Take, match, read_take
+from poise.capture.marker_takes import MatchedTake, match, read_take
 from poise.capture.marker_tracking import UNSURE
 from poise.capture.markers import solve, template
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.handles import Row
-from poise.evaluation.marker_methods import METHODS, Answer, Scene, method_named
+from poise.evaluation.marker_methods import METHODS, Answer, LearnableTake, method_named
 from poise.evaluation.splits import load_split, read_motion
 from poise.formats import extensions
 from poise.geometry.alignment import rigid_fit
@@ -44,15 +44,15 @@ OPTICAL = "optical"
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class CompleteTake:
     """A complete take, and its own motion where that is known."""
 
-    take: Take
+    take: MatchedTake
     motion: Motion | None = None
 
 
 def evaluate_markers(
-    takes: Sequence[Recorded],
+    takes: Sequence[CompleteTake],
     *,
     methods: Sequence[str] = (),
     stride: int = 1,
@@ -75,7 +75,7 @@ def evaluate_markers(
     return rows
 
 
-def takes_of(split: str, test: Sequence[Path]) -> list[Recorded]:
+def takes_of(split: str, test: Sequence[Path]) -> list[CompleteTake]:
     """Takes from files, or of a split: virtual markers of its test clips, or all optical recordings."""
     if test:
         return [_from_file(path) for path in test]
@@ -113,12 +113,14 @@ def hidden_in_gaps(
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scene(take: Take, stride: int) -> Scene:
-    thinned = Take(take.markers[::stride], take.layout, take.loose, take.unlabelled[::stride], take.matched)
-    return Scene(thinned, round(FIRST_PART * len(thinned)))
+def _scene(take: MatchedTake, stride: int) -> LearnableTake:
+    thinned = MatchedTake(
+        take.markers[::stride], take.layout, take.loose, take.unlabelled[::stride], take.matched
+    )
+    return LearnableTake(thinned, round(FIRST_PART * len(thinned)))
 
 
-def _rows(scene: Scene, name: str) -> list[Row]:
+def _rows(scene: LearnableTake, name: str) -> list[Row]:
     method, splines = method_named(name)(scene), method_named("spline")(scene)
     true, rows = scene.take.markers.points, []
     for what, hidden in _hidings(scene):
@@ -144,7 +146,7 @@ def _rows(scene: Scene, name: str) -> list[Row]:
     return rows
 
 
-def _hidings(scene: Scene) -> list[tuple[Row, Array]]:
+def _hidings(scene: LearnableTake) -> list[tuple[Row, Array]]:
     """What is hidden: percent and the length of gaps (0: to the end of the take), with the frames and markers."""
     markers = scene.take.markers
     frames, count = markers.points.shape[:2]
@@ -181,7 +183,7 @@ def _claims(answer: Answer, axes: Float[Array, "hidden 3"], hidden: Array) -> Ro
     return row
 
 
-def _complete_row(recorded: Recorded, stride: int) -> Row:
+def _complete_row(recorded: CompleteTake, stride: int) -> Row:
     """What the body leaves of a complete take, and how far its joints are from those of the take's own motion."""
     take = _scene(recorded.take, stride).take
     capture = solve(take)
@@ -206,18 +208,18 @@ def _joint_distance(solved: Motion, own: Motion) -> float:
 # --- takes ---------------------------------------------------------------------------------------------------------
 
 
-def _from_file(path: Path) -> Recorded:
+def _from_file(path: Path) -> CompleteTake:
     if path.suffix.lower() not in extensions(markers=True):
         return _virtual(read_motion(path))
     own = path.with_suffix(".bvh")
-    return Recorded(read_take(path, template()), read_motion(own) if own.exists() else None)
+    return CompleteTake(read_take(path, template()), read_motion(own) if own.exists() else None)
 
 
-def _virtual(motion: Motion) -> Recorded:
+def _virtual(motion: Motion) -> CompleteTake:
     markers = virtual_markers(motion)
     noise = NOISE * np.random.default_rng(0).normal(size=markers.points.shape)
     noisy = type(markers)(markers.labels, markers.points + noise, markers.fps, name=motion.name)
-    return Recorded(match(noisy, template()), motion)
+    return CompleteTake(match(noisy, template()), motion)
 
 
 def _performances() -> list[Motion]:

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.acclaim_rig import (
     ROOT,
-    Rig,
+    AcclaimRig,
     parse_rig,
     quaternion_from_channels,
     skeleton_from_rig,
@@ -121,12 +121,12 @@ def _skeleton_file(file: Path, *, given: str | os.PathLike[str] | None) -> Path:
 # --- the motion file -----------------------------------------------------------------------------------------------
 
 
-def _rest(rig: Rig) -> _Recording:
+def _rest(rig: AcclaimRig) -> _Recording:
     channels = {name: np.zeros((1, len(bone.freedoms))) for name, bone in rig.bones.items()}
     return _Recording({ROOT: np.zeros((1, len(rig.root_freedoms))), **channels}, 1, USUAL_FPS, ())
 
 
-def _parse_recording(lines: list[str], *, rig: Rig, path: Path) -> _Recording:
+def _parse_recording(lines: list[str], *, rig: AcclaimRig, path: Path) -> _Recording:
     freedoms = {name: bone.freedoms for name, bone in rig.bones.items()} | {ROOT: rig.root_freedoms}
     settings, first = _settings(lines)
     rows = _rows(lines, first=first, freedoms=freedoms, path=path)
@@ -210,7 +210,7 @@ def _scales(freedoms: tuple[str, ...], *, radians: float) -> Float[Array, "chann
     return np.array([radians if freedom[0] == "r" else 1.0 for freedom in freedoms])
 
 
-def _radians_per_angle(settings: dict[str, tuple[int, list[str]]], rig: Rig) -> float:
+def _radians_per_angle(settings: dict[str, tuple[int, list[str]]], rig: AcclaimRig) -> float:
     if ":radians" in settings:
         return 1.0
     return float(np.pi / 180) if ":degrees" in settings else rig.radians_per_angle
@@ -232,7 +232,7 @@ def _samples_per_second(settings: dict[str, tuple[int, list[str]]], *, path: Pat
 
 
 def _motion(
-    rig: Rig, recording: _Recording, *, path: Path, units: str | float | None, fps: float | None
+    rig: AcclaimRig, recording: _Recording, *, path: Path, units: str | float | None, fps: float | None
 ) -> Motion:
     skeleton = skeleton_from_rig(rig)
     positions = _root_positions(rig, recording)
@@ -258,7 +258,7 @@ def _motion(
 
 
 def _unit(
-    rig: Rig, skeleton: Skeleton, positions: Float[Array, "frames 3"], *, given: str | float | None
+    rig: AcclaimRig, skeleton: Skeleton, positions: Float[Array, "frames 3"], *, given: str | float | None
 ) -> Unit:
     if given is not None or rig.length == 1.0:
         return choose_unit(skeleton, positions, units=given)
@@ -282,7 +282,7 @@ def _rate(recording: _Recording, *, given: float | None) -> tuple[float, tuple[s
     )
 
 
-def _root_positions(rig: Rig, recording: _Recording) -> Float[Array, "frames 3"]:
+def _root_positions(rig: AcclaimRig, recording: _Recording) -> Float[Array, "frames 3"]:
     positions = np.tile(rig.root_position, (recording.frames, 1))
     for channel, freedom in enumerate(rig.root_freedoms):
         if freedom[0] == "t" and ROOT in recording.channels:
@@ -290,7 +290,7 @@ def _root_positions(rig: Rig, recording: _Recording) -> Float[Array, "frames 3"]
     return positions
 
 
-def _rotations(rig: Rig, recording: _Recording, skeleton: Skeleton) -> Float[Array, "frames joints 4"]:
+def _rotations(rig: AcclaimRig, recording: _Recording, skeleton: Skeleton) -> Float[Array, "frames joints 4"]:
     """Every joint's rotation; the root's preset orientation turns the skeleton before its motion does."""
     found = np.tile(rotations.IDENTITY, (recording.frames, len(skeleton), 1))
     found[:, 0] = rig.root_orientation

@@ -52,7 +52,7 @@ class Bone:
 
 
 @dataclass(frozen=True, eq=False)
-class Rig:
+class AcclaimRig:
     """An ASF file: bones, which bones start at the end of which, the root's settings and the units."""
 
     bones: Mapping[str, Bone]
@@ -73,7 +73,7 @@ def quaternion_from_channels(values: Float[Array, "*n k"], freedoms: tuple[str, 
     return rotations.quaternion_from_euler(values[..., turning], "".join(freedoms[k][1] for k in turning))
 
 
-def parse_rig(lines: list[str], *, path: Path) -> Rig:
+def parse_rig(lines: list[str], *, path: Path) -> AcclaimRig:
     """The rig of an ASF file's lines."""
     sections = _sections(lines, path=path)
     for needed in (":root", ":bonedata", ":hierarchy"):
@@ -84,12 +84,12 @@ def parse_rig(lines: list[str], *, path: Path) -> Rig:
     bones = {bone.name: bone for bone in _bones(sections[":bonedata"], radians=radians, path=path)}
     freedoms, position, orientation = _root(sections[":root"], radians=radians, path=path)
     children = _hierarchy(sections[":hierarchy"], bones=bones, path=path)
-    return Rig(
+    return AcclaimRig(
         bones, children, freedoms, position, orientation, _length(units, path=path), radians, _warnings(bones)
     )
 
 
-def skeleton_from_rig(rig: Rig) -> Skeleton:
+def skeleton_from_rig(rig: AcclaimRig) -> Skeleton:
     """The skeleton, in the file's unit: a joint where a bone starts, an end site where one without children ends."""
     names, parents, offsets = [ROOT], [-1], [rig.root_position]
     taken = {ROOT, *rig.bones}
@@ -317,7 +317,7 @@ def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
 # --- the skeleton --------------------------------------------------------------------------------------------------
 
 
-def _limits(rig: Rig, skeleton: Skeleton) -> JointLimits | None:
+def _limits(rig: AcclaimRig, skeleton: Skeleton) -> JointLimits | None:
     """Limits of all joints where the file has any: free joints may turn all round, rigid ones not at all."""
     boxes = {name: _limit_box(bone) for name, bone in rig.bones.items() if _is_limited(bone)}
     if not boxes:

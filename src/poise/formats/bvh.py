@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from poise.errors import InvalidValueError
-from poise.formats.bvh_frames import Frames, read_frames
+from poise.formats.bvh_frames import BvhFrames, read_frames
 from poise.formats.bvh_header import Header, read_header
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
@@ -91,7 +91,7 @@ def write(
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def _in_metres(skeleton: Skeleton, frames: Frames, *, fps: float, origin: Origin) -> Motion:
+def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Origin) -> Motion:
     """The motion itself; the arrays are handed over, not copied."""
     frames.root_positions *= origin.metres_per_unit
     for array in (frames.root_positions, frames.rotations):
@@ -102,7 +102,7 @@ def _in_metres(skeleton: Skeleton, frames: Frames, *, fps: float, origin: Origin
     return replace(motion, origin=replace(origin, warnings=(*origin.warnings, doubt))) if doubt else motion
 
 
-def _turn(frames: Frames, up: str) -> None:
+def _turn(frames: BvhFrames, up: str) -> None:
     """Turns the world so that this axis of the file is Y; the rest pose stays as the file has it."""
     matrix = matrix_y_up_from(up)
     frames.root_positions = frames.root_positions @ matrix.T
@@ -135,7 +135,7 @@ def _frame_rate(frame_time: float) -> float:
     return float(whole) if whole and abs(rate - whole) <= _RATE_TOLERANCE * whole else rate
 
 
-def _warnings(header: Header, frames: Frames) -> Iterator[str]:
+def _warnings(header: Header, frames: BvhFrames) -> Iterator[str]:
     yield from header.warnings
     present = len(frames.rotations)
     if present != header.frames:

@@ -23,7 +23,7 @@ _ALWAYS_ALLOWED_BYTES = 1 << 28
 
 
 @dataclass
-class Frames:
+class BvhFrames:
     """A skeleton and its frames in the file's units, as they are built up from the rows."""
 
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ class Frames:
     warnings: list[str] = field(default_factory=list)
 
 
-def read_frames(file: BufferedReader, header: Header, *, path: Path) -> Frames:
+def read_frames(file: BufferedReader, header: Header, *, path: Path) -> BvhFrames:
     """All frames behind the header, with what was put right on the way."""
     if header.columns == 0:
         raise ParseError("no joint has a channel, so there is no motion", path=path)
@@ -102,7 +102,7 @@ class _Table:
             self._rotations[start : self._count, joints] = turned
         self._add_positions(rows, self._tracks[start : self._count])
 
-    def frames(self) -> Frames:
+    def frames(self) -> BvhFrames:
         """All that was added, with static roots merged and position channels settled as offsets."""
         tracks, turns = self._tracks[: self._count], self._rotations[: self._count]
         warnings = self._scale_warnings()
@@ -117,7 +117,7 @@ class _Table:
             first += 1
             self._offsets[first] = 0.0  # the position channels place it
         warnings += self._settle_offsets(first)
-        return Frames(
+        return BvhFrames(
             names=tuple(node.name for node in self._nodes[first:]),
             parents=np.array([-1, *(node.parent - first for node in self._nodes[first + 1 :])]),
             offsets=self._offsets[first:],

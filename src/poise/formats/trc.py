@@ -28,7 +28,7 @@ _GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"
 
 
 @dataclass(frozen=True)
-class _Header:
+class _TrcHeader:
     """What lines 2 to 4 say: the settings by lower-case name, and the markers' labels."""
 
     settings: dict[str, str]
@@ -82,7 +82,7 @@ def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float 
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read_header(lines: list[str], *, path: Path) -> _Header:
+def _read_header(lines: list[str], *, path: Path) -> _TrcHeader:
     if not lines[0].strip().lower().startswith("pathfiletype"):
         raise ParseError(f"a TRC file starts with PathFileType; got {lines[0][:40]!r}", path=path, line=1)
     if len(lines) < _HEADER_LINES:
@@ -98,10 +98,10 @@ def _read_header(lines: list[str], *, path: Path) -> _Header:
     labels = [label.strip() for label in labels if label.strip()]
     if not labels:
         raise ParseError("the fourth line names no markers", path=path, line=4)
-    return _Header(settings, unique_names(labels), path)
+    return _TrcHeader(settings, unique_names(labels), path)
 
 
-def _rate(header: _Header) -> float:
+def _rate(header: _TrcHeader) -> float:
     rate = header.number("datarate") or 0.0
     if rate <= 0:
         raise ParseError(
@@ -110,7 +110,7 @@ def _rate(header: _Header) -> float:
     return rate
 
 
-def _read_rows(lines: list[str], *, header: _Header) -> Float[Array, "frames markers 3"]:
+def _read_rows(lines: list[str], *, header: _TrcHeader) -> Float[Array, "frames markers 3"]:
     rows = [
         _read_row(line, header=header, number=number)
         for number, line in enumerate(lines[_HEADER_LINES:], start=_HEADER_LINES + 1)
@@ -121,7 +121,7 @@ def _read_rows(lines: list[str], *, header: _Header) -> Float[Array, "frames mar
     return np.array(rows).reshape(len(rows), len(header.labels), 3)
 
 
-def _read_row(line: str, *, header: _Header, number: int) -> list[float]:
+def _read_row(line: str, *, header: _TrcHeader, number: int) -> list[float]:
     """The coordinates of one frame; cells missing at the end are gaps where whole markers are missing."""
     cells = _cells(line)[2:]
     count = 3 * len(header.labels)
@@ -157,7 +157,7 @@ def _cells(line: str) -> list[str]:
     return line.rstrip("\n").split("\t") if "\t" in line else line.split()
 
 
-def _disagreements(header: _Header, *, frames: int) -> tuple[str, ...]:
+def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:
     """Where the header's counts differ from what the file holds; the file's content counts."""
     pairs = (("nummarkers", len(header.labels), "markers are named"), ("numframes", frames, "rows are there"))
     declared = [(name, header.number(name), count, what) for name, count, what in pairs]

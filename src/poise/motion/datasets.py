@@ -36,7 +36,7 @@ _TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
-class Clip:
+class RemoteClip:
     """A recording that can be fetched. Without a checksum (`sha256` empty) the first download sets it."""
 
     name: str
@@ -62,27 +62,29 @@ class Clip:
 
 
 @cache
-def catalogue() -> tuple[Clip, ...]:
+def catalogue() -> tuple[RemoteClip, ...]:
     """The clips whose checksums are known, by subject and number."""
     text = resources.files("poise.motion").joinpath("cmu_clips.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
-    return tuple(Clip(row["name"], row["description"], int(row["bytes"]), row["sha256"]) for row in rows)
+    return tuple(
+        RemoteClip(row["name"], row["description"], int(row["bytes"]), row["sha256"]) for row in rows
+    )
 
 
-def find(name: str) -> tuple[Clip, ...]:
+def find(name: str) -> tuple[RemoteClip, ...]:
     """The clip of this name ("07_01"), or every catalogued clip of a subject ("07")."""
     of_subject = tuple(clip for clip in catalogue() if name.zfill(2) == clip.subject)
     exact = tuple(clip for clip in catalogue() if name == clip.name)
     found = exact or of_subject
     if not found and _CLIP_NAME.fullmatch(name):
-        return (Clip(name),)
+        return (RemoteClip(name),)
     if not found:
         subjects = dict.fromkeys(clip.subject for clip in catalogue())
         raise UnknownNameError("clip (such as 07_01) or subject", name, subjects)
     return found
 
 
-def fetch(clip: Clip, *, progress: Progress | None = None) -> Path:
+def fetch(clip: RemoteClip, *, progress: Progress | None = None) -> Path:
     """The clip's path in the cache, downloaded if it is not there yet (or no longer what it was)."""
     recorded = clip.sha256 or _recorded_checksums().get(clip.name, "")
     if clip.path.exists() and _sha256(clip.path) == recorded:
@@ -96,7 +98,7 @@ def fetch(clip: Clip, *, progress: Progress | None = None) -> Path:
     return clip.path
 
 
-def _download(clip: Clip, sha256: str, progress: Progress | None) -> None:
+def _download(clip: RemoteClip, sha256: str, progress: Progress | None) -> None:
     pooch = _pooch()
     part = clip.path.with_name(clip.path.name + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ def _recorded_checksums() -> dict[str, str]:
     return {Path(name).stem: digest for digest, name in (line.split() for line in lines)}
 
 
-def _record_checksum(clip: Clip) -> None:
+def _record_checksum(clip: RemoteClip) -> None:
     with _record_file().open("a", encoding="utf-8") as file:
         file.write(f"{_sha256(clip.path)}  {clip.path.name}\n")
 

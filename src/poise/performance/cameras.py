@@ -14,14 +14,14 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
-from poise.performance.perform import Frame, Glimpse, Performance
+from poise.performance.perform import Glimpse, Performance, PerformedFrame
 from poise.priors.local.examples import LAG
 from poise.vision.labeller import Wearer
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
-from poise.vision.tracker import MarkerTracker, Moment
+from poise.vision.tracker import MarkerFinder, Moment
 
 Array = np.ndarray
 
@@ -38,7 +38,7 @@ FEWEST = 3  # markers below which a frame says too little
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class WatchedMoment:
     """One moment: what the cameras saw, the pose (None before the performer has been found), and how long it took.
 
     `vision_work` is the time this thread worked on the pictures; the others are by the clock, as the user waits.
@@ -46,7 +46,7 @@ class Watched:
 
     time: float
     moment: Moment
-    frame: Frame | None
+    frame: PerformedFrame | None
     vision_work: float
     vision_seconds: float
     seconds: float
@@ -57,7 +57,7 @@ class CameraPerformance:
 
     def __init__(
         self,
-        tracker: MarkerTracker,
+        tracker: MarkerFinder,
         performance: Performance,
         *,
         calibration_pose: Float[Array, "markers 3"] | None = None,
@@ -69,12 +69,12 @@ class CameraPerformance:
         self.tracker, self.performance = tracker, performance
         self._layouts = self._library_layouts() if calibration_pose is None else calibration_pose[None]
         tracker.get_to_know(wearer_of(performance, SHAPES if len(tracker.rig) > 1 else SHAPES_ALONE))
-        self._last: Frame | None = None
+        self._last: PerformedFrame | None = None
         self._before: Array | None = None
         self._last_time, self._seen_time = 0.0, 0.0
         self._placed_time = np.full(len(tracker.labels), -np.inf)
 
-    def step(self, pictures: Sequence[UInt8[Array, "height width 3"] | None], at: float) -> Watched:
+    def step(self, pictures: Sequence[UInt8[Array, "height width 3"] | None], at: float) -> WatchedMoment:
         """The pose at this moment (seconds)."""
         begun, work = time.perf_counter(), time.thread_time()
         if self._last is not None and at - self._seen_time > LOST_FOR:
@@ -86,11 +86,11 @@ class CameraPerformance:
             moment = self.tracker.step(pictures, self._expected(at), seconds=max(at - self._last_time, 1e-3))
         seen, work = time.perf_counter() - begun, time.thread_time() - work
         frame = self._posed(moment, at)
-        return Watched(at, moment, frame, work, seen, time.perf_counter() - begun)
+        return WatchedMoment(at, moment, frame, work, seen, time.perf_counter() - begun)
 
     def watch(
         self, steps: Sequence[Step], progress: Callable[[int, int], None] = lambda _done, _all: None
-    ) -> list[Watched]:
+    ) -> list[WatchedMoment]:
         """All moments of a recording."""
         found = []
         for number, step in enumerate(steps):
@@ -100,7 +100,7 @@ class CameraPerformance:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _posed(self, moment: Moment, at: float) -> Frame | None:
+    def _posed(self, moment: Moment, at: float) -> PerformedFrame | None:
         sighting = moment.sighting
         if np.sum(sighting.is_seen) >= FEWEST:
             self._seen_time = at

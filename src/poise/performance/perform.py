@@ -57,7 +57,7 @@ class Glimpse:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class PerformedFrame:
     """The pose found for one frame of markers."""
 
     q: Float[Array, "size"]
@@ -114,7 +114,7 @@ class Performance:
         q[3], q[ROOT_SIZE:] = 1.0, self.prior.mean
         q[:3] = self.prior.examples.q[:, :3].mean(axis=0)
         self._recent, self._started, self._before = Recent(), False, q
-        self._last = Frame(
+        self._last = PerformedFrame(
             q, self.space, self._marker_points(q), np.zeros(len(self.names), dtype=np.bool_), 0.0
         )
 
@@ -125,7 +125,7 @@ class Performance:
         glimpses: Sequence[Glimpse] = (),
         guesses: Float[Array, "markers 3"] | None = None,
         at: float | None = None,
-    ) -> Frame:
+    ) -> PerformedFrame:
         """The pose for one frame of markers, NaN where one is not seen; `at` is its time where frames are uneven.
 
         `guesses` are where markers not placed may be: they tell what examples are like this, and bind nothing.
@@ -168,7 +168,7 @@ class Performance:
         *,
         stride: int = 1,
         progress: Callable[[int, int], None] = lambda _done, _all: None,
-    ) -> list[Frame]:
+    ) -> list[PerformedFrame]:
         """All frames of a recording that has at least these markers, from its start; or every so-manieth pose of it."""
         columns = [take.index(name) for name in self.names]
         self.reset()
@@ -301,13 +301,13 @@ class Performance:
     def _marker_points(self, q: Array) -> Array:
         return self.space.points(q[None], self.handles)[0]
 
-    def _keep(self, q: Array, seen: Array, begun: float) -> Frame:
+    def _keep(self, q: Array, seen: Array, begun: float) -> PerformedFrame:
         self._before = self._last.q if self._started else q
-        self._last = Frame(q, self.space, self._marker_points(q), seen, time.perf_counter() - begun)
+        self._last = PerformedFrame(q, self.space, self._marker_points(q), seen, time.perf_counter() - begun)
         return self._last
 
 
-def motion_of(frames: Sequence[Frame], fps: float, name: str = "") -> Motion:
+def motion_of(frames: Sequence[PerformedFrame], fps: float, name: str = "") -> Motion:
     """The frames of a performance as a motion."""
     if not frames:
         raise InvalidValueError("a performance without frames is no motion")

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.performance.perform import Frame
+from poise.performance.perform import PerformedFrame
 from poise.performance.signals import Filler, Recent
 from poise.priors.local import regression
 from poise.priors.local.kernels import Data
@@ -74,7 +74,7 @@ class OrientationPerformance:
         self._recent, self._placed = Recent(), 0.0
         self._last = self._frame(q, np.zeros(len(self.names), dtype=np.bool_), time.perf_counter())
 
-    def step(self, orientations: Float[Array, "sensors 4"], *, at: float | None = None) -> Frame:
+    def step(self, orientations: Float[Array, "sensors 4"], *, at: float | None = None) -> PerformedFrame:
         """The pose for one frame: a quaternion (wxyz) in the world per sensor, NaN where one is not heard."""
         begun = time.perf_counter()
         turned = self.observe(orientations, at=at)
@@ -144,9 +144,9 @@ class OrientationPerformance:
         if not np.all(np.isfinite(q)):
             q[:] = before
 
-    def _frame(self, q: Array, heard: Array, begun: float) -> Frame:
+    def _frame(self, q: Array, heard: Array, begun: float) -> PerformedFrame:
         places = self.space.points(q[None], self._points)[0]
-        return Frame(q, self.space, places, heard, time.perf_counter() - begun)
+        return PerformedFrame(q, self.space, places, heard, time.perf_counter() - begun)
 
 
 def t_pose(

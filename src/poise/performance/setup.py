@@ -21,7 +21,7 @@ from poise.performance.calibrate import (
     t_pose_markers,
 )
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
-from poise.performance.perform import NOISE, Frame, Performance, motion_of
+from poise.performance.perform import NOISE, Performance, PerformedFrame, motion_of
 from poise.performance.sensors import OrientationPerformance, t_pose
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load
@@ -125,7 +125,7 @@ def read_orientations(
     return values[:, [labels.index(name) for name in names]], rate
 
 
-def save(frames: Sequence[Frame], fps: float, path: Path) -> None:
+def save(frames: Sequence[PerformedFrame], fps: float, path: Path) -> None:
     """A performance as a motion file."""
     make_folder(path.parent)
     write(motion_of(frames, fps, name=path.stem), path)
@@ -143,7 +143,7 @@ def draw_places(prior: LocalPrior, names: Sequence[str], path: Path) -> None:
     pictures.save(pictures.draw_pose(standing, handles=list(points)), path)
 
 
-def seconds_of(frames: Sequence[Frame]) -> Float[Array, "frames"]:
+def seconds_of(frames: Sequence[PerformedFrame]) -> Float[Array, "frames"]:
     """What each frame took."""
     return np.array([frame.seconds for frame in frames])
 

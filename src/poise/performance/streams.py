@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.performance.perform import Frame, Performance
+from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.sensors import OrientationPerformance
 
 Array = np.ndarray
@@ -37,7 +37,7 @@ class Stream:
     """
 
     performance: Performance | OrientationPerformance
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[PerformedFrame] = field(default_factory=list)
     labelled: int = 0
     skipped: int = 0
     trouble: str = ""
@@ -105,7 +105,7 @@ class Stream:
         values += [v for turn in _turns(frame).values() for v in turn]
         yield ",".join(f"{value:.6g}" for value in values)
 
-    def _step(self, places: dict[str, Array], when: float | None) -> Frame:
+    def _step(self, places: dict[str, Array], when: float | None) -> PerformedFrame:
         missing = np.full(len(self.performance.channels), np.nan)
         points = np.stack([places.get(name, missing) for name in self.performance.names])
         frame = self.performance.step(points, at=when)
@@ -127,7 +127,7 @@ class Stream:
         return told
 
 
-def pose_line(frame: Frame, *, at: float | None = None, seconds: float | None = None) -> str:
+def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float | None = None) -> str:
     """A pose as a line of JSON, with its time where it has one, and the seconds it took."""
     pose: dict[str, object] = {} if at is None else {"time": round(at, 4)}
     pose["root"] = [round(float(v), 6) for v in frame.q[:7]]
@@ -136,7 +136,7 @@ def pose_line(frame: Frame, *, at: float | None = None, seconds: float | None = 
     return json.dumps(pose)
 
 
-def _turns(frame: Frame) -> dict[str, Array]:
+def _turns(frame: PerformedFrame) -> dict[str, Array]:
     """The rotation of the root and of every joint that moves."""
     _, turns = frame.space.frames_from_q(frame.q)
     joints = [0, *frame.space.moving.tolist()]

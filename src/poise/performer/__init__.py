@@ -3,7 +3,7 @@
 `act("walk")` gives a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list what can be asked for.
 """
 
-from poise.performer.acting import Performance, act, perform
+from poise.performer.acting import ActedMotion, act, perform
 from poise.performer.actions import ACTIONS, Action
 from poise.performer.bodies import PERFORMERS, Body, Proportions
 from poise.performer.styles import STYLES, Style
@@ -12,9 +12,9 @@ __all__ = [
     "ACTIONS",
     "PERFORMERS",
     "STYLES",
+    "ActedMotion",
     "Action",
     "Body",
-    "Performance",
     "Proportions",
     "Style",
     "act",

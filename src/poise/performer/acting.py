@@ -13,7 +13,7 @@ from poise.motion.motion import Motion, Origin
 from poise.performer.actions import ACTIONS, Action
 from poise.performer.bodies import PERFORMERS, Body
 from poise.performer.checks import within
-from poise.performer.posing import Targets, pose, with_heels_raised
+from poise.performer.posing import BodyTargets, pose, with_heels_raised
 from poise.performer.stage import Stage, lively
 from poise.performer.styles import STYLES, Style
 
@@ -25,7 +25,7 @@ FRAME_RATES = (10.0, 1000.0)
 
 
 @dataclass(frozen=True)
-class Performance:
+class ActedMotion:
     """A motion and what touches the floor in each frame, known because the feet were planned.
 
     The contacts are "left_heel", "left_ball", "right_heel" and "right_ball"; the ball is the base of the toes.
@@ -71,7 +71,7 @@ def perform(
     fps: float = 120.0,
     seed: int = 0,
     **parameters: Any,
-) -> Performance:
+) -> ActedMotion:
     """As `act`, with the foot contacts."""
     chosen = _named("action", action, ACTIONS)
     manner = style if isinstance(style, Style) else _named("style", style, STYLES)
@@ -88,10 +88,10 @@ def perform(
     root, rotations = pose(body, targets)
     origin = Origin(format="performer", units_reason="made in metres", frames_in_file=len(root))
     name = f"{action} ({manner.name}, {body.name})"
-    return Performance(Motion(body.skeleton, stage.fps, root, rotations, name, origin), _contacts(targets))
+    return ActedMotion(Motion(body.skeleton, stage.fps, root, rotations, name, origin), _contacts(targets))
 
 
-def _contacts(targets: Targets) -> Mapping[str, Array]:
+def _contacts(targets: BodyTargets) -> Mapping[str, Array]:
     contacts = {}
     for side, foot in targets.feet.items():
         contacts[f"{side}_heel"], contacts[f"{side}_ball"] = foot.heel_down, foot.ball_down

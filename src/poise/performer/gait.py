@@ -14,7 +14,7 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.performer.course import Course, integral
 from poise.performer.curves import RUN, WALK
-from poise.performer.posing import SIDES, Arm, Foot, Targets, turned, yawed
+from poise.performer.posing import SIDES, Arm, BodyTargets, Foot, turned, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
 from poise.performer.tracks import GRAVITY, Drift, bounding, ease, soft_minimum
@@ -291,7 +291,7 @@ class Gait:
 
     # --- upper body --------------------------------------------------------------------------------------------
 
-    def targets(self) -> Targets:
+    def targets(self) -> BodyTargets:
         """The whole body at the stage's times."""
         times = self.stage.times
         heading, phase = self.course.heading(times), self.phase(times)
@@ -313,7 +313,9 @@ class Gait:
         gaze = np.stack([np.radians(3.0) + nod, ahead, -0.25 * self._lean_in(times)], axis=-1)
         feet = {side: self.foot(side, times) for side in SIDES}
         arms = {side: self._arm(side, phase, running) for side in SIDES}
-        return Targets(self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms, 1.0 - 0.6 * running)
+        return BodyTargets(
+            self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms, 1.0 - 0.6 * running
+        )
 
     def _arm(self, side: str, phase: Array, running: Array) -> Arm:
         """An arm that swings against the leg of its side, its elbow bending most in front."""

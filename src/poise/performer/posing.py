@@ -75,7 +75,7 @@ class Foot:
 
 
 @dataclass(frozen=True)
-class Targets:
+class BodyTargets:
     """What the body should do, per frame. `gaze` is the head's turn relative to `facing`, a yaw in the world.
 
     `upright` is the share of a style's crouch and lean that applies: none to someone who sits.
@@ -94,10 +94,10 @@ class Targets:
         return len(self.pelvis)
 
 
-def mirrored(targets: Targets) -> Targets:
+def mirrored(targets: BodyTargets) -> BodyTargets:
     """The same with left and right exchanged."""
     flip, unroll = np.array([-1.0, 1.0, 1.0]), np.array([1.0, -1.0, -1.0])
-    return Targets(
+    return BodyTargets(
         targets.pelvis * flip,
         targets.pelvis_turn * unroll,
         targets.spine * unroll,
@@ -128,7 +128,9 @@ def yawed(yaw: Float[Array, "*n"], v: Float[Array, "*n 3"]) -> Float[Array, "*n 
     )
 
 
-def pose(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[Array, "frames joints 4"]]:
+def pose(
+    body: Body, targets: BodyTargets
+) -> tuple[Float[Array, "frames 3"], Float[Array, "frames joints 4"]]:
     """Root positions and joint rotations that do what the targets say."""
     names = body.skeleton.names
     local = {name: np.broadcast_to(rot.IDENTITY, (len(targets), 4)) for name in names}
@@ -144,7 +146,7 @@ def pose(body: Body, targets: Targets) -> tuple[Float[Array, "frames 3"], Float[
     return root, rot.continuous(np.stack([local[name] for name in names], axis=1))
 
 
-def with_heels_raised(body: Body, targets: Targets) -> Targets:
+def with_heels_raised(body: Body, targets: BodyTargets) -> BodyTargets:
     """The targets with heels raised where a deep bend of the knees asks more of a planted ankle than it can give."""
     pelvis_rotation = turned(targets.pelvis_turn)
     for _ in range(2):
@@ -167,7 +169,7 @@ def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
 # --- trunk and head ------------------------------------------------------------------------------------------------
 
 
-def _within_reach(body: Body, targets: Targets, pelvis_rotation: Array) -> Float[Array, "frames 3"]:
+def _within_reach(body: Body, targets: BodyTargets, pelvis_rotation: Array) -> Float[Array, "frames 3"]:
     """The pelvis lowered, smoothly, until both legs reach their ankles."""
     root = np.array(targets.pelvis)
     for side, foot in targets.feet.items():
@@ -190,7 +192,7 @@ def _chest(body: Body, root: Array, local: Mapping[str, Array]) -> tuple[Array, 
     return position, rotation
 
 
-def _head(targets: Targets, chest_rotation: Array) -> dict[str, Array]:
+def _head(targets: BodyTargets, chest_rotation: Array) -> dict[str, Array]:
     gaze = targets.gaze + np.stack([np.zeros(len(targets)), targets.facing, np.zeros(len(targets))], axis=-1)
     bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(chest_rotation), turned(gaze)))
     angle = np.linalg.norm(bend, axis=-1, keepdims=True)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.performer.bodies import Body
-from poise.performer.posing import Arm, Targets
+from poise.performer.posing import Arm, BodyTargets
 from poise.performer.styles import Style
 from poise.performer.tracks import Drift, soft_positive
 
@@ -58,7 +58,7 @@ class Stage:
         return Drift(self.generator(purpose), hertz=hertz, channels=channels)
 
 
-def lively(stage: Stage, targets: Targets) -> Targets:
+def lively(stage: Stage, targets: BodyTargets) -> BodyTargets:
     """The targets with the style's posture, breathing, small unrest and, for some, a tremor."""
     style, times = stage.style, stage.times
     unrest = np.radians(style.variation) * stage.drift("unrest", hertz=0.35, channels=9)(times)

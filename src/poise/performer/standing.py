@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from poise.performer.posing import Arm, Foot, Targets, yawed
+from poise.performer.posing import Arm, BodyTargets, Foot, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Footfalls, FreeFoot, Stepping
 from poise.performer.tracks import Key, track
@@ -110,12 +110,12 @@ def posed(
     gaze: Keys = ((0.0, (0.0, 0.0, 0.0)),),
     feet: Mapping[str, Foot],
     arms: Mapping[str, Arm],
-) -> Targets:
+) -> BodyTargets:
     """Targets from key frames: the pelvis in metres from where it is when standing easily, turns in degrees."""
     position = lengths(stage, pelvis) + sway(stage)
     position[:, 1] += standing_height(stage)
     frames = len(position)
-    return Targets(
+    return BodyTargets(
         position,
         angles(stage, pelvis_turn),
         angles(stage, spine),

@@ -19,8 +19,8 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures import labels
 from poise.pictures.scene import Floor, render
-from poise.pictures.stage import Stage, heading, looked_at, stage
-from poise.pictures.view import View, fitted
+from poise.pictures.stage import StagedFrames, heading, looked_at, stage
+from poise.pictures.view import PictureView, fitted
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]  # frames done, frames in all
@@ -67,7 +67,7 @@ def animate(
 class _Camera:
     """A view for the first place on the camera's way, and the way itself."""
 
-    view: View
+    view: PictureView
     way: Float[Array, "frames 3"]
 
 
@@ -75,7 +75,7 @@ class _Camera:
 class _Reel:
     """Which frames are drawn, seen how, under which title."""
 
-    show: Stage
+    show: StagedFrames
     camera: _Camera
     frames: list[int]
     title: str
@@ -95,7 +95,7 @@ class _Reel:
         return image
 
 
-def _rate(show: Stage, fps: float | None, most: float) -> float:
+def _rate(show: StagedFrames, fps: float | None, most: float) -> float:
     rate = min(most, show.fps) if fps is None else fps
     if not 0.1 <= rate <= 240.0:
         raise InvalidValueError(f"an animation needs 0.1 to 240 pictures a second; got {rate:g}")
@@ -110,7 +110,7 @@ def _even(size: tuple[int, int]) -> tuple[int, int]:
     return width - width % 2, height - height % 2
 
 
-def _frames(show: Stage, rate: float) -> list[int]:
+def _frames(show: StagedFrames, rate: float) -> list[int]:
     """The frame nearest to the time of each picture."""
     count = max(1, round(show.frames / show.fps * rate))
     return [min(show.frames - 1, round(k * show.fps / rate)) for k in range(count)]
@@ -126,7 +126,7 @@ def _told(reel: _Reel, progress: Progress | None) -> Iterator[Image.Image]:
 # --- the camera ------------------------------------------------------------------------------------------------------
 
 
-def _camera(show: Stage, size: tuple[int, int]) -> _Camera:
+def _camera(show: StagedFrames, size: tuple[int, int]) -> _Camera:
     """Fits everything where the motion stays in one place, else goes along with the person."""
     looks = looked_at(show.frames)
     spread = np.ptp(show.centres[:, [0, 2]], axis=0).max()

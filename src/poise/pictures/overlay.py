@@ -42,11 +42,11 @@ def draw_overlay(photo: Image.Image, camera: Camera, points: Points, poses: Sequ
 
 def render_photo(pose: Pose, camera: Camera, size: tuple[int, int]) -> Image.Image:
     """The mannequin as a camera sees it: a photo for examples and tests, where none is at hand."""
-    from poise.pictures.view import View
+    from poise.pictures.view import PictureView
 
     right, down, forward = camera.rotation
     middle = (float(camera.intrinsics[0, 2]) - 0.5, float(camera.intrinsics[1, 2]) - 0.5)
-    view = View(camera.centre, right, -down, -forward, camera.focal_length, middle, size)
+    view = PictureView(camera.centre, right, -down, -forward, camera.focal_length, middle, size)
     body = _figure(pose)
     return Image.fromarray(render([body], view, floor=floor_under([body])))
 

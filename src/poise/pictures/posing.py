@@ -13,7 +13,7 @@ from poise.errors import InvalidValueError
 from poise.pictures import labels
 from poise.pictures.scene import Figure, Floor, figure, floor_under, marker, render, rod
 from poise.pictures.stage import facing_of, floor_height
-from poise.pictures.view import View, fitted
+from poise.pictures.view import PictureView, fitted
 from poise.skeleton.mannequin import Colour, Mannequin, build_mannequin
 from poise.skeleton.skeleton import Pose
 
@@ -104,7 +104,7 @@ def _targets(handles: Handles) -> list[tuple[str | None, Float[Array, "3"]]]:
 
 def _shared_view(
     bodies: Sequence[_Body], handles: Handles, ground: float, size: tuple[int, int]
-) -> tuple[View, Floor]:
+) -> tuple[PictureView, Floor]:
     first = bodies[0]
     azimuth = facing_of(first.pose.skeleton, first.positions[None]) - _TURN
     figures = [body.figure() for body in bodies]
@@ -116,7 +116,7 @@ def _shared_view(
 
 
 def _panel(
-    name: str, body: _Body, handles: Handles, behind: Sequence[_Body], view: View, floor: Floor
+    name: str, body: _Body, handles: Handles, behind: Sequence[_Body], view: PictureView, floor: Floor
 ) -> Image.Image:
     shown = [body.figure(), *(ghost.figure(ghost=True) for ghost in behind)]
     image = Image.fromarray(render(shown, view, floor=floor, over=_marks(body, handles)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from poise.pictures.view import View
+from poise.pictures.view import PictureView
 from poise.skeleton.lofts import Solid, ball, tapered
 from poise.skeleton.mannequin import TONES, Colour, Mannequin
 
@@ -98,7 +98,7 @@ def merged(figures: Sequence[Figure]) -> Figure:
 
 def render(
     figures: Sequence[Figure],
-    view: View,
+    view: PictureView,
     *,
     floor: Floor | None = None,
     paper: Paper | None = None,
@@ -159,14 +159,14 @@ def _paper_colours(paper: Paper) -> Float[Array, "4 3"]:
     return linear(np.array([paper.top, paper.bottom, paper.floor, paper.shadow]))
 
 
-def _light(view: View) -> Float[Array, "3"]:
+def _light(view: PictureView) -> Float[Array, "3"]:
     """Towards the main light: above, in front and to the left of whoever looks, so that no picture is dark."""
     level_back = np.array([view.back[0], 0.0, view.back[2]]) / np.hypot(view.back[0], view.back[2])
     light = -0.55 * view.right + np.array([0.0, 1.0, 0.0]) + 0.50 * level_back
     return light / np.linalg.norm(light)
 
 
-def _lights(view: View, light: Float[Array, "3"]) -> Float[Array, "lights 7"]:
+def _lights(view: PictureView, light: Float[Array, "3"]) -> Float[Array, "lights 7"]:
     """(direction, colour, wrap): the main light, a cool fill from the right, the sky above and the floor's glow."""
     return np.array(
         [
@@ -207,7 +207,10 @@ def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "
 
 
 def _blend(
-    canvas: Float[Array, "height width 3"], shown: Figure, view: View, lit: tuple[Array, Array, Array, float]
+    canvas: Float[Array, "height width 3"],
+    shown: Figure,
+    view: PictureView,
+    lit: tuple[Array, Array, Array, float],
 ) -> None:
     """Draws one figure over the canvas, several samples a pixel, only where it is."""
     from poise.pictures import raster

@@ -13,8 +13,8 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures import labels
 from poise.pictures.scene import Figure, Floor, render
-from poise.pictures.stage import Stage, heading, stage
-from poise.pictures.view import View, fitted
+from poise.pictures.stage import StagedFrames, heading, stage
+from poise.pictures.view import PictureView, fitted
 
 Array = np.ndarray
 
@@ -69,7 +69,7 @@ def _check(poses: int, width: int, layout: str) -> None:
         raise UnknownNameError("layout", layout, LAYOUTS)
 
 
-def _detail(show: Stage) -> str:
+def _detail(show: StagedFrames) -> str:
     return f"{show.frames / show.fps:.1f} s, {show.frames} frames at {show.fps:g} Hz"
 
 
@@ -78,7 +78,7 @@ def _height(people: list[_Standing], floor: float) -> float:
     return max(0.1, max(float(p.figure.vertices[:, 1].max(initial=floor)) for p in people) - floor)
 
 
-def _travels(show: Stage, people: list[_Standing]) -> bool:
+def _travels(show: StagedFrames, people: list[_Standing]) -> bool:
     """Whether poses stand apart where they happened: a fairly straight way in steps of 0.3 to 1.5 heights."""
     if len(people) < 2:
         return False
@@ -92,7 +92,7 @@ def _travels(show: Stage, people: list[_Standing]) -> bool:
 # --- poses where they happened ---------------------------------------------------------------------------------------
 
 
-def _travel_strip(show: Stage, people: list[_Standing], width: int) -> Image.Image:
+def _travel_strip(show: StagedFrames, people: list[_Standing], width: int) -> Image.Image:
     azimuth = heading(show.centres)[0] - _TURN_TRAVEL
     points = np.concatenate(
         [_hull(p.figure) for p in people] + [_on_floor(p.centre, show.floor)[None] for p in people]
@@ -106,7 +106,7 @@ def _travel_strip(show: Stage, people: list[_Standing], width: int) -> Image.Ima
     return _strip(show, people, view, width)
 
 
-def _cropped(view: View, points: Float[Array, "n 3"], *, top: int, bottom: int) -> View:
+def _cropped(view: PictureView, points: Float[Array, "n 3"], *, top: int, bottom: int) -> PictureView:
     """The same view without empty rows above and below what it shows."""
     rows = view.project(points)[:, 1]
     start = round(float(rows.min())) - top
@@ -117,7 +117,9 @@ def _cropped(view: View, points: Float[Array, "n 3"], *, top: int, bottom: int) 
 # --- poses in rows ---------------------------------------------------------------------------------------------------
 
 
-def _row_strips(show: Stage, people: list[_Standing], width: int, columns: int | None) -> list[Image.Image]:
+def _row_strips(
+    show: StagedFrames, people: list[_Standing], width: int, columns: int | None
+) -> list[Image.Image]:
     azimuth = show.facing - _TURN
     right = np.array([np.cos(azimuth), 0.0, -np.sin(azimuth)])
     spans = np.array([_span(p.figure, right) for p in people])
@@ -146,7 +148,7 @@ def _columns(count: int, aspect: float) -> int:
 
 def _row_view(
     people: list[_Standing], floor: float, right: Float[Array, "3"], azimuth: float, length: float, width: int
-) -> View:
+) -> PictureView:
     """The one view of every row: as wide as a full row, as high as the highest pose."""
     back = np.array([np.sin(azimuth), 0.0, np.cos(azimuth)])
     depth = max(float(np.ptp(p.figure.vertices @ back)) if len(p.figure.vertices) else 0.0 for p in people)
@@ -181,7 +183,7 @@ def _shifted(person: _Standing, shift: Float[Array, "3"]) -> _Standing:
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _strip(show: Stage, people: list[_Standing], view: View, width: int) -> Image.Image:
+def _strip(show: StagedFrames, people: list[_Standing], view: PictureView, width: int) -> Image.Image:
     """One row of poses on the floor, each with its label."""
     middle = np.mean([p.centre for p in people], axis=0)
     reach = 1.6 * view.size[0] / view.focal * float(np.linalg.norm(view.eye - middle))

@@ -24,7 +24,7 @@ _DOT_RADIUS = 0.017
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class StagedFrames:
     """Frames that can be drawn: `figure` gives what is seen at one; where they are, and the azimuth they face."""
 
     name: str
@@ -36,7 +36,7 @@ class Stage:
     figure: Callable[[int], Figure]
 
 
-def stage(shown: Motion | Markers) -> Stage:
+def stage(shown: Motion | Markers) -> StagedFrames:
     """The stage for a motion or a marker recording."""
     if len(shown) == 0:
         raise InvalidValueError("there is no frame to draw")
@@ -72,7 +72,7 @@ def floor_height(lowest: Float[Array, "frames"]) -> float:
     return 0.0 if _SLACK_BELOW < low < _SLACK_ABOVE else low
 
 
-def _person(motion: Motion) -> Stage:
+def _person(motion: Motion) -> StagedFrames:
     from poise.skeleton.kinematics import world_transforms
 
     mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
@@ -80,7 +80,7 @@ def _person(motion: Motion) -> Stage:
     looks = looked_at(len(motion))
     lowest = [mannequin.posed(positions[f], matrices[f])[0][:, 1].min() for f in looks]
     pelvis = motion.skeleton.index(motion.skeleton.roles.get("pelvis", motion.skeleton.names[0]))
-    return Stage(
+    return StagedFrames(
         name=motion.name,
         fps=motion.fps,
         frames=len(motion),
@@ -91,7 +91,7 @@ def _person(motion: Motion) -> Stage:
     )
 
 
-def _dots(markers: Markers) -> Stage:
+def _dots(markers: Markers) -> StagedFrames:
     known = np.isfinite(markers.points).all(axis=-1)
     if not known.any():
         raise InvalidValueError("there is no marker to draw: every one is missing in every frame")
@@ -99,7 +99,7 @@ def _dots(markers: Markers) -> Stage:
     seen = np.flatnonzero(known.any(axis=1))
     lowest = [markers.points[f, known[f], 1].min() - _DOT_RADIUS for f in seen[looked_at(len(seen))]]
     azimuth, way = heading(centres)
-    return Stage(
+    return StagedFrames(
         name=markers.name,
         fps=markers.fps,
         frames=len(markers),

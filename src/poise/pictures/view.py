@@ -11,7 +11,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class PictureView:
     """A pinhole camera at `eye` with its axes in the world; `focal` in pixels, `middle` the pixel it looks at."""
 
     eye: Float[Array, "3"]
@@ -36,7 +36,7 @@ class View:
         across, down = self.right / self.focal, -self.up / self.focal
         return np.stack([-self.back - self.middle[0] * across - self.middle[1] * down, across, down])
 
-    def moved(self, shift: Float[Array, "3"]) -> View:
+    def moved(self, shift: Float[Array, "3"]) -> PictureView:
         """The same view from elsewhere."""
         return replace(self, eye=self.eye + shift)
 
@@ -49,14 +49,14 @@ def looking(
     distance: float,
     focal: float,
     size: tuple[int, int],
-) -> View:
+) -> PictureView:
     """A view of a point from an azimuth about the vertical (0 is from +Z, positive towards +X), in radians."""
     level = np.cos(elevation)
     back = np.array([np.sin(azimuth) * level, np.sin(elevation), np.cos(azimuth) * level])
     right = np.array([np.cos(azimuth), 0.0, -np.sin(azimuth)])
     up = np.cross(back, right)
     middle = (0.5 * (size[0] - 1), 0.5 * (size[1] - 1))
-    return View(np.asarray(at) + distance * back, right, up, back, focal, middle, size)
+    return PictureView(np.asarray(at) + distance * back, right, up, back, focal, middle, size)
 
 
 def fitted(
@@ -67,7 +67,7 @@ def fitted(
     size: tuple[int, int],
     margins: tuple[float, float, float, float] = (0.06, 0.06, 0.06, 0.06),
     lens: float = 5.0,
-) -> View:
+) -> PictureView:
     """A view in which all points lie inside the margins (left, top, right, bottom, as parts of the size).
 
     `lens` is the distance in units of what is seen: larger is flatter, as through a longer lens.

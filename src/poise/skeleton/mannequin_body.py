@@ -15,7 +15,7 @@ UP = np.array([0.0, 1.0, 0.0])
 _MAX_EXAMPLES = 64
 
 
-class Body:
+class MannequinBody:
     """A skeleton seen in a few example poses, with the root at the origin; without examples, in its rest pose."""
 
     def __init__(self, skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from poise.skeleton import lofts
 from poise.skeleton.lofts import Solid
-from poise.skeleton.mannequin_body import UP, Body
+from poise.skeleton.mannequin_body import UP, MannequinBody
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ class Part:
 
 def build_parts(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> list[Part]:
     """Every part of the mannequin of a skeleton."""
-    body = Body(skeleton, rotations)
+    body = MannequinBody(skeleton, rotations)
     parts = [*_limbs(body), *_balls(body), *_pelvis(body), *_waist(body), *_ribs(body), *_head(body)]
     for side in ("left", "right"):
         parts += [*_hand(body, f"{side}_hand"), *_foot(body, side)]
@@ -94,7 +94,7 @@ def build_parts(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] |
 # --- limbs -----------------------------------------------------------------------------------------------------------
 
 
-def _limbs(body: Body) -> list[Part]:
+def _limbs(body: MannequinBody) -> list[Part]:
     """One tapered solid for each bone that no other part covers."""
     parts, shortest = [], _SHORTEST_BONE * body.stature
     for joint in range(1, len(body.skeleton)):
@@ -108,7 +108,7 @@ def _limbs(body: Body) -> list[Part]:
     return parts
 
 
-def _limb_radii(body: Body, parent: int, joint: int) -> Array | None:
+def _limb_radii(body: MannequinBody, parent: int, joint: int) -> Array | None:
     """The radii of the bone between two joints, or None where another part stands for it."""
     region, leads_to = body.region(parent), _roles_below(body, joint)
     kind = region.removeprefix("left_").removeprefix("right_")
@@ -123,11 +123,11 @@ def _limb_radii(body: Body, parent: int, joint: int) -> Array | None:
     return _plain_radii(body, joint)
 
 
-def _roles_below(body: Body, joint: int) -> set[str]:
+def _roles_below(body: MannequinBody, joint: int) -> set[str]:
     return {body.role_of[j] for j in (joint, *body.below(joint)) if j in body.role_of}
 
 
-def _share_of_limb(body: Body, kind: str, parent: int, joint: int, end: int) -> Array | None:
+def _share_of_limb(body: MannequinBody, kind: str, parent: int, joint: int, end: int) -> Array | None:
     """The radii over one bone of a limb that may be cut in several by twist joints; None for a bone beside the way."""
     start = body.joint(body.region(parent))
     way = body.path(start, end) if start is not None else []
@@ -141,13 +141,13 @@ def _share_of_limb(body: Body, kind: str, parent: int, joint: int, end: int) -> 
     return np.minimum(smooth, 0.35 * marks[-1])
 
 
-def _plain_radii(body: Body, joint: int) -> Array:
+def _plain_radii(body: MannequinBody, joint: int) -> Array:
     length = float(body.lengths[joint])
     thick = min(max(0.13 * length, 0.006 * body.stature), 0.03 * body.stature, 0.45 * length)
     return thick * np.array([0.85, 1.0, 0.95, 0.85, 0.7])
 
 
-def _balls(body: Body) -> list[Part]:
+def _balls(body: MannequinBody) -> list[Part]:
     """The darker spheres that a wooden figure turns about."""
     parts = []
     for joint, role in body.role_of.items():
@@ -161,7 +161,7 @@ def _balls(body: Body) -> list[Part]:
 # --- trunk and head --------------------------------------------------------------------------------------------------
 
 
-def _pelvis(body: Body) -> list[Part]:
+def _pelvis(body: MannequinBody) -> list[Part]:
     """A block from below the hips to the waist."""
     pelvis, left, right = (body.joint(role) for role in ("pelvis", "left_thigh", "right_thigh"))
     if pelvis is None or left is None or right is None:
@@ -176,7 +176,7 @@ def _pelvis(body: Body) -> list[Part]:
     return [Part(pelvis, "centre", _egg(_PELVIS, place, height=0.145 * body.stature, scale=body.stature))]
 
 
-def _waist(body: Body) -> list[Part]:
+def _waist(body: MannequinBody) -> list[Part]:
     """The column between pelvis and rib cage, one piece a bone."""
     pelvis, chest = body.joint("pelvis"), body.joint("chest")
     way = body.path(pelvis, chest) if pelvis is not None and chest is not None else []
@@ -190,7 +190,7 @@ def _waist(body: Body) -> list[Part]:
     return parts
 
 
-def _ribs(body: Body) -> list[Part]:
+def _ribs(body: MannequinBody) -> list[Part]:
     """The rib cage, from the waist to the base of the neck."""
     chest, pelvis = body.joint("chest"), body.joint("pelvis")
     neck_joint, arms = (
@@ -211,7 +211,7 @@ def _ribs(body: Body) -> list[Part]:
     return [Part(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
 
 
-def _head(body: Body) -> list[Part]:
+def _head(body: MannequinBody) -> list[Part]:
     """An egg with a hint of a nose, so that one sees where it looks."""
     head = body.joint("head")
     if head is None:
@@ -226,7 +226,7 @@ def _head(body: Body) -> list[Part]:
     return [Part(head, "centre", skull), Part(head, "centre joint", nose)]
 
 
-def _head_up(body: Body, head: int) -> Float[Array, "3"]:
+def _head_up(body: MannequinBody, head: int) -> Float[Array, "3"]:
     """Towards the crown: the longest bone above the head joint, or the neck's own direction."""
     tips = [body.skeleton.offsets[child] for child in body.skeleton.children[head]]
     longest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
@@ -244,13 +244,13 @@ def _egg(profile: Profile, place: lofts.Axes, *, height: float, scale: float) ->
 # --- hands and feet --------------------------------------------------------------------------------------------------
 
 
-def _fingers(body: Body, hand: int) -> list[int]:
+def _fingers(body: MannequinBody, hand: int) -> list[int]:
     """The first joints of the hand's fingers when it has real ones: three or more that bend."""
     first = [child for child in body.skeleton.children[hand] if body.skeleton.children[child]]
     return first if len(first) >= 3 else []
 
 
-def _is_finger(body: Body, region: str, joint: int) -> bool:
+def _is_finger(body: MannequinBody, region: str, joint: int) -> bool:
     hand = body.joint(region)
     if hand is None or not region.endswith("_hand"):
         return False
@@ -258,7 +258,7 @@ def _is_finger(body: Body, region: str, joint: int) -> bool:
     return bool(fingers) and joint not in fingers
 
 
-def _hand(body: Body, role: str) -> list[Part]:
+def _hand(body: MannequinBody, role: str) -> list[Part]:
     """A mitten, or a palm where there are fingers."""
     hand = body.joint(role)
     if hand is None:
@@ -274,7 +274,7 @@ def _hand(body: Body, role: str) -> list[Part]:
     return [Part(hand, body.tone(hand), lofts.loft(stations, lofts.axes(np.zeros(3), along, side), sides=14))]
 
 
-def _hand_direction(body: Body, hand: int, role: str) -> Float[Array, "3"]:
+def _hand_direction(body: MannequinBody, hand: int, role: str) -> Float[Array, "3"]:
     """A unit vector from the wrist to the finger tips; without fingers, on along the forearm."""
     tips = [body.towards(hand, joint) for joint in body.below(hand) if not _is_thumb(body, joint)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
@@ -285,14 +285,14 @@ def _hand_direction(body: Body, hand: int, role: str) -> Float[Array, "3"]:
     return furthest / length if length > 0 else np.array([1.0, 0.0, 0.0])
 
 
-def _is_thumb(body: Body, joint: int) -> bool:
+def _is_thumb(body: MannequinBody, joint: int) -> bool:
     return any(
         "thumb" in body.skeleton.names[above].casefold()
         for above in (joint, int(body.skeleton.parents[joint]))
     )
 
 
-def _thumb_side(body: Body, hand: int, along: Float[Array, "3"]) -> Float[Array, "3"] | None:
+def _thumb_side(body: MannequinBody, hand: int, along: Float[Array, "3"]) -> Float[Array, "3"] | None:
     """The direction across the palm, from the thumb or from the spread of the fingers."""
     thumbs = [body.towards(hand, joint) for joint in body.below(hand) if _is_thumb(body, joint)]
     bases = [body.skeleton.offsets[finger] for finger in _fingers(body, hand)]
@@ -301,7 +301,7 @@ def _thumb_side(body: Body, hand: int, along: Float[Array, "3"]) -> Float[Array,
     return spread if np.linalg.norm(spread) > 0.004 * body.stature else None
 
 
-def _foot(body: Body, side: str) -> list[Part]:
+def _foot(body: MannequinBody, side: str) -> list[Part]:
     """A wedge from heel to toe joint with a flat sole, and the toes in front of it."""
     foot, toes, scale = body.joint(f"{side}_foot"), body.joint(f"{side}_toes"), body.stature
     if foot is None:
@@ -328,7 +328,7 @@ def _foot(body: Body, side: str) -> list[Part]:
     ]
 
 
-def _sole_up(body: Body, foot: int) -> Float[Array, "3"]:
+def _sole_up(body: MannequinBody, foot: int) -> Float[Array, "3"]:
     """The direction away from the sole: the world's up as the foot sees it while it is at its lowest."""
     height = body.positions[:, foot, 1] - body.positions[:, :, 1].min(axis=1)
     low = height <= np.quantile(height, 0.35)
@@ -337,7 +337,7 @@ def _sole_up(body: Body, foot: int) -> Float[Array, "3"]:
     return up / length if length > 0.3 else UP
 
 
-def _toe_direction(body: Body, foot: int, up: Float[Array, "3"]) -> Float[Array, "3"]:
+def _toe_direction(body: MannequinBody, foot: int, up: Float[Array, "3"]) -> Float[Array, "3"]:
     """Level with the sole, towards the toes; without toes, where the body faces."""
     tips = [body.towards(foot, joint) for joint in body.below(foot)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
@@ -356,7 +356,7 @@ def _wedge(
     return lofts.loft(np.array(rings), place, sides=16, squareness=2.8)
 
 
-def _moved(solid: Solid, body: Body, source: int, target: int) -> Solid:
+def _moved(solid: Solid, body: MannequinBody, source: int, target: int) -> Solid:
     """A solid given in one joint's frame, in the frame of another, as they stand to each other on average."""
     turn = np.einsum("fji,fjk->ik", body.matrices[:, target], body.matrices[:, source])
     u, _, v = np.linalg.svd(turn)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from poise.errors import PoiseError
 from poise.performance import setup
-from poise.performance.perform import Frame, Performance
+from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.streams import Stream, serve_udp
 from poise.priors.local.prior import LocalPrior
 from poise.vision.colours import Colours
 
-Follow = Callable[[Frame, float], None]
+Follow = Callable[[PerformedFrame, float], None]
 """Called with every pose and the time (perf_counter) at which what it shows had arrived."""
 GoOn = Callable[[], bool]
 
@@ -42,7 +42,7 @@ class LiveSource(ABC):
 
 
 @dataclass
-class MarkerStream(LiveSource):
+class UdpMarkers(LiveSource):
     """Frames of markers as lines of text on a UDP port; 0 is any that is free."""
 
     host: str
@@ -125,11 +125,11 @@ class CameraViews(LiveSource):
     def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
         """Every moment; videos no faster than they were filmed."""
         from poise.apps.camera_takes import perform_take
-        from poise.performance.cameras import Watched
+        from poise.performance.cameras import WatchedMoment
 
         begun: float | None = None
 
-        def answer(watched: Watched) -> None:
+        def answer(watched: WatchedMoment) -> None:
             nonlocal begun
             if watched.frame is not None:
                 follow(watched.frame, time.perf_counter() - watched.seconds)

@@ -21,7 +21,7 @@ from poise.studio.history import History
 from poise.studio.jobs import Jobs
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.models import ModelStore, stand
-from poise.studio.solving import Poser, Solved, planted, point_of, points_of
+from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of
 from poise.studio.state import Placed, State
 from poise.studio.uploads import Uploads
 
@@ -52,7 +52,7 @@ class Session:
         self.poser, self.jobs, self.lock = Poser(self.models), Jobs(self), RLock()
         self.history = History(_first_state(self.models))
         self.state = self.history.now
-        self.solved: Solved | None = None
+        self.solved: SolvedState | None = None
         self.motion: Motion | None = None
         self.streaming: str | None = None
         self.outlet: Callable[[ServerMessage], None] | None = None
@@ -119,7 +119,7 @@ class Session:
 
     # --- for panels ------------------------------------------------------------------------------------------------
 
-    def show(self, state: State, solved: Solved | None = None, *, fine: bool = True) -> messages.Pose:
+    def show(self, state: State, solved: SolvedState | None = None, *, fine: bool = True) -> messages.Pose:
         """Takes a state as the one shown, without a step of undo."""
         if solved is not None:
             state, self.solved = state.with_(placed=solved.placed), solved
@@ -128,7 +128,7 @@ class Session:
             listener(state)
         return self.pose(fine=fine)
 
-    def commit(self, state: State, solved: Solved | None = None) -> Answer:
+    def commit(self, state: State, solved: SolvedState | None = None) -> Answer:
         """Takes a state as one step of undo."""
         pose = self.show(state, solved)
         self.history.push(self.state)
@@ -191,14 +191,14 @@ class Session:
             raise OutOfOrderError(f"number {seq} came after number {self._seq}; it was dropped")
         self._seq = seq
 
-    def _latent(self, solved: Solved | None) -> tuple[float, float] | None:
+    def _latent(self, solved: SolvedState | None) -> tuple[float, float] | None:
         if solved is None or len(solved.latents) != 1:
             return None
         view = self.poser.entry_of(self.state).view
         return view.seen(solved.latents[0]) if view is not None else None
 
 
-def _told(solved: Solved) -> dict[str, Any]:
+def _told(solved: SolvedState) -> dict[str, Any]:
     """How a solve went, in words and numbers."""
     solution = solved.solution
     residuals = [

@@ -40,7 +40,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedState:
     """A solved state: the new pose, which handles its residuals belong to, and how likely it is."""
 
     placed: Placed
@@ -89,7 +89,7 @@ class Poser:
         fine: bool = True,
         anew: bool = False,
         near: Float[Array, "size"] | None = None,
-    ) -> Solved:
+    ) -> SolvedState:
         """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses."""
         prior = self.prior_of(state)
         conditions = conditions_of(state, dragged=dragged)
@@ -104,7 +104,7 @@ class Poser:
         likelihood = (None, None) if plain else self._likelihood_of(prior, solution, fine=fine)
         placed = Placed(solution.pose, solution.q, solver.space)
         owners = tuple(condition.handle for condition in conditions)
-        return Solved(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+        return SolvedState(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
 
     def foresee(self, state: State) -> None:
         """Lets local models make themselves ready for the handles of a state, so that switching to one is instant."""

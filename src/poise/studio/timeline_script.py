@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, Pin, Script, StyleChange, TurnPath
+from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, StyleChange, TurnPath
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
 from poise.studio.messages import Key, StyleKey, Timeline, Vec3
@@ -27,7 +27,7 @@ def script_of(state: State) -> Script:
     paths = [path_of(state, handle) for handle in dict.fromkeys(key.handle for key in timeline.keys)]
     end = (timeline.frames - 1) / timeline.fps
     pins = [
-        Pin(
+        HeldHandle(
             point_of(state.handle(pin.handle)),
             pin.first / timeline.fps,
             pin.last / timeline.fps,
@@ -37,7 +37,7 @@ def script_of(state: State) -> Script:
         if pin.last > pin.first
     ]
     pins += [
-        Pin(point, 0.0, end, np.array(at))
+        HeldHandle(point, 0.0, end, np.array(at))
         for point, at in _held(state, keyed | {pin.handle for pin in timeline.pins})
     ]
     return Script(

@@ -51,13 +51,13 @@ class Board:
             drawn = np.kron(np.where(cells == 0, 0, 255), np.ones((pixels_per_square, pixels_per_square)))
         return np.pad(drawn.astype(np.uint8), pixels_per_square, constant_values=255)
 
-    def find(self, picture: UInt8[Array, "height width *channels"]) -> View | None:
+    def find(self, picture: UInt8[Array, "height width *channels"]) -> BoardView | None:
         """The board's corners in a picture, between the pixels; None where it is not seen."""
         grey = cv2().cvtColor(picture, cv2().COLOR_BGR2GRAY) if picture.ndim == 3 else picture
         numbers, pixels = self._charuco_corners(grey) if self.markers else self._chessboard_corners(grey)
         if len(numbers) < 6:
             return None
-        return View(numbers, self.corners[numbers], pixels, (grey.shape[1], grey.shape[0]))
+        return BoardView(numbers, self.corners[numbers], pixels, (grey.shape[1], grey.shape[0]))
 
     def _chessboard_corners(self, grey: Array) -> tuple[Array, Array]:
         cv = cv2()
@@ -83,7 +83,7 @@ class Board:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class BoardView:
     """One look at a board: which corners, where they are on it and in the picture, and the picture's size."""
 
     numbers: Int[Array, "corners"]

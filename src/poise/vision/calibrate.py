@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
-from poise.vision.boards import View
+from poise.vision.boards import BoardView
 from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.rig import Rig
@@ -53,7 +53,7 @@ class RigCalibration:
         return replace(self, rig=rig)
 
 
-def calibrate_lens(views: Mapping[int, View], *, name: str = "camera1") -> LensCalibration:
+def calibrate_lens(views: Mapping[int, BoardView], *, name: str = "camera1") -> LensCalibration:
     """Zhang's method on the views of one camera, by number; views that spoil it are left out, one after the other."""
     size = _one_size(views, name)
     kept, left_out = dict(views), list[int]()
@@ -74,7 +74,7 @@ def calibrate_lens(views: Mapping[int, View], *, name: str = "camera1") -> LensC
     return LensCalibration(camera, error, errors, tuple(left_out), coverage_hints(kept, boards), boards)
 
 
-def calibrate_rig(views: Sequence[Mapping[int, View]], *, names: Sequence[str]) -> RigCalibration:
+def calibrate_rig(views: Sequence[Mapping[int, BoardView]], *, names: Sequence[str]) -> RigCalibration:
     """Lenses, then every further camera's place against the first from the views that both have of the board."""
     lenses = tuple(calibrate_lens(own, name=name) for own, name in zip(views, names, strict=True))
     first, cameras, shared_all, errors = lenses[0], [lenses[0].camera], set[int](), [lenses[0].error]
@@ -91,7 +91,7 @@ def calibrate_rig(views: Sequence[Mapping[int, View]], *, names: Sequence[str]) 
     return RigCalibration(Rig(tuple(cameras)), lenses, tuple(sorted(shared_all)), max(errors))
 
 
-def on_floor(rig: Rig, view: View, *, camera: int = 0) -> Rig:
+def on_floor(rig: Rig, view: BoardView, *, camera: int = 0) -> Rig:
     """The rig in the world of a board that lies on the floor: its first corner is the origin, and up is Y."""
     seen_by = rig.cameras[camera]
     turn, shift = placed_board(seen_by, view)  # camera from board
@@ -111,7 +111,7 @@ def on_floor(rig: Rig, view: View, *, camera: int = 0) -> Rig:
     )
 
 
-def placed_board(camera: LensCamera, view: View) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
+def placed_board(camera: LensCamera, view: BoardView) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
     """How a board lies before a camera whose lens is known: p_camera = turn p_board + shift."""
     cv = cv2()
     found, turn, shift = cv.solvePnP(
@@ -143,7 +143,9 @@ def scaled(rig: Rig, factor: float) -> Rig:
     )
 
 
-def coverage_hints(views: Mapping[int, View], boards: Mapping[int, tuple[Array, Array]]) -> tuple[str, ...]:
+def coverage_hints(
+    views: Mapping[int, BoardView], boards: Mapping[int, tuple[Array, Array]]
+) -> tuple[str, ...]:
     """What a person should still show the camera: parts of the picture, and boards that are tilted."""
     hints, size = [], next(iter(views.values())).size
     pixels = np.concatenate([view.pixels for view in views.values()])
@@ -167,7 +169,7 @@ def coverage_hints(views: Mapping[int, View], boards: Mapping[int, tuple[Array, 
 
 
 def _zhang(
-    kept: Mapping[int, View], size: tuple[int, int]
+    kept: Mapping[int, BoardView], size: tuple[int, int]
 ) -> tuple[float, Array, Array, dict[int, tuple[Array, Array]], dict[int, float]]:
     cv, numbers = cv2(), list(kept)
     error, matrix, lens, turns, shifts, _, _, each = cv.calibrateCameraExtended(
@@ -186,7 +188,7 @@ def _zhang(
 
 
 def _between(
-    first: LensCamera, second: LensCamera, views: Sequence[tuple[View, View]]
+    first: LensCamera, second: LensCamera, views: Sequence[tuple[BoardView, BoardView]]
 ) -> tuple[float, Array, Array]:
     """The place of the second camera against the first, lenses kept as they are."""
     cv, boards, pixels, other = cv2(), [], [], []
@@ -207,7 +209,7 @@ def _between(
     return float(error), turn, shift.ravel()
 
 
-def _one_size(views: Mapping[int, View], name: str) -> tuple[int, int]:
+def _one_size(views: Mapping[int, BoardView], name: str) -> tuple[int, int]:
     sizes = {view.size for view in views.values()}
     if not sizes:
         raise InvalidValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,6 @@ class Rig:
             if camera.name == name:
                 return camera
         raise UnknownNameError("camera", name, [camera.name for camera in self.cameras])
-
-    def only(self, names: Sequence[str]) -> Rig:
-        """Some of the cameras."""
-        return Rig(tuple(self[name] for name in names))
 
     def baseline(self, first: int = 0, second: int = 1) -> float:
         """How far two cameras are apart, in metres."""

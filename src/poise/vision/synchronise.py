@@ -33,7 +33,7 @@ CLEAR = 1.5  # times as much as at any other lag, for two signals to agree on on
 
 
 @dataclass(frozen=True, eq=False)
-class Signal:
+class TimedSignal:
     """Something measured again and again, so many seconds apart, from one time on; in several channels."""
 
     values: Float[Array, "samples channels"]
@@ -85,7 +85,7 @@ def flash_time(source: Source) -> float:
     return seen[int(jumps.argmax()) + 1][0]
 
 
-def loudness(source: Source) -> Signal:
+def loudness(source: Source) -> TimedSignal:
     """Sudden rises of high tones: a clap has them, hum and noise have not."""
     sound = sound_of(Path(str(source.place)))
     length = max(1, round(HEARD_EVERY * sound.rate))
@@ -97,10 +97,10 @@ def loudness(source: Source) -> Signal:
     sudden = np.convolve(np.maximum(rises - SUDDEN * rises.std(), 0.0), (0.5, 1.0, 0.5), mode="same")
     times = np.arange(1, len(sudden) + 1) * length / sound.rate
     at = np.arange(0.0, times[-1], HEARD_EVERY)
-    return Signal(np.interp(at, times, sudden)[:, None], HEARD_EVERY)
+    return TimedSignal(np.interp(at, times, sudden)[:, None], HEARD_EVERY)
 
 
-def movement(source: Source) -> Signal:
+def movement(source: Source) -> TimedSignal:
     """How much more, or less, moves from picture to picture, at several heights of the picture."""
     times, moved, last = list[float](), list[Array](), None
     for at, picture in _pictures(source):
@@ -114,10 +114,10 @@ def movement(source: Source) -> Signal:
     if len(times) < 4:
         raise InvalidValueError(f"{source.name} has too few pictures to synchronise by")
     curve = CubicSpline(times, np.stack(moved)).derivative()
-    return Signal(curve(np.arange(times[0], times[-1], MOVED_EVERY)), MOVED_EVERY, times[0])
+    return TimedSignal(curve(np.arange(times[0], times[-1], MOVED_EVERY)), MOVED_EVERY, times[0])
 
 
-def lag_between(first: Signal, second: Signal, *, around: float) -> tuple[float, float]:
+def lag_between(first: TimedSignal, second: TimedSignal, *, around: float) -> tuple[float, float]:
     """Seconds to add to the second's times, and how many times better that is than lags not `around` it.
 
     Both are measured as often.
@@ -133,7 +133,7 @@ def lag_between(first: Signal, second: Signal, *, around: float) -> tuple[float,
 
 
 def _offsets(
-    sources: Sequence[Source], measured: Callable[[Source], Signal], what: str, *, around: float
+    sources: Sequence[Source], measured: Callable[[Source], TimedSignal], what: str, *, around: float
 ) -> list[float]:
     signals = [measured(source) for source in sources]
     offsets = [0.0]

@@ -33,7 +33,7 @@ class Moment:
     exchanged: tuple[Pair, ...] = ()  # markers that had each other's label until now
 
 
-class MarkerTracker:
+class MarkerFinder:
     """Finds and labels the markers of one performer in the pictures of a rig."""
 
     def __init__(

@@ -169,7 +169,7 @@ def test_the_kernel_can_be_chosen_by_the_data(poses: TrainingPoses, monkeypatch:
     monkeypatch.setattr(choice, "KERNELS", ("rbf", "matern32", "rbf+linear"))
     model = learn_model(poses, dimensions=2, active=30, kernel="auto")
     likelihoods = {
-        kind: choice.held_out_likelihood(poses.centred, choice.Settings(2, 30, kind))
+        kind: choice.held_out_likelihood(poses.centred, choice.StyleSettings(2, 30, kind))
         for kind in choice.KERNELS
     }
     assert likelihoods[model.kernel.kind] == max(likelihoods.values())
@@ -180,7 +180,7 @@ def test_curved_data_are_likelier_under_a_kernel_that_bends(rng: np.random.Gener
     waves = np.column_stack([f(n * angle) for n in (1, 2, 3) for f in (np.sin, np.cos)])
     y = waves @ rng.normal(size=(6, 12)) + 0.01 * rng.normal(size=(120, 12))
     curved, flat = (
-        choice.held_out_likelihood(y - y.mean(axis=0), choice.Settings(2, 40, kind))
+        choice.held_out_likelihood(y - y.mean(axis=0), choice.StyleSettings(2, 40, kind))
         for kind in ("rbf", "linear")
     )
     assert curved > flat

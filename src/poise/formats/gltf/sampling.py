@@ -31,7 +31,7 @@ class Track:
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class SampleTimes:
     """When the frames of an animation are."""
 
     start: float
@@ -63,10 +63,10 @@ def tracks_of(file: Container, nodes: set[int]) -> list[Track]:
     return []
 
 
-def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: int) -> Timeline:
+def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: int) -> SampleTimes:
     """Frames from the first key to the last, at the rate given or else at that of the densest keys."""
     if not tracks:
-        return Timeline(0.0, fps or _DEFAULT_RATE, 1)
+        return SampleTimes(0.0, fps or _DEFAULT_RATE, 1)
     start, end = min(t.times[0] for t in tracks), max(t.times[-1] for t in tracks)
     rate = fps or _rate(max(tracks, key=lambda t: len(t.times)).times)
     count = (end - start) * rate
@@ -74,10 +74,10 @@ def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: 
         file.fail(
             f"an animation of {end - start:g} s at {rate:g} Hz for {nodes} nodes is more than the file can hold"
         )
-    return Timeline(float(start), rate, round(count) + 1)
+    return SampleTimes(float(start), rate, round(count) + 1)
 
 
-def animated(tree: NodeTree, tracks: list[Track], when: Timeline) -> list[Local]:
+def animated(tree: NodeTree, tracks: list[Track], when: SampleTimes) -> list[Local]:
     """Every node's own transform, those with tracks at each frame."""
     found = list(tree.locals)
     for track in tracks:
@@ -115,7 +115,7 @@ def _rate(times: Float[Array, "keys"]) -> float:
     return near if abs(near - rate) < 0.01 * near else min(rate, 1000.0)
 
 
-def _sampled(track: Track, when: Timeline) -> Array:
+def _sampled(track: Track, when: SampleTimes) -> Array:
     seconds = when.seconds
     step = 3 if track.interpolation == "CUBICSPLINE" else 1
     keys = track.values[1::3] if step == 3 else track.values

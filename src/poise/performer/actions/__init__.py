@@ -12,7 +12,7 @@ from poise.performer.actions.locomotion import run, run_to_walk, walk, walk_to_r
 from poise.performer.actions.reaching import reach
 from poise.performer.actions.sitting import sit, stand_up
 from poise.performer.actions.throwing import throw
-from poise.performer.posing import Targets
+from poise.performer.posing import BodyTargets
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Action:
     """One thing the performer can do, how long it lasts by default at a neutral tempo, and in one line what it is."""
 
     name: str
-    direct: Callable[..., Targets]
+    direct: Callable[..., BodyTargets]
     seconds: float
 
     @property

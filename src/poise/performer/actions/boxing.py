@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer.checks import one_of
-from poise.performer.posing import Arm, Foot, Reach, Targets, mirrored, yawed
+from poise.performer.posing import Arm, BodyTargets, Foot, Reach, mirrored, yawed
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
 from poise.performer.tracks import Key, track
@@ -92,7 +92,9 @@ PUNCHES: Mapping[str, Punch] = MappingProxyType(
 )
 
 
-def box(stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox") -> Targets:
+def box(
+    stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox"
+) -> BodyTargets:
     """Boxes: combinations such as "jab cross hook", or of its own choosing; `stance` is "orthodox" or "southpaw"."""
     one_of("stance", stance, ("orthodox", "southpaw"))
     targets = _Bout(stage, _timetable(stage, _chosen(combination))).targets()
@@ -144,7 +146,7 @@ class _Bout:
     stage: Stage
     timed: Sequence[tuple[float, Punch]]
 
-    def targets(self) -> Targets:
+    def targets(self) -> BodyTargets:
         """The whole body of an orthodox boxer."""
         body = self.body_keys
         targets = posed(

@@ -3,13 +3,13 @@
 import numpy as np
 
 from poise.performer.checks import one_of
-from poise.performer.posing import Arm, Targets, mirrored
+from poise.performer.posing import Arm, BodyTargets, mirrored
 from poise.performer.stage import Stage
 from poise.performer.standing import arm, posed, repeated, stance, starts
 from poise.performer.tracks import Key
 
 
-def idle(stage: Stage) -> Targets:
+def idle(stage: Stage) -> BodyTargets:
     """Stands, breathes, shifts its weight from leg to leg and looks around."""
     shifts = _weight_shifts(stage)
     feet = stance(stage, width=0.11)
@@ -24,7 +24,7 @@ def idle(stage: Stage) -> Targets:
     )
 
 
-def wave(stage: Stage, *, hand: str = "right") -> Targets:
+def wave(stage: Stage, *, hand: str = "right") -> BodyTargets:
     """Raises one hand ("right" or "left") and waves."""
     one_of("hand", hand, ("right", "left"))
     size = stage.style.amplitude

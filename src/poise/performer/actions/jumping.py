@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.performer.checks import one_of, within
-from poise.performer.posing import SIDES, Arm, Foot, Targets, mirrored
+from poise.performer.posing import SIDES, Arm, BodyTargets, Foot, mirrored
 from poise.performer.stage import Stage
 from poise.performer.standing import (
     ALWAYS,
@@ -28,7 +28,7 @@ Array = np.ndarray
 _TAKE_OFF_PITCH, _LANDING_PITCH = 50.0, 24.0  # degrees the heels are up
 
 
-def jump(stage: Stage, *, height: float | None = None, distance: float = 0.0) -> Targets:
+def jump(stage: Stage, *, height: float | None = None, distance: float = 0.0) -> BodyTargets:
     """Jumps off both feet, again and again: the hips rise `height` metres, the feet land `distance` metres ahead."""
     rise = (
         0.30 * stage.style.amplitude * scale(stage)
@@ -179,7 +179,7 @@ class _Jumps:
             fade=0.3,
         )
 
-    def targets(self) -> Targets:
+    def targets(self) -> BodyTargets:
         """The whole body, arms swung back in the crouch and up in the leap."""
         size = self.stage.style.amplitude
         reach = min(100.0 + 40.0 * size, 165.0)
@@ -206,7 +206,7 @@ class _Jumps:
 _ON_FLOOR = 0.62  # share of a hop
 
 
-def hop(stage: Stage, *, foot: str = "right", speed: float = 0.5) -> Targets:
+def hop(stage: Stage, *, foot: str = "right", speed: float = 0.5) -> BodyTargets:
     """Hops on the "right" or the "left" foot, forward at `speed` metres a second."""
     one_of("foot", foot, ("right", "left"))
     within("a hopping speed", speed, (0.0, 2.0), "m/s")
@@ -279,7 +279,7 @@ class _Hops:
         never = np.zeros(len(times), dtype=bool)
         return Foot(ankle, turn, 0 * times, never, never, holds_pelvis=0.0)
 
-    def targets(self) -> Targets:
+    def targets(self) -> BodyTargets:
         """The whole body, arms out for balance and lifting with each hop."""
         times, style = self.stage.times, self.stage.style
         beat = np.cos(2 * np.pi * (times / self.period - 0.80))
@@ -292,7 +292,7 @@ class _Hops:
         gaze = np.stack([zero + np.radians(9.0), zero, zero], axis=-1)
         arms = {side: self._arm(side, beat, style.amplitude) for side in SIDES}
         feet = {"left": self.hopping_foot(), "right": self.lifted_foot()}
-        return Targets(self.pelvis(times), pelvis_turn, spine, zero, gaze, feet, arms)
+        return BodyTargets(self.pelvis(times), pelvis_turn, spine, zero, gaze, feet, arms)
 
     def _arm(self, side: str, beat: Array, size: float) -> Arm:
         out = 26.0 if side == "left" else 38.0

@@ -6,7 +6,7 @@ Sequence and angles after Lees et al. (2010), "The biomechanics of kicking in so
 import numpy as np
 
 from poise.performer.checks import one_of
-from poise.performer.posing import Targets, mirrored, yawed
+from poise.performer.posing import BodyTargets, mirrored, yawed
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, HIP_WIDTH_STANCE, Place, arm, foot, posed, scale, standing_height
 from poise.performer.steps import FreeFoot
@@ -17,14 +17,14 @@ Array = np.ndarray
 _IMPACT = 1.06  # seconds by the stage's clock
 
 
-def kick(stage: Stage, *, foot: str = "right") -> Targets:
+def kick(stage: Stage, *, foot: str = "right") -> BodyTargets:
     """Steps up and kicks once with the "right" or the "left" foot, towards +Z."""
     one_of("foot", foot, ("right", "left"))
     targets = _right_kick(stage)
     return targets if foot == "right" else mirrored(targets)
 
 
-def _right_kick(stage: Stage) -> Targets:
+def _right_kick(stage: Stage) -> BodyTargets:
     size = 0.4 + 0.6 * stage.style.amplitude
     far = 0.46 * (0.5 + 0.5 * stage.style.amplitude)
     pelvis: list[Key] = [

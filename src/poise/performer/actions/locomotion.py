@@ -8,7 +8,7 @@ from poise.errors import InvalidValueError
 from poise.performer.checks import within
 from poise.performer.course import Course, Rate, path_course, turning_course
 from poise.performer.gait import Gait
-from poise.performer.posing import Targets
+from poise.performer.posing import BodyTargets
 from poise.performer.stage import Stage
 from poise.performer.tracks import ease
 
@@ -22,7 +22,7 @@ SHARPEST_TURN = 2.0  # radians a second
 
 def walk(
     stage: Stage, *, speed: float | None = None, turn: float = 0.0, path: Points | None = None
-) -> Targets:
+) -> BodyTargets:
     """Walks at `speed` metres a second, turning left at `turn` radians a second or along a `path` of (x, z) points."""
     pace = within("a walking speed", _pace(stage, speed, 1.35), WALKING_SPEEDS, "m/s")
     return Gait(stage, _course(stage, lambda times: np.full_like(times, pace), turn, path), "walk").targets()
@@ -30,7 +30,7 @@ def walk(
 
 def run(
     stage: Stage, *, speed: float | None = None, turn: float = 0.0, path: Points | None = None
-) -> Targets:
+) -> BodyTargets:
     """Runs at `speed` metres a second, turning left at `turn` radians a second or along a `path` of (x, z) points."""
     pace = _pace(stage, speed, 3.3)
     pace = max(pace, RUNNING_SPEEDS[0]) if speed is None else pace
@@ -40,19 +40,21 @@ def run(
 
 def walk_to_run(
     stage: Stage, *, slow: float = 1.4, fast: float = 3.3, turn: float = 0.0, path: Points | None = None
-) -> Targets:
+) -> BodyTargets:
     """Walks at `slow` metres a second, speeds up in the middle of the clip and runs on at `fast`."""
     return _change_of_gait(stage, slow, fast, turn, path)
 
 
 def run_to_walk(
     stage: Stage, *, fast: float = 3.3, slow: float = 1.4, turn: float = 0.0, path: Points | None = None
-) -> Targets:
+) -> BodyTargets:
     """Runs at `fast` metres a second, slows down in the middle of the clip and walks on at `slow`."""
     return _change_of_gait(stage, fast, slow, turn, path)
 
 
-def _change_of_gait(stage: Stage, before: float, after: float, turn: float, path: Points | None) -> Targets:
+def _change_of_gait(
+    stage: Stage, before: float, after: float, turn: float, path: Points | None
+) -> BodyTargets:
     slow, fast = min(before, after), max(before, after)
     within("a walking speed", slow, WALKING_SPEEDS, "m/s")
     within("a running speed", fast, RUNNING_SPEEDS, "m/s")

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.performer.bodies import Body
 from poise.performer.checks import one_of
-from poise.performer.posing import SIDES, Arm, Reach, Targets
+from poise.performer.posing import SIDES, Arm, BodyTargets, Reach
 from poise.performer.stage import Stage
 from poise.performer.standing import arm, posed, scale, stance
 from poise.performer.tracks import Key, ease, track
@@ -24,7 +24,9 @@ _ARRIVES, _LEAVES = 0.75, 1.10
 _FARTHEST = 2.5  # metres
 
 
-def reach(stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand: str = "nearest") -> Targets:
+def reach(
+    stage: Stage, *, points: Sequence[Sequence[float]] | None = None, hand: str = "nearest"
+) -> BodyTargets:
     """Brings the fingertips to `points` in turn: (x, y, z), x to the left, y up from the floor, z ahead."""
     one_of("hand", hand, ("nearest", "left", "right"))
     goals = _invented(stage) if points is None else _checked(points, stage.body)

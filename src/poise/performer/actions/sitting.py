@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from poise.performer.checks import within
-from poise.performer.posing import Arm, Targets
+from poise.performer.posing import Arm, BodyTargets
 from poise.performer.stage import Stage
 from poise.performer.standing import Keys, angles, arm, posed, scale, stance, standing_height
 from poise.performer.tracks import track
@@ -19,7 +19,7 @@ _SEAT_TO_HIP = 0.050  # of the height: flesh below the hip joints
 _USUAL_SEAT = 0.255  # of the height
 
 
-def sit(stage: Stage, *, height: float | None = None) -> Targets:
+def sit(stage: Stage, *, height: float | None = None) -> BodyTargets:
     """Sits down on a seat of `height` metres and stays there."""
     down = [(0.35, 0.0), (1.75, 1.0)]
     back = [(0.25, 0.0), (1.45, 1.0)]
@@ -27,7 +27,7 @@ def sit(stage: Stage, *, height: float | None = None) -> Targets:
     return _between_standing_and_sitting(stage, height, down, back, lean)
 
 
-def stand_up(stage: Stage, *, height: float | None = None) -> Targets:
+def stand_up(stage: Stage, *, height: float | None = None) -> BodyTargets:
     """Stands up from a seat of `height` metres."""
     down = [(0.80, 1.0), (1.95, 0.0)]
     back = [(0.70, 1.0), (1.75, 0.0)]
@@ -43,7 +43,7 @@ def stand_up(stage: Stage, *, height: float | None = None) -> Targets:
 
 def _between_standing_and_sitting(
     stage: Stage, height: float | None, down: Keys, back: Keys, lean: Keys
-) -> Targets:
+) -> BodyTargets:
     body = stage.body
     seat = (
         _USUAL_SEAT * body.height if height is None else within("a seat's height", height, (0.25, 0.75), "m")

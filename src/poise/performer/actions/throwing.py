@@ -7,14 +7,14 @@ football passing": the lead foot lands, the pelvis turns, then the trunk, then t
 import numpy as np
 
 from poise.performer.checks import one_of
-from poise.performer.posing import Arm, Targets, mirrored
+from poise.performer.posing import Arm, BodyTargets, mirrored
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, Place, arm, foot, posed, scale
 from poise.performer.steps import FreeFoot
 from poise.performer.tracks import track
 
 
-def throw(stage: Stage, *, hand: str = "right") -> Targets:
+def throw(stage: Stage, *, hand: str = "right") -> BodyTargets:
     """Throws overhand once, with the "right" or the "left" hand, towards +Z."""
     one_of("hand", hand, ("right", "left"))
     size = 0.4 + 0.6 * stage.style.amplitude

@@ -17,7 +17,6 @@ Means = Literal["free", "back-constraints", "local linearity"]
 FREE: Means = "free"
 BACK: Means = "back-constraints"
 LOCAL: Means = "local linearity"
-MEANS: tuple[Means, ...] = (FREE, BACK, LOCAL)
 
 Joined = Literal["", "added", "multiplied"]
 ADDED: Joined = "added"

@@ -116,7 +116,7 @@ class GlobalPca(Baseline):
         )
 
 
-class Mixture(GlobalPca):
+class LocalLinearMixture(GlobalPca):
     """A mixture of local linear models: a subspace per cluster, that of the nearest example's cluster."""
 
     def __init__(self, examples: Examples, handles: Handles) -> None:
@@ -150,6 +150,6 @@ BASELINES: Mapping[str, Callable[[Examples, Handles], Baseline]] = {
     "nearest": Baseline,
     "lwr": WeightedRegression,
     "pca": GlobalPca,
-    "mixture": Mixture,
+    "mixture": LocalLinearMixture,
     "local-pca": LocalPca,
 }

@@ -31,7 +31,7 @@ ACTIVE_WORTH = 0.01  # and each step to a larger active set, which slows every s
 
 
 @dataclass(frozen=True)
-class Settings:
+class StyleSettings:
     """What a style is learned with."""
 
     dimensions: int
@@ -46,11 +46,11 @@ def choose(
     active: int | None,
     kernel: str,
     progress: Progress = lambda _: None,
-) -> Settings:
+) -> StyleSettings:
     """Settings with what was left open (None, or a kernel "auto") chosen: kernel, then dimension, then active set."""
     sample = centred[:: -(-len(centred) // SAMPLE)]
     most = min(active or 100, len(sample))
-    chosen = Settings(dimensions or 3, most, "rbf" if kernel == "auto" else kernel)
+    chosen = StyleSettings(dimensions or 3, most, "rbf" if kernel == "auto" else kernel)
     if kernel == "auto":
         chosen = _best(sample, [replace(chosen, kernel=kind) for kind in KERNELS], worth=0.0)
         progress(0.5)
@@ -64,7 +64,7 @@ def choose(
     return chosen
 
 
-def held_out_likelihood(centred: Float[Array, "poses features"], settings: Settings) -> float:
+def held_out_likelihood(centred: Float[Array, "poses features"], settings: StyleSettings) -> float:
     """Mean log-evidence of poses left out, per feature: every second block by the others, and the other way round."""
     odd = np.arange(len(centred)) * BLOCKS // len(centred) % 2 == 1
     totals = [_likelihood(centred, left_out, settings) for left_out in (odd, ~odd)]
@@ -72,7 +72,7 @@ def held_out_likelihood(centred: Float[Array, "poses features"], settings: Setti
 
 
 def _likelihood(
-    centred: Float[Array, "poses features"], left_out: Bool[Array, "poses"], settings: Settings
+    centred: Float[Array, "poses features"], left_out: Bool[Array, "poses"], settings: StyleSettings
 ) -> Float[Array, "tested"]:
     learned = centred[~left_out]
     deviations = learned.std(axis=0)
@@ -86,8 +86,8 @@ def _likelihood(
 
 
 def _with_active_count(
-    sample: Float[Array, "poses features"], settings: Settings, pose_count: int
-) -> Settings:
+    sample: Float[Array, "poses features"], settings: StyleSettings, pose_count: int
+) -> StyleSettings:
     """The best active set; of poses so few that a trial, which learns from half, cannot tell, as many as may be."""
     if len(sample) // 2 <= ACTIVE_COUNTS[-1]:
         return replace(settings, active=min(pose_count, ACTIVE_COUNTS[-1]))
@@ -95,8 +95,8 @@ def _with_active_count(
 
 
 def _best(
-    centred: Float[Array, "poses features"], candidates: Sequence[Settings], *, worth: float
-) -> Settings:
+    centred: Float[Array, "poses features"], candidates: Sequence[StyleSettings], *, worth: float
+) -> StyleSettings:
     """The likeliest candidate, each step up the list charged for."""
     if len(candidates) == 1:
         return candidates[0]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.capture.marker_filling import Filled
-from poise.capture.marker_takes import Take, read_take
+from poise.capture.marker_takes import MatchedTake, read_take
 from poise.capture.markers import Capture, fill_gaps, solve, template
 from poise.errors import InvalidValueError
 from poise.motion.markers import Markers
@@ -32,7 +32,7 @@ SOLVING = (0.6, 0.95)
 class Opened:
     """A take as recorded, which of its points are hidden, and what filled it."""
 
-    take: Take
+    take: MatchedTake
     hidden: Float[Array, "frames markers"]
     filled: Filled | None = None
 
@@ -42,7 +42,7 @@ class Opened:
         return np.where(self.hidden[..., None] > 0, np.nan, self.take.markers.points)
 
     @property
-    def as_seen(self) -> Take:
+    def as_seen(self) -> MatchedTake:
         """The take without what is hidden."""
         return replace(self.take, markers=replace(self.take.markers, points=self.seen))
 

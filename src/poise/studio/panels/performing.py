@@ -11,12 +11,12 @@ from threading import Thread
 import numpy as np
 
 from poise.errors import InvalidValueError, PoiseError
-from poise.performance.perform import Frame, motion_of
+from poise.performance.perform import PerformedFrame, motion_of
 from poise.performance.setup import UDP, udp_address
 from poise.priors.local.prior import LocalPrior
 from poise.studio import messages
 from poise.studio.arrays import packed
-from poise.studio.live import CameraViews, LiveSource, MarkerStream
+from poise.studio.live import CameraViews, LiveSource, UdpMarkers
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
@@ -35,7 +35,7 @@ class PerformingPanel:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._now: Performing | None = None
+        self._now: LivePerformance | None = None
         session.on_close.append(self._end)
 
     @property
@@ -57,7 +57,7 @@ class PerformingPanel:
         switched: Answer = []
         if session.state.model != message.model:
             switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
-        self._now = Performing(session, source, prior)
+        self._now = LivePerformance(session, source, prior)
         return [*switched, self._now.told("preparing")]
 
     def stop(self, message: messages.StopPerforming) -> Answer:
@@ -85,7 +85,7 @@ class PerformingPanel:
             )
         if message.stream is not None:
             host, port = udp_address(UDP + message.stream.strip().removeprefix(UDP))
-            return MarkerStream(host, port, path(message.mapping) if message.mapping else None)
+            return UdpMarkers(host, port, path(message.mapping) if message.mapping else None)
         if message.rig is None:
             raise InvalidValueError(
                 "pictures need the file of their cameras, as poise cameras calibrate writes it"
@@ -98,13 +98,13 @@ class PerformingPanel:
         )
 
 
-class Performing:
+class LivePerformance:
     """A performance under way: follows its source, tells how it goes, and in the end leaves a motion."""
 
     def __init__(self, session: Session, source: LiveSource, prior: LocalPrior) -> None:
         self._session, self._source, self._prior = session, source, prior
         self.stopped = False
-        self._frames: deque[Frame] = deque(maxlen=MOST_FRAMES)
+        self._frames: deque[PerformedFrame] = deque(maxlen=MOST_FRAMES)
         self._latencies: deque[float] = deque(maxlen=RECENT)
         self._times: deque[float] = deque(maxlen=RECENT)
         self._names: list[str] = []
@@ -146,7 +146,7 @@ class Performing:
             session.post(messages.Refusal(words=words, about="perform", seq=None))
         self._finish()
 
-    def _follow(self, frame: Frame, arrived: float) -> None:
+    def _follow(self, frame: PerformedFrame, arrived: float) -> None:
         """A pose as soon as it is known; markers and latency along with it."""
         session = self._session
         self._frames.append(frame)
