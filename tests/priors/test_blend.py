@@ -42,7 +42,7 @@ def test_gaussians_of_one_covariance_blend_to_the_mean_between(space: PoseSpace,
     rng = np.random.default_rng(0)
     one, other = rng.normal(scale=0.1, size=(2, space.size - 7))
     blend = BlendPrior([one_gaussian(space, mean, 0.02) for mean in (one, other)], [1 - share, share])
-    mean, covariance = blend.prepare(space.handles([]))(np.empty((0, 3)))
+    mean, covariance = blend.guide(space.handles([]))(np.empty((0, 3)))
     np.testing.assert_allclose(mean, (1 - share) * one + share * other, atol=1e-9)
     np.testing.assert_allclose(covariance, 0.02 * np.eye(mean.size), atol=1e-9)
 
@@ -50,7 +50,7 @@ def test_gaussians_of_one_covariance_blend_to_the_mean_between(space: PoseSpace,
 def test_a_narrower_gaussian_counts_for_more(space: PoseSpace) -> None:
     zero, one = np.zeros(space.size - 7), np.full(space.size - 7, 0.1)
     blend = BlendPrior([one_gaussian(space, zero, 0.01), one_gaussian(space, one, 0.03)], [0.5, 0.5])
-    mean, covariance = blend.prepare(space.handles([]))(np.empty((0, 3)))
+    mean, covariance = blend.guide(space.handles([]))(np.empty((0, 3)))
     np.testing.assert_allclose(mean, 0.025, atol=1e-9)
     np.testing.assert_allclose(np.diag(covariance), 0.015, atol=1e-9)
 
@@ -90,7 +90,7 @@ def test_joints_that_are_still_in_one_component_hardly_move(space: PoseSpace) ->
     stiff = PoseSpace(space.skeleton, references=space.references, moving=moving)
     one = one_gaussian(space, np.full(space.size - 7, 0.2), 1.0)
     blend = BlendPrior([one, one_gaussian(stiff, np.zeros(stiff.size - 7), 1.0)], [0.5, 0.5])
-    mean, _ = blend.prepare(blend.space.handles([]))(np.empty((0, 3)))
+    mean, _ = blend.guide(blend.space.handles([]))(np.empty((0, 3)))
     assert np.abs(mean[:6]).max() < 1e-3
     np.testing.assert_allclose(mean[6:], 0.1, atol=1e-9)
 

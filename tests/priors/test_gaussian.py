@@ -32,7 +32,7 @@ def test_it_is_a_prior(prior: GaussianPrior) -> None:
 
 def test_predictions_at_cluster_targets_are_the_cluster_means(prior: GaussianPrior) -> None:
     handles = prior.space.handles(HANDLES)
-    predict = prior.prepare(handles)
+    predict = prior.guide(handles)
     targets = handle_positions(prior.space, prior.means, handles)
     for mean, target in zip(prior.means, targets, strict=True):
         predicted, _ = predict(target)
@@ -42,13 +42,13 @@ def test_predictions_at_cluster_targets_are_the_cluster_means(prior: GaussianPri
 @pytest.mark.parametrize("names", [("left_hand",), ("left_hand", "right_hand"), HANDLES])
 def test_any_handles_may_be_chosen_at_run_time(prior: GaussianPrior, names: tuple[str, ...]) -> None:
     handles = prior.space.handles(names)
-    mean, covariance = prior.prepare(handles)(handle_positions(prior.space, prior.means[:1], handles)[0])
+    mean, covariance = prior.guide(handles)(handle_positions(prior.space, prior.means[:1], handles)[0])
     assert mean.shape == prior.mean.shape
     assert covariance.shape == (mean.size, mean.size)
 
 
 def test_without_handles_the_whole_data_is_the_prediction(prior: GaussianPrior) -> None:
-    mean, covariance = prior.prepare(prior.space.handles([]))(np.empty((0, 3)))
+    mean, covariance = prior.guide(prior.space.handles([]))(np.empty((0, 3)))
     np.testing.assert_array_equal(mean, prior.mean)
     assert np.linalg.eigvalsh(covariance).min() > 0
 
@@ -60,7 +60,7 @@ def test_without_handles_the_whole_data_is_the_prediction(prior: GaussianPrior) 
 def test_covariances_are_positive_definite_for_every_input(
     prior: GaussianPrior, scale: float, direction: list[float]
 ) -> None:
-    predict = prior.prepare(prior.space.handles(HANDLES))
+    predict = prior.guide(prior.space.handles(HANDLES))
     mean, covariance = predict(scale * np.array(direction).reshape(5, 3))
     assert np.all(np.isfinite(mean))
     np.testing.assert_allclose(covariance, covariance.T, atol=1e-12)
@@ -71,21 +71,21 @@ def test_a_low_rank_prior_predicts_nearly_the_same(walk: Motion, prior: Gaussian
     few = GaussianPrior.learn([walk], clusters=15, rank=8)
     handles = prior.space.handles(HANDLES)
     target = handle_positions(prior.space, prior.means[:1], handles)[0]
-    (mean, full), (few_mean, low) = prior.prepare(handles)(target), few.prepare(handles)(target)
+    (mean, full), (few_mean, low) = prior.guide(handles)(target), few.guide(handles)(target)
     np.testing.assert_allclose(few_mean, mean, atol=1e-12)
     assert np.linalg.norm(low - full) < 0.2 * np.linalg.norm(full)
 
 
 def test_predictions_are_prepared_once_per_set_of_handles_and_body(prior: GaussianPrior) -> None:
     handles = prior.space.handles(HANDLES)
-    assert prior.prepare(handles) is prior.prepare(prior.space.handles(HANDLES))
-    assert prior.prepare(prior.space.handles(HANDLES[:2])) is not prior.prepare(handles)
-    assert prior.on_body(prior.space.skeleton).prepare(handles) is not prior.prepare(handles)
+    assert prior.guide(handles) is prior.guide(prior.space.handles(HANDLES))
+    assert prior.guide(prior.space.handles(HANDLES[:2])) is not prior.guide(handles)
+    assert prior.on_body(prior.space.skeleton).guide(handles) is not prior.guide(handles)
 
 
 def test_joints_beyond_the_handles_follow_the_clusters_alone(prior: GaussianPrior) -> None:
     """Of the covariance of all data, what ties a hand's turn to the arm is left out."""
-    predict = prior.prepare(prior.space.handles(HANDLES))
+    predict = prior.guide(prior.space.handles(HANDLES))
     slots = {int(joint): slot for slot, joint in enumerate(prior.space.moving)}
     hand, arm = (3 * slots[prior.space.skeleton.index(role)] for role in ("left_hand", "left_upper_arm"))
     assert np.all(predict._floor[hand : hand + 3, arm : arm + 3] == 0.0)

@@ -34,7 +34,7 @@ def test_a_model_comes_back_as_it_was(prior: GaussianPrior, model: Path) -> None
     assert again.percentile(q) == prior.percentile(q)
     handles = prior.space.handles(["left_hand", "right_foot"])
     targets = np.array([[0.5, 0.3, 0.2], [0.0, -0.8, 0.1]])
-    for ours, theirs in zip(prior.prepare(handles)(targets), again.prepare(handles)(targets), strict=True):
+    for ours, theirs in zip(prior.guide(handles)(targets), again.guide(handles)(targets), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from poise.solvers.style_run import StyleRun
 
 from poise import performer
 from poise.errors import InvalidValueError
@@ -10,7 +11,6 @@ from poise.priors.model_file import load, save
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Pinned, Position
 from poise.solvers.solve import Solver, solve, solve_sequence
-from poise.solvers.style_run import StyleRun
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 

@@ -13,8 +13,14 @@ from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Pinned, Position, floor
-from poise.solvers.local_gaussian import LocalGaussian, common_space
-from poise.solvers.trajectory import Frame, Smoothness, frame_by_frame, solve_trajectory
+from poise.solvers.trajectory import (
+    Frame,
+    LocalGaussian,
+    Smoothness,
+    common_space,
+    frame_by_frame,
+    solve_trajectory,
+)
 
 FEET_AND_HAND = ("left_foot", "right_foot", "left_hand")
 SOLES = ("left_foot", "right_foot", "left_toes", "right_toes")
@@ -128,7 +134,7 @@ def test_the_local_gaussian_of_a_gaussian_prior_pulls_to_its_prediction(
     q[3], q[7:] = 1.0, prior.mean + 0.05
     pull, precision = local(q, (1.0,))
     points, _ = prior.space.handle_positions(q, handles)
-    mean, _ = prior.prepare(handles)(points - q[:3])
+    mean, _ = prior.guide(handles)(points - q[:3])
     step = np.linalg.solve(precision[6:, 6:] - np.eye(len(mean)), pull[6:])
     np.testing.assert_allclose(q[7:] + step, mean, atol=1e-6)
 

@@ -19,19 +19,15 @@ from poise.errors import InvalidValueError, ParseError
 from poise.geometry.splines import curve_through, smoothstep
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.solvers.constraints import Position
-from poise.solvers.map_run import in_root_frame
 from poise.solvers.problem import Problem, Settings
 
 Array = np.ndarray
-Expectation = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 PLANTED = ("left_foot", "right_foot")
 STEADY = ("head", "left_hand", "right_hand")
 STEADY_TOLERANCE = 0.05  # metres that the other ends may give way
-EDIT_VARIANCE = 0.01  # rad^2, on average over the freedoms, that a style lets an edit change
 EASE = 0.25  # seconds before and after the path over which it is entered and left
 
 
@@ -76,10 +72,10 @@ def drag(
     targets = recorded.copy()
     targets[:, 0] += displacements(path, recorded[:, 0], clip.fps)
     problem = _problem(prior, names)
-    expected = _expectation(prior, names)
+    guide = prior.guide(space.handles(names))
     poses, unmet = truth.copy(), []
     for frame in np.flatnonzero(np.any(targets[:, 0] != recorded[:, 0], axis=1)):
-        mean, covariance = expected(truth[frame], recorded[frame], targets[frame])
+        mean, covariance = guide.change(truth[frame], recorded[frame], targets[frame])
         problem.with_targets(targets[frame])
         metric = np.zeros((space.freedoms, space.freedoms))
         metric[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
@@ -96,30 +92,6 @@ def drag(
     reached = np.stack([space.handle_positions(q, space.handles([handle]))[0][0] for q in poses])
     distances = np.linalg.norm(reached - targets[:, 0], axis=1)
     return Edit(clip.with_frames(roots, quaternions), distances, tuple(unmet))
-
-
-def _expectation(prior: Prior, names: list[str]) -> Expectation:
-    """What a prior expects of a recorded pose whose handles move: its mean and its covariance.
-
-    Most priors predict the change. A style knows the recorded pose's own place and which joints vary together around
-    it; half of the change may be of that kind, half of any, for an edit asks for what was not recorded.
-    """
-    if isinstance(prior, StylePrior):
-
-        def around(q: Array, _recorded: Array, _targets: Array) -> tuple[Array, Array]:
-            _, covariance = prior.gaussian_at(prior.place(q)[0])
-            alike = covariance * (EDIT_VARIANCE * len(covariance) / np.trace(covariance))
-            return q[ROOT_SIZE:], 0.5 * (alike + EDIT_VARIANCE * np.eye(len(covariance)))
-
-        return around
-    predict = prior.prepare(prior.space.handles(names))
-
-    def expected(q: Array, recorded: Array, targets: Array) -> tuple[Array, Array]:
-        before, _ = predict(in_root_frame(q, recorded))
-        after, covariance = predict(in_root_frame(q, targets))
-        return q[ROOT_SIZE:] + after - before, covariance
-
-    return expected
 
 
 def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:

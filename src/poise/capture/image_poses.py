@@ -17,15 +17,12 @@ from poise.capture.image_placing import View, placed
 from poise.capture.image_starts import LIMBS, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.blend import BlendPrior
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Projection
-from poise.solvers.local_gaussian import LocalGaussian
-from poise.solvers.problem import Problem, Settings
-from poise.solvers.solve import Model, Solver, space_of
+from poise.solvers.solve import Model, Solver, prior_of, space_of
+from poise.solvers.trajectory import LocalGaussian
 
 Array = np.ndarray
 
@@ -85,14 +82,14 @@ class _ImageRun:
         views: Sequence[View],
         pixels: float,
     ) -> None:
-        self._model, self._space, self._constraints = model, space, constraints
+        self._space = space
         self._views, self._pixels = views, pixels
-        self._solver = Solver(model, constraints) if _solves_itself(model) else None
-        if self._solver is None:
-            assert isinstance(model, Prior)
+        self._prior = prior_of(model)
+        self._solver: Solver | None = Solver(model, constraints)
+        if self._prior is not None and not self._solver.resumes:
             handles = space.handles([constraint.at for constraint in constraints])
-            self._local = LocalGaussian([model], space, handles)
-            self._problem = Problem(space, constraints, limits=model.limits, settings=Settings())
+            self._local = LocalGaussian([self._prior], space, handles)
+            self._problem, self._solver = self._solver.problem, None
 
     def __call__(self, start: Float[Array, "size"]) -> Explanation:
         q = start
@@ -121,15 +118,9 @@ class _ImageRun:
             pixels = view.camera.project(self._space.forward(q)[0][joints])
             seen.append(np.linalg.norm(pixels - np.stack(list(view.points.values())), axis=1))
         distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
-        prior = self._model if isinstance(self._model, Prior) else None
-        likelihood = None if prior is None else prior.log_likelihood(q)
+        likelihood = None if self._prior is None else self._prior.log_likelihood(q)
         posterior = (likelihood or 0.0) - 0.5 * float(np.square(distances / self._pixels).sum())
-        return Explanation(q, self._space, posterior, likelihood, distances, self._views, prior)
-
-
-def _solves_itself(model: Model) -> bool:
-    """Whether the model's own run goes on from a start without positions; others are asked pose by pose."""
-    return isinstance(model, StylePrior | BlendPrior) or not isinstance(model, Prior)
+        return Explanation(q, self._space, posterior, likelihood, distances, self._views, self._prior)
 
 
 def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:

@@ -34,12 +34,11 @@ from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle
-from poise.solvers.blend_run import BlendRun, runner_of
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE
 from poise.solvers.primal_step import conditioned, information
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.style_run import StyleRun
+from poise.solvers.run import Runner
 
 Array = np.ndarray
 
@@ -101,7 +100,8 @@ class MarkerTracker:
         self.space = prior.space.on_body(self.calibration.skeleton)
         self._handles = self.calibration.handles(self.space)
         self._problem = self._make_problem()
-        self._run = runner_of(prior.on_body(self.calibration.skeleton), self._problem)
+        guide = prior.on_body(self.calibration.skeleton).guide(self._problem.handles)
+        self._run = Runner(guide, self._problem)
 
     def restart(self) -> None:
         """Forget the frames before."""
@@ -164,8 +164,7 @@ class MarkerTracker:
         self._set_rows(targets, used)
         freely = np.ones((1, self.space.freedoms))
         self._problem.run(q, self.prior.mean, freely)
-        if isinstance(self._run, StyleRun | BlendRun):
-            self._run.resume(q)
+        self._run.resume(q)
         return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], start=q)
 
     def _moved_mean(

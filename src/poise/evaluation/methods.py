@@ -16,13 +16,13 @@ from poise.priors import medoids
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.poses import handle_positions
+from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
-from poise.solvers.map_run import in_root_frame
 from poise.solvers.problem import Root, Settings
 from poise.solvers.solution import Solution, Status
 from poise.solvers.solve import Solver
@@ -84,7 +84,7 @@ class Regression:
 
     def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
         prior = self._prior.on_body(skeleton)
-        predict = prior.prepare(prior.space.handles(handles))
+        predict = prior.guide(prior.space.handles(handles))
         del root
 
         def answer(start: Array, targets: Array) -> Array:

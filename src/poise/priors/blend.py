@@ -9,7 +9,7 @@ still joints; their Gaussians are re-expressed in the blend's own pose space, to
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,15 +18,17 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
+from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.model_file import Storable, Stored, packed, unpacked
-from poise.priors.prior import Prediction, Prior
-from poise.skeleton.kernels import ROOT_SIZE, exponential
+from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
 Array = np.ndarray
-Gaussian = tuple[Float[Array, "maps"], Float[Array, "maps maps"]]
 
+STARTS = 2
+_ROOT = np.arange(ROOT_FREEDOMS)
 STILL_VARIANCE = 1e-4  # rad^2 that a joint may move, by the lights of a component in which it is still
 
 
@@ -52,20 +54,27 @@ class Chart:
         full[self._known] = own
         return np.asarray(_turned(rotations.conjugate(self._between), full))
 
-    def information(
-        self, maps: Float[Array, "common"], mean: Float[Array, "own"], precision: Float[Array, "own own"]
-    ) -> tuple[Float[Array, "common"], Float[Array, "common common"]]:
-        """A component's Gaussian seen from a pose of the blend: the pull towards its mean, and its precision."""
+    def own(self, q: Float[Array, "size"]) -> Float[Array, "own"]:
+        """A pose vector of the blend as the component writes it."""
+        return np.concatenate([q[:ROOT_SIZE], self.own_maps(q[ROOT_SIZE:])])
+
+    def common(self, q: Float[Array, "own"]) -> Float[Array, "size"]:
+        """A pose vector of the component as the blend writes it."""
+        return np.concatenate([q[:ROOT_SIZE], self.common_maps(q[ROOT_SIZE:])])
+
+    def seen(self, q: Float[Array, "size"], own: Information) -> Information:
+        """A component's Gaussian seen from a pose of the blend; joints still in the component hardly move."""
+        maps = q[ROOT_SIZE:]
         turned = _turned(self._between, maps)
-        gap, whole = -turned, precision
-        gap[self._known] += mean
-        if len(self._still):
-            whole = np.zeros((len(maps), len(maps)))
-            whole[np.ix_(self._known, self._known)] = precision
-            whole[self._still, self._still] = 1.0 / STILL_VARIANCE
-        towards, stiffness = np.empty_like(maps), np.empty_like(whole)
-        _re_expressed(_jacobians(maps, turned), whole, whole @ gap, towards, stiffness)
-        return towards, stiffness
+        freedoms = ROOT_FREEDOMS + len(maps)
+        known = np.concatenate([np.arange(ROOT_FREEDOMS), ROOT_FREEDOMS + self._known])
+        still = ROOT_FREEDOMS + self._still
+        pull, whole = np.zeros(freedoms), np.zeros((freedoms, freedoms))
+        pull[known], whole[np.ix_(known, known)] = own
+        pull[still], whole[still, still] = -turned[self._still] / STILL_VARIANCE, 1.0 / STILL_VARIANCE
+        towards, stiffness = np.empty_like(pull), np.empty_like(whole)
+        _re_expressed(_jacobians(maps, turned), whole, pull, towards, stiffness)
+        return Information(towards, stiffness)
 
 
 @compiled
@@ -93,14 +102,15 @@ def _turned(between: Array, maps: Array) -> Array:
 
 @compiled
 def _jacobians(maps: Array, turned: Array) -> Array:
-    """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint."""
+    """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint; the root's two are one."""
     count = len(maps) // 3
-    blocks, before, after = np.empty((count, 3, 3)), np.empty(9), np.empty(9)
+    blocks, before, after = np.empty((2 + count, 3, 3)), np.empty(9), np.empty(9)
+    blocks[:2] = np.eye(3)
     for j in range(count):
         _, jacobian = exponential(maps[3 * j], maps[3 * j + 1], maps[3 * j + 2])
         _, own = exponential(turned[3 * j], turned[3 * j + 1], turned[3 * j + 2])
         before[:], after[:] = jacobian, own
-        blocks[j] = np.linalg.solve(after.reshape(3, 3), before.reshape(3, 3))
+        blocks[2 + j] = np.linalg.solve(after.reshape(3, 3), before.reshape(3, 3))
     return blocks
 
 
@@ -188,9 +198,16 @@ class BlendPrior:
             [component.on_body(skeleton) for component in self.components], self.weights.tolist()
         )
 
-    def prepare(self, handles: Handles) -> BlendPrediction:
-        """Ready to predict poses from the positions of these handles."""
-        return BlendPrediction(self, handles)
+    def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
+        """Made ready for these handles; a blend in which one component has all the weight is that component."""
+        guides = [part.guide(handles, fps=fps) for part, _, _ in self.parts]
+        return guides[0] if len(guides) == 1 else BlendGuide(self, guides)
+
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """Those of all components."""
+        parts = [(part.known_poses(), chart) for part, _, chart in self.parts]
+        maps = np.concatenate([[chart.common_maps(pose) for pose in poses] for (poses, _), chart in parts])
+        return maps, np.concatenate([ups for (_, ups), _ in parts])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The components' log densities by weight (Eq. 10, but for its constant)."""
@@ -206,49 +223,121 @@ class BlendPrior:
 
     def _seen(self, q: Float[Array, "size"]) -> list[tuple[Prior, float, Float[Array, "own"]]]:
         q = self.space.checked(q)
-        return [
-            (part, weight, np.concatenate([q[:ROOT_SIZE], chart.own_maps(q[ROOT_SIZE:])]))
-            for part, weight, chart in self.parts
-        ]
+        return [(part, weight, chart.own(q)) for part, weight, chart in self.parts]
 
 
-class BlendPrediction:
-    """The components' predictions for one set of handles, blended."""
+class BlendGuide(Guide):
+    """The components' guides by weight; its state is a tuple of theirs, one latent point per style (Eq. 9).
 
-    def __init__(self, prior: BlendPrior, handles: Handles) -> None:
-        self.prior = prior
-        self._predictions: list[Prediction] = [part.prepare(handles) for part, _, _ in prior.parts]
-        self._start = prior.mean
+    In rounds: every component gives its Gaussian around the pose at hand, the blend of them goes through the solve, and
+    each component's state follows the new pose.
+    """
 
-    def __call__(self, targets: Float[Array, "handles 3"]) -> Gaussian:
-        """Mean and covariance of the pose for these targets in the root's frame."""
-        found = [prediction(targets) for prediction in self._predictions]
-        gaussians = [(mean, np.linalg.inv(covariance)) for mean, covariance in found]
-        maps = self._start
-        for _ in range(2):  # once more from its own mean, where the re-expression is exact
-            maps, covariance = blended(self.prior, maps, gaussians)
-        return maps, covariance
+    plan = Plan(
+        smooth=((ALL, 0, 0),) * 2,
+        finer=((0, ALL, 0), (0, 0, ALL), (0, 0, ALL)),
+        tracked=((0, 0, ALL),) * 2,
+    )
 
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """Where the component of most weight puts it."""
-        most = int(np.argmax([weight for _, weight, _ in self.prior.parts]))
-        return self._predictions[most].place_root(targets)
+    def __init__(self, prior: BlendPrior, guides: Sequence[Guide]) -> None:
+        self.space = prior.space
+        weights, charts = zip(*((weight, chart) for _, weight, chart in prior.parts), strict=True)
+        self._parts = tuple(zip(guides, weights, charts, strict=True))
+        several = [bool(guide.plan.smooth) for guide in guides]
+        self._leader = several.index(True) if any(several) else int(np.argmax(weights))
+
+    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """Take in the frames before, as each component writes them."""
+        for guide, _, chart in self._parts:
+            guide.watch([chart.own(q) for q in before])
+
+    def starts(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[Start]:
+        """Those of the first component with several, or of the one of most weight."""
+        guide, _, chart = self._parts[self._leader]
+        found = []
+        for start in guide.starts(chart.own(q), targets, free_root=free_root)[:STARTS]:
+            common = chart.common(start.q)
+            states = [
+                start.state if other is guide else other.resumed(own.own(common), targets)
+                for other, _, own in self._parts
+            ]
+            found.append(Start(common, tuple(states)))
+        return found
+
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
+        """Every component's own."""
+        return tuple(guide.resumed(chart.own(q), targets) for guide, _, chart in self._parts)
+
+    def forms(
+        self, q: Float[Array, "size"], state: tuple[State, ...], steps: Steps
+    ) -> tuple[tuple[Any, ...], Steps]:
+        """The blend's Gaussian around the pose at hand; the root leans as the components expect."""
+        stage = int(np.flatnonzero(steps)[-1])
+        pull, precision = self.gaussian(q, state, stage=stage)
+        precision[_ROOT, _ROOT] += 1.0 / FREE_ROOT
+        covariance = np.linalg.inv(precision)
+        covariance = 0.5 * (covariance + covariance.T)
+        expected = self.space.integrate(q, covariance @ pull)
+        return fixed(expected[ROOT_SIZE:], covariance, root=expected[:ROOT_SIZE]), (steps[stage],)
+
+    def follow(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
+    ) -> tuple[State, ...]:
+        """Every component's own."""
+        return self.pulled(q, targets, state)
+
+    def loss(self, q: Float[Array, "size"], state: tuple[State, ...], value: float) -> float:
+        """The components' misfits by weight."""
+        del value
+        return self.misfit(q, state)
+
+    def latents(self, state: tuple[State, ...]) -> tuple[Float[Array, "latent"], ...]:
+        """Those of all styles."""
+        return tuple(
+            x for (guide, _, _), own in zip(self._parts, state, strict=True) for x in guide.latents(own)
+        )
+
+    def expectation(
+        self, q: Float[Array, "size"], state: tuple[State, ...]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Of the blend; seen once more from its own mean, where the components are re-expressed exactly."""
+        own = slice(ROOT_FREEDOMS, None)
+        for _ in range(2):
+            pull, precision = self.gaussian(q, state)
+            covariance = np.linalg.inv(precision[own, own])
+            q = np.concatenate([q[:ROOT_SIZE], q[ROOT_SIZE:] + covariance @ pull[own]])
+        return q[ROOT_SIZE:], 0.5 * (covariance + covariance.T)
+
+    def gaussian(self, q: Float[Array, "size"], state: tuple[State, ...], *, stage: int = -1) -> Information:
+        """The components' Gaussians, each to the power of its weight (Eq. 10)."""
+        return weighed(
+            (weight, chart.seen(q, guide.gaussian(chart.own(q), own, stage=stage)))
+            for (guide, weight, chart), own in zip(self._parts, state, strict=True)
+        )
+
+    def pulled(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
+    ) -> tuple[State, ...]:
+        """Every component's own."""
+        return tuple(
+            guide.pulled(chart.own(q), targets, own)
+            for (guide, _, chart), own in zip(self._parts, state, strict=True)
+        )
+
+    def misfit(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
+        """The components' own by weight."""
+        return sum(
+            weight * guide.misfit(chart.own(q), own)
+            for (guide, weight, chart), own in zip(self._parts, state, strict=True)
+        )
 
 
-def blended(
-    prior: BlendPrior,
-    maps: Float[Array, "maps"],
-    gaussians: Sequence[tuple[Array, Array]],
-) -> Gaussian:
-    """The blend's Gaussian around a pose, from the means and precisions of its parts in their own spaces."""
-    pull, precision = np.zeros(len(maps)), np.zeros((len(maps), len(maps)))
-    for (_, weight, chart), (mean, own) in zip(prior.parts, gaussians, strict=True):
-        towards, stiffness = chart.information(maps, mean, own)
-        pull += weight * towards
-        precision += weight * stiffness
-    covariance = np.linalg.inv(precision)
-    covariance = 0.5 * (covariance + covariance.T)
-    return maps + covariance @ pull, covariance
+def weighed(parts: Iterable[tuple[float, Information]]) -> Information:
+    """The sum of Gaussians in the log domain, each by its weight."""
+    pulls, precisions = zip(*((weight * pull, weight * own) for weight, (pull, own) in parts), strict=True)
+    return Information(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
 
 
 def _checked(components: Sequence[Prior], weights: Sequence[float]) -> Float[Array, "components"]:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
-from poise.priors.poses import handle_positions
+from poise.priors.poses import handle_positions, upright
+from poise.priors.predicting import PredictingGuide
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -41,9 +42,14 @@ class BroadPrior:
         prior.space = self.space.on_body(skeleton)
         return prior
 
-    def prepare(self, handles: Handles) -> BroadPrediction:
-        """Ready for a set of handles."""
-        return BroadPrediction(self, handles)
+    def guide(self, handles: Handles, *, fps: float | None = None) -> BroadGuide:
+        """Made ready for a set of handles."""
+        del fps
+        return BroadGuide(self, handles)
+
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """The mean pose, upright."""
+        return upright(self._mean[None])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose."""
@@ -58,10 +64,11 @@ class BroadPrior:
         return float(100.0 * chi2.sf(gap @ gap, len(gap)))
 
 
-class BroadPrediction:
+class BroadGuide(PredictingGuide):
     """The same mean and covariance whatever the targets."""
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
+        super().__init__(prior.space, handles)
         self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
         self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
 

@@ -37,7 +37,16 @@ from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
 from poise.priors import process
 from poise.priors.model_file import Stored
-from poise.priors.poses import Prepared, common_frames, handle_positions, limits_of, motion_hash, prepared_for
+from poise.priors.poses import (
+    Prepared,
+    common_frames,
+    handle_positions,
+    limits_of,
+    motion_hash,
+    prepared_for,
+    upright,
+)
+from poise.priors.predicting import PredictingGuide
 from poise.priors.registry import Options
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -80,7 +89,7 @@ class GaussianPrior:
         self.shares = read_only(shares)
         self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
         self.factors: tuple[Array, Array] | None = None
-        self._prepared: Prepared[GaussianPrediction] = {}
+        self._prepared: Prepared[GaussianGuide] = {}
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -166,9 +175,14 @@ class GaussianPrior:
         prior._prepared = {}
         return prior
 
-    def prepare(self, handles: Handles) -> GaussianPrediction:
-        """Ready to predict poses from the positions of these handles."""
-        return prepared_for(handles, self._prepared, partial(GaussianPrediction, self), most=PREPARED)
+    def guide(self, handles: Handles, *, fps: float | None = None) -> GaussianGuide:
+        """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
+        del fps
+        return prepared_for(handles, self._prepared, partial(GaussianGuide, self), most=PREPARED)
+
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """The clusters' means, upright."""
+        return upright(self.means)
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose under the mixture of all clusters."""
@@ -188,10 +202,11 @@ class GaussianPrior:
         return np.asarray(logsumexp(terms + np.log(self.shares), axis=1))
 
 
-class GaussianPrediction:
+class GaussianGuide(PredictingGuide):
     """The Gaussian process of section 4.3 for one set of handles."""
 
     def __init__(self, prior: GaussianPrior, handles: Handles) -> None:
+        super().__init__(prior.space, handles)
         self.prior = prior
         self._inputs = handle_positions(prior.space, prior.means, handles)
         self._whole = total_covariance(prior)

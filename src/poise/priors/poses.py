@@ -68,3 +68,8 @@ def prepared_for(
             made.clear()
         made[key] = make(handles)
     return made[key]
+
+
+def upright(maps: Float[Array, "poses maps"]) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+    """Poses whose root stands upright, as `Prior.known_poses` gives them."""
+    return np.asarray(maps), np.tile([0.0, 1.0, 0.0], (len(maps), 1))

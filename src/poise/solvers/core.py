@@ -1,16 +1,19 @@
 """The one solver, compiled: most likely poses under hard, soft and inequality constraints and joint limits.
 
-Two phases of the dual step (see `dual_step`): `map` goes towards the most likely pose, then `finish` meets the hard
-rows exactly by the smallest change in the prior's metric (g = 0), Levenberg-Marquardt damped, so that rows that cannot
-be met end at their least distance, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone is damped
+Two phases of the dual step (see `dual_step`). The first goes towards the most likely pose, through the stages of the
+prior at hand: `solve` is specialised by the type of their form (see `priors.forms`). Then `finish` meets the hard rows
+exactly by the smallest change in the prior's metric (g = 0), Levenberg-Marquardt damped, so that rows that cannot be
+met end at their least distance, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone is damped
 least squares.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from poise.compiled import compiled
+from poise.priors.forms import follow, look, room_for, value_of
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
 from poise.solvers.dual_step import (
     COMPLIANCE,
@@ -29,37 +32,57 @@ Array = np.ndarray
 REACHED, RELAXED, OUT_OF_TIME, BROKEN = range(4)
 
 # `settings`: see `Settings` in problem.py.
-TOLERANCE, MAP_STEPS, FINISH_STEPS, LONGEST_TURN, LONGEST_PULL, STEP_TOLERANCE = range(6)
+TOLERANCE, FINISH_STEPS, LONGEST_TURN, LONGEST_PULL, STEP_TOLERANCE = range(5)
 
 PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
 _PATIENCE = 3  # steps in a row that may stall
+_SHORTEST = 0.1  # of a step of the first phase that is still taken after steps that did not help
 _STALL = 1e-4  # relative decrease of the remaining distance below which a finish has ended
 
 
 @compiled
 def solve(
     q: Array,
+    x: Array,
     body: Body,
     blocks: Blocks,
     rows: Array,
-    mean: Array,
-    covariance: Array,
+    forms: tuple[Any, ...],
+    steps: Array,
+    soft_too: bool,
+    free: Array,
     limits: Array,
     settings: Array,
     errors: Array,
-) -> tuple[int, int, int]:
-    """Move q to the solution; leaves the remaining errors. Returns how it ended and the steps of each phase."""
+) -> tuple[int, int, float]:
+    """Move a pose q and a prior's state x to the solution; how it ended, the steps, and the prior's value there.
+
+    `forms` are the prior's stages, from smooth to fine, each for so many `steps` at most (see `priors.forms`). The
+    finish meets the hard rows, and without a prior the soft ones too. Leaves the remaining errors.
+    """
     bring_inside(q, limits)
-    work = workspace(len(errors), limits.shape[1])
-    map_steps, finish_steps = 0, 0
-    if len(mean) > 0:
-        map_steps = _map(q, body, blocks, rows, mean, covariance, limits, settings, errors, work)
-    included = included_rows(rows, len(mean) == 0)
-    status, finish_steps = finish(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
+    work, room = workspace(len(errors), limits.shape[1]), room_for(forms[0], free)
+    total = 0
+    for stage in range(len(forms)):
+        form, shorten, last = forms[stage], 1.0, np.inf
+        for k in range(steps[stage]):
+            look(form, room, q, x, free, work.gap)
+            length, remaining = map_step(
+                q, body, blocks, rows, room.covariance, limits, settings, errors, work, shorten
+            )
+            moves = follow(form, room, x, work.pull, shorten)
+            total += 1
+            if length < settings[STEP_TOLERANCE] and not moves:
+                break
+            if k > 1 and remaining > last:
+                shorten = max(0.5 * shorten, _SHORTEST)
+            last = remaining
+    included = included_rows(rows, soft_too)
+    status, more = finish(q, body, blocks, rows, room.covariance, limits, settings, errors, included, work)
     for i in range(len(q)):
         if not math.isfinite(q[i]):
             status = BROKEN
-    return status, map_steps, finish_steps
+    return status, total + more, value_of(forms[len(forms) - 1], room, q, x)
 
 
 @compiled
@@ -77,36 +100,6 @@ def bring_inside(q: Array, limits: Array) -> None:
     for i in range(ROOT_FREEDOMS, limits.shape[1]):
         k = i + ROOT_SIZE - ROOT_FREEDOMS
         q[k] = min(max(q[k], limits[0, i]), limits[1, i])
-
-
-@compiled
-def _map(
-    q: Array,
-    body: Body,
-    blocks: Blocks,
-    rows: Array,
-    mean: Array,
-    covariance: Array,
-    limits: Array,
-    settings: Array,
-    errors: Array,
-    work: Workspace,
-) -> int:
-    """Gauss-Newton steps to the most likely pose under the constraints; shorter ones when they stop helping."""
-    gap = work.gap
-    shorten, last = 1.0, np.inf
-    for k in range(int(settings[MAP_STEPS])):
-        for i in range(len(mean)):
-            gap[ROOT_FREEDOMS + i] = mean[i] - q[ROOT_SIZE + i]
-        length, remaining = map_step(
-            q, body, blocks, rows, covariance, limits, settings, errors, work, shorten
-        )
-        if length < settings[STEP_TOLERANCE]:
-            return k + 1
-        if k > 1 and remaining > last:
-            shorten *= 0.5
-        last = remaining
-    return int(settings[MAP_STEPS])
 
 
 @compiled

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
+from poise.priors.forms import fixed
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
 from poise.solvers.constraints import PARAMETERS, ROWS, CentreOfMass, Constraint, Kind, Pinned
@@ -22,6 +23,8 @@ from poise.solvers.rows import evaluate
 
 Array = np.ndarray
 Root = Literal["solved", "given"]
+
+_NO_STATE = np.empty(0)
 
 MOST_LEVELS = 16  # of priority among hard constraints
 MOST_STEPS = 1_000_000
@@ -51,13 +54,8 @@ class Settings:
     def array(self) -> Array:
         """As the compiled core takes it."""
         values = (
-            self.tolerance,
-            self.map_steps,
-            self.finish_steps,
-            self.longest_turn,
-            self.longest_pull,
-            self.step_tolerance,
-        )
+            self.tolerance, self.finish_steps, self.longest_turn, self.longest_pull, self.step_tolerance,
+        )  # fmt: skip
         return np.array(values, dtype=np.float64)
 
 
@@ -86,11 +84,23 @@ class Problem:
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
         self.blocks = (self.integers, self.floats)
         self._settings = self.settings.array()
+        self._map_steps = np.array([self.settings.map_steps])
 
     @cached_property
     def position_blocks(self) -> Array:
         """Which blocks are positions of handles: what a prior can predict from."""
         return np.flatnonzero(self.integers[:, 0] == Kind.POSITION)
+
+    @cached_property
+    def handles(self) -> Handles:
+        """The handles that have a position constraint."""
+        blocks = self.position_blocks
+        return Handles(self.integers[blocks, 1].copy(), self.floats[blocks, :3].copy())
+
+    @property
+    def targets(self) -> Float[Array, "handles 3"]:
+        """Where the handles should be."""
+        return self.floats[self.position_blocks, 3:6]
 
     def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
         """Set new targets for the position constraints, in their order; the rest stays."""
@@ -140,12 +150,27 @@ class Problem:
     def run(
         self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
     ) -> tuple[int, int, Array]:
-        """One call into the compiled solver; q moves. Returns how it ended, the steps, and the remaining row errors."""
+        """Solve under one Gaussian; q moves. Returns how it ended, the steps, and the remaining row errors."""
+        status, steps, errors, _ = self.through(q, _NO_STATE, fixed(mean, covariance), self._map_steps)
+        return status, steps, errors
+
+    def through(
+        self,
+        q: Float[Array, "size"],
+        x: Float[Array, "state"],
+        forms: tuple[Any, ...],
+        steps: Int[Array, "stages"],
+        *,
+        settings: Float[Array, "settings"] | None = None,
+        soft_too: bool = False,
+    ) -> tuple[int, int, Array, float]:
+        """One call into the compiled solver; q and a prior's state x move. See `core.solve`."""
         errors = np.empty(len(self.rows))
-        status, map_steps, finish_steps = core.solve(
-            q, self.body, self.blocks, self.rows, mean, covariance, self.limits, self._settings, errors
-        )
-        return status, map_steps + finish_steps, errors
+        status, taken, value = core.solve(
+            q, x, self.body, self.blocks, self.rows, forms, steps, soft_too, self.free, self.limits,
+            self._settings if settings is None else settings, errors,
+        )  # fmt: skip
+        return status, taken, errors, value
 
     def finish(
         self, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]

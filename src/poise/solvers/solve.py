@@ -16,22 +16,21 @@ from poise.bounds import FARTHEST, checked_rate
 from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
-from poise.solvers.blend_run import BlendRun, runner_of
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.classic.task import Task
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem, Root, Settings
+from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import Residual, Solution, Status
 from poise.solvers.style_reference import REFERENCES, ReferenceRun
-from poise.solvers.style_run import StyleRun
 
 Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
+Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after the frames before
 
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
@@ -138,13 +137,14 @@ class Solver:
         if fps is not None:
             checked_rate(fps)
         self.fps = fps
-        self.prior = None if isinstance(model, Skeleton | PoseSpace) else model
+        self.prior = prior_of(model)
         self.space = space_of(model)
         self.method = method or (DLS if self.prior is None else MAP)
         limits = self.prior.limits if self.prior is not None else None
         self.problem = Problem(self.space, constraints, root=root, limits=limits, settings=settings)
         self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
-        self._run = self._runner()
+        self.runner: Runner | None = None
+        self._run = self._chosen_run()
 
     def solve(
         self,
@@ -162,8 +162,7 @@ class Solver:
             self.problem.with_targets(finite(targets, self.problem))
         q = self.problem.start(self._start(start))
         begun = time.perf_counter_ns()
-        run = self._run
-        status, steps, errors = run(q, before) if isinstance(run, StyleRun | BlendRun) else run(q)
+        status, steps, errors = self._run(q, before)
         microseconds = (time.perf_counter_ns() - begun) / 1000
         return self._solution(q, _STATUSES[status], steps, errors, microseconds)
 
@@ -180,45 +179,54 @@ class Solver:
 
     def resume(self, q: Float[Array, "size"]) -> None:
         """Take a pose as the frame before, so that the next solve goes on from it rather than from a cold start."""
-        if isinstance(self._run, StyleRun | BlendRun) and not self._run.remembers(q):
-            self._run.resume(self.space.checked(q))
+        if self.runner is not None and not self.runner.remembers(q):
+            self.runner.resume(self.space.checked(q))
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a solve can go on from a pose; a model that predicts poses from positions starts from those."""
+        return self.runner is None or self.runner.tracks
+
+    def forget(self) -> None:
+        """Forget the frames before: the next solve is a cold one."""
+        if self.runner is not None:
+            self.runner.forget()
 
     @property
     def dragging(self) -> bool:
         """Whether a style answers with its smooth model alone: steady under a hand that moves; others do not change."""
-        return isinstance(self._run, StyleRun) and self._run.dragging
+        return self.runner is not None and self.runner.dragging
 
     @dragging.setter
     def dragging(self, dragging: bool) -> None:
-        if isinstance(self._run, StyleRun):
-            self._run.dragging = dragging
+        if self.runner is not None:
+            self.runner.dragging = dragging
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
         """Where the last solve ended in the latent space of every style that took part; empty for other models."""
-        return self._run.latents if isinstance(self._run, StyleRun | BlendRun) else ()
+        return () if self.runner is None else self.runner.latents
 
     @property
     def alternatives(self) -> tuple[Float[Array, "size"], ...]:
-        """The distinct poses that a style found in the last solve, best first; empty for other models."""
-        run = self._run
-        return tuple(found.q for found in run.alternatives) if isinstance(run, StyleRun) else ()
+        """The distinct poses that the last solve found, best first; empty without a prior."""
+        return () if self.runner is None else tuple(found.q for found in self.runner.found)
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _runner(self) -> Callable[[Array], tuple[int, int, Array]]:
-        if self.method == MAP:
+    def _chosen_run(self) -> Run:
+        if self.method == MAP or self.method in REFERENCES:
             if self.prior is None:
                 raise InvalidValueError(
-                    "the method 'map' needs a learned prior; for a plain skeleton use 'dls'"
+                    f"the method {self.method!r} needs a learned prior; for a plain skeleton use 'dls'"
                 )
-            return runner_of(self.prior, self.problem, fps=self.fps)
+            guide = self.prior.guide(self.problem.handles, fps=self.fps)
+            if self.method in REFERENCES:
+                return ReferenceRun(guide, self.problem, self.method)
+            self.runner = Runner(guide, self.problem)
+            return self.runner
         if self.method == DLS:
-            return DlsRun(self.problem)
-        if self.method in REFERENCES:
-            if not isinstance(self.prior, StylePrior):
-                raise InvalidValueError(f"the reference method {self.method!r} needs a style")
-            return ReferenceRun(self.prior, self.problem, self.method)
+            return PlainRunner(self.problem)
         if self.method not in METHODS:
             raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS, *REFERENCES))
         return classic_run(METHODS[self.method], self.problem)
@@ -259,30 +267,7 @@ class Solver:
         return tuple(found)
 
 
-class DlsRun:
-    """Damped least squares for one problem; where it gets stuck, it tries again from the middle of the limits."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self._metric, self._no_mean = problem.diagonal(), np.empty(0)
-        lower, upper = problem.limits[:, ROOT_FREEDOMS:]
-        bounded = np.isfinite(lower) & np.isfinite(upper) & problem.free[ROOT_FREEDOMS:]
-        self._bounded = np.flatnonzero(bounded)
-        self._middle = (lower[bounded] + upper[bounded]) / 2
-
-    def __call__(self, q: Array) -> tuple[int, int, Array]:
-        again = q.copy() if len(self._bounded) else q
-        status, steps, errors = self.problem.run(q, self._no_mean, self._metric)
-        if status == core.REACHED or len(self._bounded) == 0:
-            return status, steps, errors
-        again[ROOT_SIZE + self._bounded] = self._middle
-        second, more, left = self.problem.run(again, self._no_mean, self._metric)
-        if self.problem.cost(left) < self.problem.cost(errors):
-            q[:], status, errors = again, second, left
-        return status, steps + more, errors
-
-
-def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], tuple[int, int, Array]]:
+def classic_run(method: CompiledSolver, problem: Problem) -> Run:
     """A classic method on a problem of nothing but handle positions."""
     if len(problem.position_blocks) != len(problem.integers) or problem.pins:
         raise InvalidValueError(
@@ -294,7 +279,8 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], t
     lower, upper = problem.limits[0].copy(), problem.limits[1].copy()
     tolerance, free_root = problem.settings.tolerance, problem.root == "solved"
 
-    def run(q: Array) -> tuple[int, int, Array]:
+    def run(q: Array, before: Sequence[Array] = ()) -> tuple[int, int, Array]:
+        del before
         targets = problem.floats[:, 3:6].copy()
         task = Task(
             *problem.space.tree, joints, offsets, targets, lower, upper, free_root, tolerance, CLASSIC_STEPS
@@ -305,6 +291,11 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Callable[[Array], t
         return (core.REACHED if reached else core.OUT_OF_TIME), steps, errors
 
     return run
+
+
+def prior_of(model: Model) -> Prior | None:
+    """The model, if it is a learned one."""
+    return None if isinstance(model, Skeleton | PoseSpace) else model
 
 
 def space_of(model: Model) -> PoseSpace:

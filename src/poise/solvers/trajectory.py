@@ -1,6 +1,6 @@
 """A whole sequence at once: likely poses that meet every frame's constraints and move without pops.
 
-Over all frames t, with each frame's prior as a Gaussian around its pose (see `local_gaussian`), it minimises
+Over all frames t, with each frame's priors as a Gaussian around its pose (`Guide.around`), it minimises
 
     sum_t |q_t - m_t|^2_P + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (s dt^2)^2    with C_t(q_t) = 0,
 
@@ -20,15 +20,15 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.priors.blend import BlendPrior
-from poise.priors.prior import Prior
+from poise.priors.blend import BlendPrior, Chart, weighed
+from poise.priors.forms import FREE_ROOT
+from poise.priors.prior import Information, Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Pose
 from poise.solvers import core, dual_step
 from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint, Orientation, Pinned
-from poise.solvers.local_gaussian import LocalGaussian, common_space
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.solve import HISTORY, Solver
 
@@ -90,6 +90,34 @@ class Trajectory:
         problem = self.problems[frame]
         errors, _ = problem.errors(self.q[frame])
         return {c.label: problem.residual_of(k, errors) for k, c in enumerate(problem.constraints)}
+
+
+class LocalGaussian:
+    """Priors of one set of handles, by weight, as one Gaussian around poses of a common space."""
+
+    def __init__(self, priors: Sequence[Prior], space: PoseSpace, handles: Handles) -> None:
+        self._space, self._handles = space, handles
+        self._parts = [(prior.guide(handles), Chart(prior.space, space)) for prior in priors]
+
+    def __call__(self, q: Float[Array, "size"], weights: Sequence[float]) -> Information:
+        """Pull and precision at a pose; without a prior of any weight, a body that resists nothing."""
+        points, _ = self._space.handle_positions(q, self._handles)
+        nothing = Information(np.zeros(len(q) - 1), np.eye(len(q) - 1) / FREE_ROOT)
+        return weighed(
+            [
+                (1.0, nothing),
+                *(
+                    (weight, chart.seen(q, guide.around(chart.own(q), points)))
+                    for (guide, chart), weight in zip(self._parts, weights, strict=True)
+                    if weight > 0.0
+                ),
+            ]
+        )
+
+
+def common_space(priors: Sequence[Prior]) -> BlendPrior | Prior:
+    """The prior whose space and limits suit poses of all of them: itself if there is one, else their even blend."""
+    return priors[0] if len(priors) == 1 else BlendPrior(priors, [1.0 / len(priors)] * len(priors))
 
 
 def solve_trajectory(

@@ -45,7 +45,7 @@ def test_examples_know_the_moment_before(walks: list[Motion]) -> None:
 
 def test_predictions_at_examples_are_near_them_and_covariances_are_positive(prior: LocalPrior) -> None:
     handles = prior.space.handles(HANDLES)
-    predict = prior.prepare(handles)
+    predict = prior.guide(handles)
     maps = prior.examples.maps[10]
     mean, covariance = predict(prior.space.points_in_root_frame(maps[None], handles)[0])
     assert np.abs(mean - maps).max() < 0.1
@@ -78,9 +78,7 @@ def test_it_is_kept_in_a_file(prior: LocalPrior, tmp_path: Path) -> None:
     again = load(tmp_path / "walk.poise")
     handles = prior.space.handles(HANDLES)
     targets = prior.space.points_in_root_frame(prior.examples.maps[5:6], handles)[0]
-    np.testing.assert_allclose(
-        again.prepare(handles)(targets)[0], prior.prepare(handles)(targets)[0], atol=1e-3
-    )
+    np.testing.assert_allclose(again.guide(handles)(targets)[0], prior.guide(handles)(targets)[0], atol=1e-3)
 
 
 def test_two_examples_are_the_least(walks: list[Motion]) -> None:

@@ -29,7 +29,8 @@ from poise.priors.local.control import limbs_of, touched_outputs
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Limb, Signal
 from poise.priors.model_file import Stored
-from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for
+from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
+from poise.priors.predicting import PredictingGuide
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -38,6 +39,7 @@ Array = np.ndarray
 
 NEAREST = 60  # examples that say how likely a pose is
 PREPARED = 8  # sets of handles for which a prior keeps its predictions
+STARTS = 200  # examples, at most, that a solve without positions may start from
 PLACES = 400  # examples among which a root is placed
 BETA = 1e-3  # radians squared, added to the covariance of the nearest examples
 SAMPLED = 200  # examples from which percentiles are taken
@@ -59,7 +61,7 @@ class LocalPrior:
         self.limits: JointLimits | None = limits or limits_of(examples.space, examples.maps)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
-        self._prepared: Prepared[LocalPrediction] = {}
+        self._prepared: Prepared[LocalGuide] = {}
         self._measure = influence(examples.space)
 
     @classmethod
@@ -126,9 +128,14 @@ class LocalPrior:
         prior._prepared = {}
         return prior
 
-    def prepare(self, handles: Handles) -> LocalPrediction:
-        """Ready to predict poses from the positions of these handles."""
-        return prepared_for(handles, self._prepared, partial(LocalPrediction, self), most=PREPARED)
+    def guide(self, handles: Handles, *, fps: float | None = None) -> LocalGuide:
+        """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
+        del fps
+        return prepared_for(handles, self._prepared, partial(LocalGuide, self), most=PREPARED)
+
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """Some of the examples, upright."""
+        return upright(self.examples.maps[:: -(-len(self.examples) // STARTS)])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """The log density of a pose under a Gaussian of the examples nearest to it."""
@@ -158,10 +165,11 @@ class LocalPrior:
         self.quantiles = read_only(np.percentile(found, np.arange(101)))
 
 
-class LocalPrediction:
+class LocalGuide(PredictingGuide):
     """Local regression from the places of one set of handles, in the root's frame, to poses."""
 
     def __init__(self, prior: LocalPrior, handles: Handles) -> None:
+        super().__init__(prior.space, handles)
         examples = prior.examples
         self._mean = examples.mean
         self._spread = np.cov(examples.maps.T) + BETA * np.eye(examples.maps.shape[1])

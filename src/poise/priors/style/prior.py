@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +13,13 @@ from jaxtyping import Float
 
 from poise.formats.tables import Range
 from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fits
 from poise.motion.motion import Motion
 from poise.priors.model_file import Stored
-from poise.priors.poses import handle_positions, limits_of, motion_hash
+from poise.priors.poses import limits_of, motion_hash
 from poise.priors.registry import Options
 from poise.priors.style import local_gaussian as shape
 from poise.priors.style.data import thinned
+from poise.priors.style.guide import StyleGuide
 from poise.priors.style.model import StyleModel
 from poise.priors.style.observed import Observed, observed
 from poise.skeleton.kernels import ROOT_SIZE
@@ -34,8 +33,6 @@ CORRELATION_SHARE = 0.5
 PROJECT_STEPS = 20
 SAMPLED = 300  # training poses whose likelihoods give the percentiles
 STRETCHES = 10  # of the data, each left out in turn for them
-NEIGHBOURS = 8  # active poses that share in a prediction from handles
-REACH = 0.1  # metres over which their shares fall
 
 
 @dataclass(frozen=True)
@@ -169,15 +166,6 @@ class StylePrior:
         shape.local_shape(style, self.mean, none, self.pose_at(x), np.ascontiguousarray(x), local)
         return local.mean, local.covariance
 
-    def gaussian_around(
-        self, q: Float[Array, "size"]
-    ) -> tuple[Float[Array, "latent"], Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """A pose's place in the latent space, and mean and covariance of the poses around it as L_IK bends there."""
-        style, local = self._fine, shape.room(self.mean.size, self.model.dimensions)
-        x, _ = self.place(q)
-        shape.local_shape(style, self.mean, up_aims(self.model, q), q[ROOT_SIZE:].copy(), x, local)
-        return x, local.mean, local.covariance
-
     def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
         """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
         style = self._fine
@@ -201,56 +189,14 @@ class StylePrior:
         """The share of training poses, in percent, that are less likely than this one, each judged as if left out."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
-    def prepare(self, handles: Handles) -> StylePrediction:
-        """Ready to propose poses from the positions of these handles."""
-        return StylePrediction(self, handles)
+    def guide(self, handles: Handles, *, fps: float | None = None) -> StyleGuide:
+        """Made ready for these handles, and for frames that follow each other at this rate."""
+        return StyleGuide(self, handles, fps)
 
-
-class StylePrediction:
-    """Active poses by where they put a set of handles: starts for the solver, and a first guess of the pose."""
-
-    def __init__(self, prior: StylePrior, handles: Handles) -> None:
-        self.prior, model = prior, prior.model
-        maps = model.mean[: prior.mean.size] + model.outputs[:, : prior.mean.size]
-        self.positions = handle_positions(prior.space, maps, handles)
-        ups = prior.ups_at(model.active_latents)
-        turns = rotations.quaternion_between(ups, np.array([0.0, 1.0, 0.0]))
-        self._tilts = rotations.matrix_from_quaternion(turns)
-        self._upright = np.einsum("sab,spb->spa", self._tilts, self.positions)
-        from_middle = np.linalg.norm(model.active_latents - model.active_latents.mean(axis=0), axis=1)
-        self._apart = 0.5 * float(np.median(from_middle))
-
-    def nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
-        """Active poses whose handles come closest to targets in the root's frame, apart from each other."""
-        gaps = (self.positions - targets).reshape(len(self.positions), -1)
-        distances = np.einsum("ij,ij->i", gaps, gaps)
-        chosen = [int(distances.argmin())]
-        if count == 1:
-            return chosen
-        latents = self.prior.model.active_latents
-        for number in np.argsort(distances):
-            if all(math.dist(latents[number], latents[other]) > self._apart for other in chosen):
-                chosen.append(int(number))
-            if len(chosen) == count:
-                break
-        return chosen
-
-    def __call__(
-        self, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of the pose at a place between the active poses whose handles are closest."""
-        latents = self.prior.model.active_latents
-        distances = np.linalg.norm((self.positions - targets).reshape(len(latents), -1), axis=1)
-        closest = np.argsort(distances)[:NEIGHBOURS]
-        shares = np.exp((distances[closest[0]] - distances[closest]) / REACH)
-        x = shares @ latents[closest] / shares.sum()
-        return self.prior.gaussian_at(x)
-
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
-        turns, shifts, distances = rigid_fits(self._upright, targets, upright=True)
-        best = np.argmin(distances)
-        return shifts[best], rotations.quaternion_from_matrix(turns[best] @ self._tilts[best])
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """The active poses, and how each leans."""
+        latents = self.model.active_latents
+        return np.stack([self.pose_at(x) for x in latents]), self.ups_at(latents)
 
 
 def residual_correlation(model: StyleModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:

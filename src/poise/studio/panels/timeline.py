@@ -15,8 +15,7 @@ from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.motion.retarget import retarget
 from poise.priors.prior import Prior
-from poise.solvers.local_gaussian import common_space
-from poise.solvers.trajectory import frame_by_frame
+from poise.solvers.trajectory import common_space, frame_by_frame
 from poise.studio import messages, timeline_script
 from poise.studio.arrays import packed, world_of
 from poise.studio.jobs import Done, Report

@@ -1,0 +1,152 @@
+"""What the compiled loop asks of a prior, for each type of compiled form: one loop, specialised by the form's type.
+
+A form is a named tuple of arrays. Four functions say what it means; a new form overloads each of them (see `Fixed` for
+the simplest, `style.form` for one with a state):
+
+    room_for(form, free)                 arrays that one solve works in, `room.covariance` among them
+    look(form, room, q, x, free, gap)    fill the gap m - q and the covariance of all freedoms at a pose and a state x
+    follow(form, room, x, pull, shorten) move the state by what the rows' pull implies; whether it still moves
+    value_of(form, room, q, x)           what is minimised, at a pose and a state
+
+Freedoms that are held have no gap and no covariance.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from poise.compiled import compiled
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+
+Array = np.ndarray
+
+FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
+
+
+def room_for(form: Any, free: Array) -> Any:
+    """Arrays that one solve works in."""
+    raise TypeError(f"{type(form).__name__} has no compiled form")
+
+
+def look(form: Any, room: Any, q: Array, x: Array, free: Array, gap: Array) -> None:
+    """Fill the gap and the covariance of all freedoms at a pose and a state."""
+    raise TypeError(f"{type(form).__name__} has no compiled form")
+
+
+def follow(form: Any, room: Any, x: Array, pull: Array, shorten: float) -> bool:
+    """Move the state by what the rows' pull implies; whether it still moves."""
+    raise TypeError(f"{type(form).__name__} has no compiled form")
+
+
+def value_of(form: Any, room: Any, q: Array, x: Array) -> float:
+    """What is minimised, at a pose and a state."""
+    raise TypeError(f"{type(form).__name__} has no compiled form")
+
+
+class Fixed(NamedTuple):
+    """One Gaussian for the whole solve; a root without an opinion (`rooted` = 0) stays where the steps take it."""
+
+    root: Array  # (7,): where the root is expected, if rooted
+    rooted: int
+    mean: Array  # (maps,)
+    covariance: Array  # (freedoms, freedoms), or (1, freedoms): a diagonal
+
+
+class FixedRoom(NamedTuple):
+    """The covariance without what is held."""
+
+    covariance: Array
+
+
+NO_ROOT = np.zeros(ROOT_SIZE)
+
+
+def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple[Fixed]:
+    """The only stage of a solve under one Gaussian."""
+    return (Fixed(NO_ROOT if root is None else root, int(root is not None), mean, covariance),)
+
+
+@compiled
+def held(free: Array, covariance: Array) -> None:
+    """Take the covariance of what is held away."""
+    for i in range(len(free)):
+        if not free[i]:
+            covariance[:, i] = 0.0
+            if len(covariance) > 1:
+                covariance[i, :] = 0.0
+
+
+def implement(
+    kind: type,
+    *,
+    room_for: Callable[..., Any],
+    look: Callable[..., None],
+    follow: Callable[..., bool],
+    value_of: Callable[..., float],
+) -> None:
+    """Say what a type of form means in compiled code, by one plain function for each question."""
+    for question, answer in zip(_QUESTIONS, (room_for, look, follow, value_of), strict=True):
+        _answer(kind, question, answer)
+
+
+def _answer(kind: type, question: Callable[..., Any], answer: Callable[..., Any]) -> None:
+    def chosen(*arguments: Any) -> Callable[..., Any] | None:
+        return answer if getattr(arguments[0], "instance_class", None) is kind else None
+
+    chosen.__signature__ = inspect.signature(answer)  # type: ignore[attr-defined]  # Numba compares the two
+    overload(question)(chosen)
+
+
+_QUESTIONS = (room_for, look, follow, value_of)
+
+
+def _room_for_fixed(form: Fixed, free: Array) -> FixedRoom:
+    covariance = form.covariance.copy()
+    held(free, covariance)
+    return FixedRoom(covariance)
+
+
+def _look_fixed(form: Fixed, room: FixedRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
+    if form.rooted == 1:
+        root_gap(q, form.root, gap)
+    for i in range(len(form.mean)):
+        gap[ROOT_FREEDOMS + i] = form.mean[i] - q[ROOT_SIZE + i]
+    for i in range(len(free)):
+        if not free[i]:
+            gap[i] = 0.0
+
+
+def _follow_fixed(form: Fixed, room: FixedRoom, x: Array, pull: Array, shorten: float) -> bool:
+    return False
+
+
+def _value_of_fixed(form: Fixed, room: FixedRoom, q: Array, x: Array) -> float:
+    return 0.0
+
+
+implement(
+    Fixed,
+    room_for=_room_for_fixed,
+    look=_look_fixed,
+    follow=_follow_fixed,
+    value_of=_value_of_fixed,
+)
+
+
+@compiled
+def root_gap(q: Array, root: Array, gap: Array) -> None:
+    """The tangent step from a pose's root to another: along the world's axes, turned in the root's own frame."""
+    for i in range(3):
+        gap[i] = root[i] - q[i]
+    w0, x0, y0, z0 = q[3], -q[4], -q[5], -q[6]
+    w1, x1, y1, z1 = root[3], root[4], root[5], root[6]
+    w = w0 * w1 - x0 * x1 - y0 * y1 - z0 * z1
+    x = w0 * x1 + x0 * w1 + y0 * z1 - z0 * y1
+    y = w0 * y1 - x0 * z1 + y0 * w1 + z0 * x1
+    z = w0 * z1 + x0 * y1 - y0 * x1 + z0 * w1
+    sine, sign = np.sqrt(x * x + y * y + z * z), 1.0 if w >= 0.0 else -1.0
+    scale = 2.0 * sign * np.arctan2(sine, sign * w) / sine if sine > 1e-12 else 2.0 * sign
+    gap[3], gap[4], gap[5] = scale * x, scale * y, scale * z
