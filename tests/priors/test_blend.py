@@ -8,9 +8,10 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
-from poise.priors.blend import BlendPrior, Chart, blended
+from poise.priors.blend import BlendPrior, Chart, weighed
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.model_file import load, save
+from poise.priors.prior import Information
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 
@@ -30,6 +31,13 @@ def one_gaussian(space: PoseSpace, mean: np.ndarray, variance: float) -> Gaussia
     return GaussianPrior(space, mean[None], variance * np.eye(mean.size)[None], shares=np.ones(1))
 
 
+def expected(blend: BlendPrior) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the pose without any handles."""
+    guide, none = blend.guide(blend.space.handles([])), np.empty((0, 3))
+    q = np.concatenate([[0, 0, 0, 1, 0, 0, 0], blend.mean])
+    return guide.expectation(q, guide.resumed(q, none))
+
+
 def turned(space: PoseSpace, angle: float, rng: np.random.Generator) -> PoseSpace:
     turns = rotations.quaternion_from_expmap(angle * rng.normal(size=(len(space.skeleton), 3)))
     return PoseSpace(
@@ -37,12 +45,19 @@ def turned(space: PoseSpace, angle: float, rng: np.random.Generator) -> PoseSpac
     )
 
 
+def information(pull: np.ndarray, precision: np.ndarray) -> Information:
+    """A Gaussian of the maps alone, over all freedoms."""
+    whole = np.zeros((6 + len(pull), 6 + len(pull)))
+    whole[6:, 6:] = precision
+    return Information(np.concatenate([np.zeros(6), pull]), whole)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_gaussians_of_one_covariance_blend_to_the_mean_between(space: PoseSpace, share: float) -> None:
     rng = np.random.default_rng(0)
     one, other = rng.normal(scale=0.1, size=(2, space.size - 7))
     blend = BlendPrior([one_gaussian(space, mean, 0.02) for mean in (one, other)], [1 - share, share])
-    mean, covariance = blend.guide(space.handles([]))(np.empty((0, 3)))
+    mean, covariance = expected(blend)
     np.testing.assert_allclose(mean, (1 - share) * one + share * other, atol=1e-9)
     np.testing.assert_allclose(covariance, 0.02 * np.eye(mean.size), atol=1e-9)
 
@@ -50,7 +65,7 @@ def test_gaussians_of_one_covariance_blend_to_the_mean_between(space: PoseSpace,
 def test_a_narrower_gaussian_counts_for_more(space: PoseSpace) -> None:
     zero, one = np.zeros(space.size - 7), np.full(space.size - 7, 0.1)
     blend = BlendPrior([one_gaussian(space, zero, 0.01), one_gaussian(space, one, 0.03)], [0.5, 0.5])
-    mean, covariance = blend.guide(space.handles([]))(np.empty((0, 3)))
+    mean, covariance = expected(blend)
     np.testing.assert_allclose(mean, 0.025, atol=1e-9)
     np.testing.assert_allclose(np.diag(covariance), 0.015, atol=1e-9)
 
@@ -74,14 +89,16 @@ def test_a_gaussian_seen_from_other_references_has_its_mean_where_it_was(space: 
     maps = rng.normal(scale=0.2, size=space.size - 7)
     mean, root = chart.own_maps(maps), rng.normal(size=(maps.size, maps.size))
     precision = root @ root.T / maps.size + np.eye(maps.size)
-    towards, stiffness = chart.information(maps, mean, precision)
+    q = np.concatenate([[0, 0, 0, 1, 0, 0, 0], maps])
+    seen = chart.seen(q, information(precision @ (mean - chart.own_maps(maps)), precision))
+    towards, stiffness = seen.pull[6:], seen.precision[6:, 6:]
     np.testing.assert_allclose(towards, 0.0, atol=1e-9)
     step = 1e-6 * rng.normal(size=maps.size)
     moved = chart.own_maps(maps + step) - mean
     assert step @ stiffness @ step == pytest.approx(moved @ precision @ moved, rel=1e-4)
-    assert blended(blend, maps, [(np.zeros(maps.size), np.eye(maps.size))] * 2)[0] == pytest.approx(
-        0.0, abs=1e-9
-    )
+    gaussians = [(0.5, own.seen(q, information(-maps, np.eye(maps.size)))) for own in blend.charts]
+    pull, precision = weighed(gaussians)
+    assert maps + np.linalg.solve(precision[6:, 6:], pull[6:]) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_joints_that_are_still_in_one_component_hardly_move(space: PoseSpace) -> None:
@@ -90,7 +107,7 @@ def test_joints_that_are_still_in_one_component_hardly_move(space: PoseSpace) ->
     stiff = PoseSpace(space.skeleton, references=space.references, moving=moving)
     one = one_gaussian(space, np.full(space.size - 7, 0.2), 1.0)
     blend = BlendPrior([one, one_gaussian(stiff, np.zeros(stiff.size - 7), 1.0)], [0.5, 0.5])
-    mean, _ = blend.guide(blend.space.handles([]))(np.empty((0, 3)))
+    mean, _ = expected(blend)
     assert np.abs(mean[:6]).max() < 1e-3
     np.testing.assert_allclose(mean[6:], 0.1, atol=1e-9)
 

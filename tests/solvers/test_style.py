@@ -1,8 +1,9 @@
 """Solving with a style: handles met, one answer for one question, ranked alternatives, and what dragging does."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from poise.solvers.style_run import StyleRun
 
 from poise import performer
 from poise.errors import InvalidValueError
@@ -84,13 +85,13 @@ def test_few_handles_give_a_likely_pose_and_ranked_alternatives(style: StylePrio
     solution = solver.solve(np.concatenate([truth[10, :7], style.mean]))
     assert solution.reached
     assert solution.percentile is not None
-    run = solver._run
-    assert isinstance(run, StyleRun)
-    ranks = [optimum.rank for optimum in run.alternatives]
+    assert solver.runner is not None
+    found = solver.runner.found
+    ranks = [optimum.rank for optimum in found]
     assert np.array_equal(solver.alternatives[0], solution.q)
     assert len(solver.alternatives) == len(ranks)
     assert ranks == sorted(ranks)
-    for one, other in zip(run.alternatives, run.alternatives[1:], strict=False):
+    for one, other in pairwise(found):
         assert np.abs(one.q[7:] - other.q[7:]).max() > 0.1
 
 

@@ -38,7 +38,7 @@ def handles_of(style: StylePrior, q: np.ndarray) -> list[Position]:
 @pytest.mark.parametrize("method", ["lbfgs", "sqp"])
 def test_gradients_are_those_of_differences(style: StylePrior, truth: np.ndarray, method: str) -> None:
     problem = Problem(style.space, handles_of(style, truth[10]), root="given", limits=style.limits)
-    run = ReferenceRun(style, problem, method)
+    run = ReferenceRun(style.guide(problem.handles), problem, method)
     unknowns = np.concatenate([style.model.active_latents[3] + 0.1, truth[5, 7:]])
     value, slope = run._loss_and_gradient(unknowns, truth[5])
     assert np.isfinite(value)

@@ -100,7 +100,7 @@ def _answer(kind: type, question: Callable[..., Any], answer: Callable[..., Any]
     overload(question)(chosen)
 
 
-_QUESTIONS = (room_for, look, follow, value_of)
+_QUESTIONS: tuple[Callable[..., Any], ...] = (room_for, look, follow, value_of)
 
 
 def _room_for_fixed(form: Fixed, free: Array) -> FixedRoom:

@@ -32,7 +32,7 @@ class Predicted(NamedTuple):
 class PredictingGuide(Guide):
     """A guide whose state is a prediction of the pose from targets in the root's frame.
 
-    A prior of this kind says how it predicts (`__call__`) and where it would put a root (`place_root`); the rest is here.
+    A prior of this kind says how it predicts (`__call__`) and where it would put a root (`place_root`), nothing else.
     """
 
     plan = Plan(finer=((ALL,),) * 3)

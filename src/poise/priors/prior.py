@@ -1,8 +1,8 @@
 """What every prior offers: a learned model of poses, and for any handles a guide that a solve goes by.
 
-A prior knows poses. Made ready for a set of handles and a frame rate it becomes a `Guide`, which is all that solvers know
-of it: where to start, its Gaussian around a pose over all freedoms, and how its state follows the pose. A state is what
-a guide keeps beside a pose: a latent point, a prediction, those of several parts; solvers only hand it back.
+A prior knows poses. Made ready for a set of handles and a frame rate it becomes a `Guide`, which is all that solvers
+know of it: where to start, its Gaussian around a pose over all freedoms, and how its state follows the pose. A state is
+what a guide keeps beside a pose: a latent point, a prediction, those of several parts; solvers only hand it back.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class Guide(ABC):
     ) -> Start | None:
         """Another start for a tracked frame, where the handles suit one far from its state."""
         del q, targets, state
+        return None
 
     def same(self, state: State, other: State) -> bool:
         """Whether two starts have come together."""
@@ -116,6 +117,7 @@ class Guide(ABC):
         self, q: Float[Array, "size"], x: Float[Array, "state"]
     ) -> tuple[float, Float[Array, "state"], Float[Array, "maps"]]:
         """The negative log density of a pose and a state, with its gradients: what general optimisers minimise."""
+        del q, x
         raise InvalidValueError(
             "this model has no objective over a latent point; 'lbfgs' and 'sqp' need a style"
         )

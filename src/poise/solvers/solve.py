@@ -217,9 +217,8 @@ class Solver:
     def _chosen_run(self) -> Run:
         if self.method == MAP or self.method in REFERENCES:
             if self.prior is None:
-                raise InvalidValueError(
-                    f"the method {self.method!r} needs a learned prior; for a plain skeleton use 'dls'"
-                )
+                needed = "a learned prior" if self.method == MAP else "a style"
+                raise InvalidValueError(f"the method {self.method!r} needs {needed}; a skeleton has 'dls'")
             guide = self.prior.guide(self.problem.handles, fps=self.fps)
             if self.method in REFERENCES:
                 return ReferenceRun(guide, self.problem, self.method)

@@ -41,17 +41,17 @@ class ReferenceRun:
         )
         self._weights = np.where(self._soft, 1.0 / variances, 0.0)
         self._one_sided = rows[:, dual_step.INEQUALITY] == 1.0
+        self._maps = problem.space.size - ROOT_SIZE
 
     def __call__(self, q: Array, before: Sequence[Array] = ()) -> tuple[int, int, Array]:
         del before
         first = self.guide.starts(q, self.problem.targets, free_root=False)[0]
         _, x = self.guide.moving(first.state)
-        self._latent = len(x)
         start = np.concatenate([x, self.problem.start(first.q)[ROOT_SIZE:]])
         lower, upper = self.problem.limits[:, ROOT_FREEDOMS:].copy()
         held = ~self.problem.free[ROOT_FREEDOMS:]
-        lower[held], upper[held] = start[self._latent :][held], start[self._latent :][held]
-        free = [(None, None)] * self._latent
+        lower[held], upper[held] = start[-self._maps :][held], start[-self._maps :][held]
+        free = [(None, None)] * len(x)
         found = minimize(
             self._loss_and_gradient,
             start,
@@ -59,11 +59,11 @@ class ReferenceRun:
             jac=True,
             method=REFERENCES[self.method],
             bounds=[*free, *zip(lower, upper, strict=True)],
-            constraints=self._constraints(q) if self.method == SQP else (),
+            constraints=self._constraints(q, len(x)) if self.method == SQP else (),
             options={"maxiter": STEPS},
         )
-        q[ROOT_SIZE:] = found.x[self._latent :]
-        self.loss = self.guide.objective(q, found.x[: self._latent])[0]
+        q[ROOT_SIZE:] = found.x[-self._maps :]
+        self.loss = self.guide.objective(q, found.x[: -self._maps])[0]
         errors, _ = self.problem.errors(q)
         hard = self.problem.rows[:, dual_step.VARIANCE] == 0.0
         missed = np.abs(self._violations(errors)[hard]).max(initial=0.0)
@@ -77,18 +77,18 @@ class ReferenceRun:
 
     def _loss_and_gradient(self, unknowns: Array, given: Array) -> tuple[float, Array]:
         q = self._with_maps(given, unknowns)
-        value, in_x, in_maps = self.guide.objective(q, unknowns[: self._latent])
+        value, in_x, in_maps = self.guide.objective(q, unknowns[: -self._maps])
         errors, jacobian = self.problem.errors(q)
         missing = self._violations(errors)
         value += float(0.5 * self._weights @ missing**2)
         in_maps = in_maps - (self._weights * missing) @ jacobian[:, ROOT_FREEDOMS:]
         return value, np.concatenate([in_x, in_maps])
 
-    def _constraints(self, given: Array) -> list[dict[str, Any]]:
+    def _constraints(self, given: Array, latent: int) -> list[dict[str, Any]]:
         """The hard rows as SLSQP takes them: equalities are zero, inequalities not negative."""
 
         def of(rows: Array) -> tuple[Any, Any]:
-            none = np.zeros((int(rows.sum()), self._latent))
+            none = np.zeros((int(rows.sum()), latent))
             return (
                 lambda unknowns: -self.problem.errors(self._with_maps(given, unknowns))[0][rows],
                 lambda unknowns: np.hstack(
@@ -107,4 +107,4 @@ class ReferenceRun:
         return np.where(self._one_sided, np.maximum(errors, 0.0), errors)
 
     def _with_maps(self, given: Array, unknowns: Array) -> Array:
-        return np.concatenate([given[:ROOT_SIZE], unknowns[self._latent :]])
+        return np.concatenate([given[:ROOT_SIZE], unknowns[-self._maps :]])

@@ -1,9 +1,9 @@
 """A style as the compiled loop takes it: Gauss-Newton on the latent point and the pose together.
 
-At every step the style gives its local shape around the pose and its latent point (see `local_gaussian`), over all freedoms: the
-maps', the root's tilt as the style expects it, and nothing about where the root is and which way it faces. The rows' pull
-then moves the latent point. The stages of a solve follow section 6.2 of Grochow et al. 2004: the annealed model, the one
-between, then the model itself.
+At every step the style gives its local shape around the pose and its latent point (see `local_gaussian`), over all
+freedoms: the maps', the root's tilt as the style expects it, and nothing about where the root is and which way it
+faces. The rows' pull then moves the latent point. The stages of a solve follow section 6.2 of Grochow et al. 2004: the
+annealed model, the one between, then the model itself.
 """
 
 import math
