@@ -8,7 +8,7 @@ BIN := .venv/bin
 PAGE := src/poise/studio/web
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs architecture docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ browser: .venv/.dev page ## use the studio's page in Chromium
 
 examples: .venv/.dev ## run every example
 	@for example in examples/[0-9]*.py; do echo "$$example"; MPLBACKEND=Agg $(BIN)/python -W error "$$example"; done
+
+architecture: .venv/.dev ## draw the rooms and their imports in docs/architecture.md again
+	$(BIN)/python docs/make_architecture.py
 
 docs: .venv/.dev ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

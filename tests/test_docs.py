@@ -1,10 +1,15 @@
 """The documentation keeps up with the program: every command has its section, every page a place in the contents."""
 
+import ast
 import re
+import tomllib
+from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+import poise
 from poise.cli.overview import COMMANDS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -21,3 +26,56 @@ def test_every_decision_is_listed() -> None:
     index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
     for page in (DOCS / "decisions").glob("0*.md"):
         assert f"]({page.name})" in index
+
+
+SOURCE = Path(poise.__file__).parent
+
+
+@cache
+def _names_in_code() -> frozenset[str]:
+    """Every name that the code defines or uses, modules and packages too, and `Class.member` for every class."""
+    found = {"poise"}
+    for path in SOURCE.rglob("*.py"):
+        found |= set(path.relative_to(SOURCE).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = {getattr(node, field, None) for field in ("name", "id", "attr", "arg", "value")}
+            found |= {name for name in names if isinstance(name, str) and name.isidentifier()}
+            if isinstance(node, ast.ClassDef):
+                found |= {f"{node.name}.{member}" for member in _members(node)}
+    return frozenset(found)
+
+
+def _members(node: ast.ClassDef) -> set[str]:
+    functions = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+    fields = {ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)}
+    own = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return functions | fields | own
+
+
+def _exists(name: str) -> bool:
+    if not name.startswith("poise."):
+        return name in _names_in_code()
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", ["notation.md", "architecture.md"])
+def test_names_on_the_page_exist_in_the_code(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?(?:\[[^`]*\])?`", text))
+    assert len(named) > 20
+    assert sorted(name for name in named if not _exists(name)) == []
+
+
+def test_every_room_is_described() -> None:
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    rooms = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == rooms
+    decided = (DOCS / "decisions" / "0002-layers.md").read_text(encoding="utf-8")
+    listed = re.search(r"From the bottom up: ([\w,\s]+)\.", decided)
+    assert listed is not None
+    assert listed[1].replace("\n", " ").split(", ") == rooms[::-1]

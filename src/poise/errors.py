@@ -6,7 +6,11 @@ from pathlib import Path
 
 
 class PoiseError(Exception):
-    """Something the user can put right; the message says how."""
+    """Something the user can put right; the message says how, and `settings` names what may be set differently."""
+
+    def __init__(self, *message: object, settings: tuple[str, ...] = ()) -> None:
+        super().__init__(*message)
+        self.settings = settings
 
 
 class ParseError(PoiseError):

@@ -63,8 +63,9 @@ def test_limb_lengths_are_found_from_markers_on_another_body(fitted: Calibration
 
 @pytest.mark.parametrize("factor", [0.001, 1000.0])
 def test_a_wrong_unit_is_named(template: PoseSpace, points: np.ndarray, factor: float) -> None:
-    with pytest.raises(InvalidValueError, match=r"m tall; the file's unit of length .*--units"):
+    with pytest.raises(InvalidValueError, match=r"m tall; the file's unit of length .* mm, cm or m") as told:
         calibrate(template, optical_layout(template.skeleton), factor * points[:5])
+    assert told.value.settings == ("units",)
 
 
 def test_a_body_needs_enough_markers(template: PoseSpace, points: np.ndarray) -> None:

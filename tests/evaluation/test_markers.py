@@ -56,7 +56,7 @@ def test_what_is_hidden_is_what_was_asked_for() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(InvalidValueError, match="--test alone"):
+    with pytest.raises(InvalidValueError, match="test on alone"):
         Request("markers", train=(Path("a.c3d"),), test=(Path("b.c3d"),))
     with pytest.raises(UnknownNameError, match="method 'splines'"):
         protocol.evaluate_markers([], methods=("splines",))

@@ -28,8 +28,9 @@ def test_the_performer_needs_no_recordings(monkeypatch: pytest.MonkeyPatch, tmp_
     (fold,) = load_split("performer")
     assert fold.train
     assert fold.test
-    with pytest.raises(PoiseError, match="--split performer"):
+    with pytest.raises(PoiseError, match="use the split performer") as told:
         load_split("walk")
+    assert told.value.settings == ("split",)
 
 
 def test_bodies_of_one_topology_go_together(clips: list[Path]) -> None:
@@ -48,8 +49,9 @@ def test_another_topology_is_named(clips: list[Path], tmp_path: Path) -> None:
 def test_a_clip_is_not_on_both_sides(clips: list[Path]) -> None:
     with pytest.raises(InvalidValueError, match=f"{clips[0].name} is in both"):
         split_of_files(clips[:2], clips[:1])
-    with pytest.raises(InvalidValueError, match="--train"):
+    with pytest.raises(InvalidValueError, match="both needed") as told:
         split_of_files(clips[:1], [])
+    assert told.value.settings == ("train", "test")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def filmed(tmp_path_factory):
     [
         (
             "9x7",
-            "left: a board of 9x7 inner corners was not found in any picture, but one of 8x6 was: --board 8x6",
+            "left: a board of 9x7 inner corners was not found in any picture, but one of 8x6 was$",
         ),
         ("6x8", "4 good views of the board or more, all different; got 3: show it near and far"),
     ],

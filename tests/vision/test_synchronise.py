@@ -153,7 +153,7 @@ def test_sound_that_cannot_be_read_says_how_to_get_it(folder, tmp_path):
     with pytest.raises(ParseError, match="not plain PCM"):
         sound_of(silent)
     (tmp_path / "right.mp4").write_bytes(b"\0\0\0\x20ftypisom")
-    with pytest.raises(InvalidValueError, match="--sync motion"):
+    with pytest.raises(InvalidValueError, match="synchronise by motion"):
         sound_of(tmp_path / "right.mp4")
 
 

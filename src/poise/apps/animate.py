@@ -66,6 +66,6 @@ def load_dynamics(path: Path) -> DynamicsPrior:
     if not isinstance(prior, DynamicsPrior):
         raise InvalidValueError(
             f"{path.name} is a {prior.kind if hasattr(prior, 'kind') else ''} model, which knows poses but no motion; "
-            "learn one with poise learn --kind dynamics"
+            "learn one of kind dynamics"
         )
     return prior

@@ -77,7 +77,7 @@ def calibrate_from(
     views, notes = find_views(sources, board, sync=sync, progress=progress)
     for source, own in zip(sources, views, strict=True):
         if not own:
-            raise InvalidValueError(_not_found(source, board))
+            raise InvalidValueError(_not_found(source, board), settings=("board",))
     result = calibrate_rig(views, names=names)
     if floor is not None:
         view = board.find(read_picture(floor))
@@ -85,7 +85,7 @@ def calibrate_from(
             raise InvalidValueError(f"the board is not seen in {floor.name}: all of it must be")
         result = result.moved(on_floor(result.rig, view))
     else:
-        notes = (*notes, "no --floor picture: heights and the vertical are the first camera's own")
+        notes = (*notes, "no picture of the floor: heights and the vertical are the first camera's own")
     return Calibrated(result, views, notes)
 
 
@@ -103,7 +103,7 @@ def _not_found(source: Source, board: Board) -> str:
         if min(size) >= 3 and any(
             replace(board, columns=size[0], rows=size[1]).find(one) for one in pictures
         ):
-            return f"{words}, but one of {size[0]}x{size[1]} was: --board {size[0]}x{size[1]}"
+            return f"{words}, but one of {size[0]}x{size[1]} was"
     return f"{words}: count inner corners, not squares, and show all of it, sharp and evenly lit"
 
 

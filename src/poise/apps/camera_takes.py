@@ -241,14 +241,17 @@ def _rooms(
         for room, picture in zip(rooms, step.pictures, strict=True):
             if picture is not None:
                 room.append(picture)
-    raise InvalidValueError(f"the videos end within the {empty:g} s that the room is to be empty (--empty)")
+    raise InvalidValueError(
+        f"the videos end within the {empty:g} s that the room is to be empty", settings=("empty",)
+    )
 
 
 def _room(frames: Sequence[Array], source: Source, fps: float) -> Background:
     """The room as it mostly is: a flash to synchronise by is no part of it."""
     if not frames:
         raise InvalidValueError(
-            f"{source.name} shows no empty room: film it before the performance (--empty), or apart (--background)"
+            f"{source.name} shows no empty room: film it before the performance, or apart",
+            settings=("empty", "background"),
         )
     lights = np.array([frame.mean() for frame in frames])
     usual = np.flatnonzero(np.abs(lights - np.median(lights)) < FLASH)

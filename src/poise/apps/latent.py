@@ -26,7 +26,7 @@ def load_style(path: Path) -> StylePrior:
     prior = load(path)
     if not isinstance(prior, StylePrior):
         raise InvalidValueError(
-            f"{path.name} is no style, so it has no latent space; learn one with poise learn --kind style"
+            f"{path.name} is not a style, so it has no latent space; learn a model of kind style"
         )
     return prior
 

@@ -69,7 +69,8 @@ def of_subject(recording: Markers, subject: str | None) -> Markers:
     people = tuple(dict.fromkeys(prefix for prefix in prefixes if prefix))
     if subject is None and len(people) > 1:
         raise InvalidValueError(
-            f"{recording.name}: the markers of {len(people)} people ({', '.join(people)}); choose one with --subject"
+            f"{recording.name}: the markers of {len(people)} people ({', '.join(people)}); choose one",
+            settings=("subject",),
         )
     if subject is not None and subject not in people:
         raise UnknownNameError("subject", subject, people or ("(labels have no prefix)",))
@@ -145,7 +146,7 @@ def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known
     try:
         found = match_by_geometry(skeleton, recording.points[:, numbers])
     except InvalidValueError as error:
-        raise InvalidValueError(f"{_too_few(recording, named, known)}; {error}") from error
+        raise InvalidValueError(f"{_too_few(recording, named, known)}; {error}", settings=("map",)) from error
     smaller = skeleton.height / found.skeleton.height
     layout = {
         label: Handle(handle.joint, tuple(smaller * np.array(handle.offset)))
@@ -194,7 +195,7 @@ def _too_few(recording: Markers, named: list[str], known: list[str]) -> str:
     shown = ", ".join(named[:8]) + (", ..." if len(named) > 8 else "")
     return (
         f"{recording.name}: {len(known)} of {len(named)} marker labels are known and {FEWEST_MARKERS} are needed; "
-        f"the labels are {shown or '(none)'}; a mapping file (--map) says what each is, such as "
+        f"the labels are {shown or '(none)'}; a mapping file says what each is, such as "
         f'[markers] "Head1" = "LFHD"; known: {", ".join(OPTICAL_LABELS)}'
     )
 

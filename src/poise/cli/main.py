@@ -73,7 +73,8 @@ def _one_line(error: PoiseError | OSError | CycloptsError) -> str:
         return f"{_joined(str(error))} (see {' '.join(['poise', *chain])} --help)"
     if isinstance(error, OSError) and not isinstance(error, PoiseError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return _joined(str(error))
+    flags = " ".join(f"--{setting}" for setting in getattr(error, "settings", ()))
+    return f"{_joined(str(error))} (see {flags})" if flags else _joined(str(error))
 
 
 def _joined(message: str) -> str:

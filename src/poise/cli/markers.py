@@ -40,7 +40,7 @@ Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to wr
 
 
 @dataclass(frozen=True)
-class Options:
+class MarkerOptions:
     """What solving and filling have in common."""
 
     style: Annotated[
@@ -67,7 +67,7 @@ def solve(
     take: Source,
     *,
     output: Output,
-    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 - frozen
+    options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
     from poise.apps.outputs import save
@@ -87,7 +87,7 @@ def fill(
     unsure: Annotated[
         bool, Parameter(help="Fill also what is too uncertain, instead of leaving it a gap.")
     ] = False,
-    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008 - frozen
+    options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fill the gaps of a take and write it again; what was measured stays as it is.
 
@@ -105,7 +105,7 @@ def fill(
     _tell(capture, takes.summary(capture, filled), output, options)
 
 
-def _capture(take: Path, options: Options) -> Capture:
+def _capture(take: Path, options: MarkerOptions) -> Capture:
     from poise.capture import marker_takes
     from poise.capture import markers as takes
     from poise.priors.model_file import load
@@ -128,7 +128,7 @@ def _capture(take: Path, options: Options) -> Capture:
     return capture
 
 
-def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: Options) -> None:
+def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: MarkerOptions) -> None:
     if options.report is not None:
         _draw(capture, options.report)
     if options.json:

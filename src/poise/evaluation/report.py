@@ -75,10 +75,13 @@ class Request:
         if self.protocol not in PROTOCOLS:
             raise UnknownNameError("protocol", self.protocol, PROTOCOLS)
         if (self.train or self.test) and self.split != PERFORMER:
-            raise InvalidValueError("name a --split or give --train and --test clips, not both")
+            raise InvalidValueError(
+                "name a split, or clips to train and test on, not both", settings=("split", "train", "test")
+            )
         if self.protocol == "markers" and self.train:
             raise InvalidValueError(
-                "markers are learned from the first third of every take: give takes with --test alone"
+                "markers are learned from the first third of every take: give takes to test on alone",
+                settings=("test",),
             )
         if self.protocol == "speed" and (self.train or self.test or self.split != PERFORMER):
             raise InvalidValueError(

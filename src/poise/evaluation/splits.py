@@ -59,7 +59,7 @@ def split_of_files(train: Sequence[Path], test: Sequence[Path]) -> list[Fold]:
     """One fold of clips given by hand; all of one topology, whatever the limb lengths and units."""
     if not train or not test:
         raise InvalidValueError(
-            "clips to learn from and clips to test on are both needed: --train ... --test ..."
+            "clips to learn from and clips to test on are both needed", settings=("train", "test")
         )
     if shared := {path.resolve() for path in train} & {path.resolve() for path in test}:
         names = ", ".join(sorted(path.name for path in shared))
@@ -125,7 +125,8 @@ def _recordings() -> Path:
     folder = find_recordings()
     if folder is None or not (folder / "cmu").is_dir():
         raise PoiseError(
-            "this split needs recordings: point POISE_MOCAP at a folder with cmu/*.bvh, or use --split performer"
+            "this split needs recordings: point POISE_MOCAP at a folder with cmu/*.bvh, or use the split performer",
+            settings=("split",),
         )
     return folder / "cmu"
 

@@ -125,7 +125,7 @@ def _doubt_about_up(motion: Motion) -> str | None:
     if axis == 1 or np.abs(mean[axis]) < _ALONG_AN_AXIS:
         return None
     up = f"{'+' if mean[axis] > 0 else '-'}{_AXES[axis]}"
-    return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r} or --up={up})"
+    return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r})"
 
 
 def _frame_rate(frame_time: float) -> float:

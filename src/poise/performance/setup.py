@@ -42,7 +42,7 @@ def open_prior(path: Path) -> LocalPrior:
     prior = load(path)
     if not isinstance(prior, LocalPrior):
         raise InvalidValueError(
-            f"{path.name} is not a local model; make one with: poise learn {path.name} --kind local CLIPS"
+            f"{path.name} is not a local model; learn one of kind local from clips, or give a library"
         )
     return prior
 

@@ -36,7 +36,8 @@ def sound_of(video: Path) -> Sound:
         return found
     raise InvalidValueError(
         f"{video.name} has no sound that can be read: put it beside the video as {beside.name} "
-        f"(ffmpeg -i {video.name} {beside.name}), or go by what moves (--sync motion)"
+        f"(ffmpeg -i {video.name} {beside.name}), or synchronise by motion",
+        settings=("sync",),
     )
 
 

@@ -33,7 +33,7 @@ SMOOTHING = "solveTimeline"
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TimelinePlan:
     """A timeline made ready to solve: the priors, and how much of each every frame has."""
 
     state: State
@@ -255,15 +255,15 @@ class TimelinePanel:
         motion = self._session.motion
         return motion is not None and len(motion) == timeline.frames and motion.fps == timeline.fps
 
-    def _plan(self, state: State) -> Plan:
+    def _plan(self, state: State) -> TimelinePlan:
         if state.model == PLAIN and not state.timeline.styles:
             raise InvalidValueError("keyframing needs a learned model; choose a style or a gaussian")
         session, lane = self._session, state.timeline
         if state.weights and not lane.styles:
-            return Plan(state, [session.poser.prior_of(state)], np.ones((lane.frames, 1)))
+            return TimelinePlan(state, [session.poser.prior_of(state)], np.ones((lane.frames, 1)))
         names, weights = timeline_script.weights_of(lane, state.model)
         skeleton = session.poser.prior_of(state).space.skeleton
-        return Plan(state, [session.models[name].prior.on_body(skeleton) for name in names], weights)
+        return TimelinePlan(state, [session.models[name].prior.on_body(skeleton) for name in names], weights)
 
     def _smooth(self) -> None:
         """Solves all frames together, until the timeline changes again."""
