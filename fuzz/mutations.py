@@ -144,9 +144,9 @@ class Mutator:
             document = json.loads(text)
         except ValueError:
             return content
-        places = list(_places(document))
-        if places:
-            holder, key = self._one_of(tuple(places))
+        found = tuple(places(document))
+        if found:
+            holder, key = self._one_of(found)
             self._change_value(holder, key)
         return _glb(json.dumps(document).encode(), rest)
 
@@ -200,9 +200,9 @@ def _glb(text: bytes, binary: bytes) -> bytes:
     return struct.pack("<4sII", GLB_MAGIC, 2, 12 + len(chunks)) + chunks
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every place in a JSON value: what holds it, and the key or number there."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key
-        yield from _places(value[key])
+        yield from places(value[key])

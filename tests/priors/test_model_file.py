@@ -1,5 +1,7 @@
 """Models keep what they learned, and files that are not whole models are refused with words."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,12 @@ from safetensors.numpy import save_file
 
 from poise import performer
 from poise.errors import ParseError, PoiseError
+from poise.priors.blend import BlendPrior
+from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.model_file import load, save
+from poise.priors.local.prior import LocalPrior
+from poise.priors.model_file import Storable, load, packed, save
+from poise.priors.style.prior import StylePrior
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +82,151 @@ def test_a_model_without_its_arrays_is_incomplete(model: Path) -> None:
     model.write_bytes(model.read_bytes().replace(b'"shares"', b'"sharks"'))
     with pytest.raises(ParseError, match="not a complete gaussian model: 'shares'"):
         load(model)
+
+
+# --- one gate for all kinds ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kinds(prior: GaussianPrior) -> dict[str, Storable]:
+    """A small model of every kind."""
+    walk, jog = (performer.act(action, seconds=1.5, fps=30) for action in ("walk", "run"))
+    style = StylePrior.learn([walk])
+    return {
+        "gaussian": prior,
+        "rank": GaussianPrior.learn([walk], clusters=5, rank=3),
+        "style": style,
+        "local": LocalPrior.learn([walk]),
+        "dynamics": DynamicsPrior.learn([walk, jog]),
+        "blend": BlendPrior([style, prior], [0.5, 0.5]),
+    }
+
+
+KINDS = ("gaussian", "rank", "style", "local", "dynamics", "blend")
+
+
+def changed(model: Storable, path: Path, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Path:
+    """The model's file with one of its arrays changed."""
+    arrays, header = packed(model)
+    arrays[name] = np.ascontiguousarray(change(np.array(arrays[name])))
+    save_file(
+        {key: np.ascontiguousarray(value) for key, value in arrays.items()},
+        path,
+        {"poise": json.dumps({**header, "version": 1})},
+    )
+    return path
+
+
+def array_names(model: Storable) -> list[str]:
+    return sorted(packed(model)[0])
+
+
+def one_longer(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array, array[-1:]]) if len(array) else np.zeros((1, *array.shape[1:]), array.dtype)
+
+
+def one_axis_more(array: np.ndarray) -> np.ndarray:
+    return array[..., None].copy()
+
+
+def of_other_type(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.int64 if array.dtype.kind == "f" else np.float64)
+
+
+def not_a_number(array: np.ndarray) -> np.ndarray:
+    out = array.astype(array.dtype)
+    out.flat[-1:] = np.nan if array.dtype.kind == "f" else -(2**40)
+    return out
+
+
+@pytest.mark.parametrize("change", [one_longer, one_axis_more, of_other_type, not_a_number])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_array_may_be_unlike_what_its_kind_declares(
+    kinds: dict[str, Storable], kind: str, change: Callable[[np.ndarray], np.ndarray], tmp_path: Path
+) -> None:
+    model = kinds[kind]
+    for name in array_names(model):
+        array = packed(model)[0][name]
+        if change is not_a_number and array.size == 0:
+            continue
+        free = ("learning_curve", "transitions.", "frames.lengths")  # whose length nothing else depends on
+        if change is one_longer and any(part in name for part in free):
+            continue
+        path = changed(model, tmp_path / "changed.poise", name, change)
+        with pytest.raises(ParseError, match="not a complete"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        ("gaussian", "blocks", 2**40, "blocks must be between 0 and"),
+        ("gaussian", "covariances", -1.0, "covariances must be positive definite"),
+        ("gaussian", "shares", 0.0, "shares must be finite numbers between 1e-12 and 1"),
+        ("rank", "diagonals", 0.0, "diagonals must be finite numbers between 1e-09"),
+        ("style", "active", 10_000, "active must be between 0 and"),
+        ("style", "active", -1, "active must be between 0 and"),
+        ("style", "scales", 0.0, "scales must be finite numbers between 1e-09"),
+        ("style", "kernel", 1e3, "kernel must be finite numbers between -40 and 40"),
+        ("style", "correlation", 2.0, "correlation must be positive definite"),
+        ("local", "poses", np.inf, "poses must be finite"),
+        ("dynamics", "frames.lengths", 7, "frames.lengths must add up to"),
+        ("dynamics", "space.moving", 0, "space.moving must be between 1 and"),
+        ("gaussian", "skeleton.parents", 3, "joint 0 must be the only root"),
+        ("gaussian", "space.references", 0.0, "quaternions of length one"),
+    ],
+)
+def test_numbers_that_would_do_harm_are_refused(
+    kinds: dict[str, Storable], kind: str, name: str, value: float, message: str, tmp_path: Path
+) -> None:
+    def filled(array: np.ndarray) -> np.ndarray:
+        return np.full_like(array, value)
+
+    with pytest.raises(ParseError, match=message):
+        load(changed(kinds[kind], tmp_path / "changed.poise", name, filled))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"clips": 5}, "clips must be a list"),
+        ({"clips": [["a"]]}, r"clips\[0\] must be a list of 2 to 2"),
+        ({"low_rank": "yes"}, "low_rank must be true or false; got 'yes'"),
+        ({"version": "1"}, "version must be a whole number"),
+        ({"version": None}, "version must be a whole number"),
+        ({"kind": ["gaussian"]}, r"a model of kind \['gaussian'\]"),
+        ({"skeleton": {}}, "skeleton: 'names' is missing"),
+        (
+            {"skeleton": {"names": ["a"] * 1001, "orders": [], "roles": {}}},
+            "names must be a list of 1 to 1000",
+        ),
+    ],
+)
+def test_headers_of_other_types_are_refused(
+    model: Path, prior: GaussianPrior, header: dict[str, object], message: str
+) -> None:
+    arrays, sound = packed(prior)
+    save_file(arrays, model, {"poise": json.dumps({**sound, "version": 1, **header})})
+    with pytest.raises(ParseError, match=message):
+        load(model)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "not a model file"),
+        ('{"kind": ' + "[" * 40 + "]" * 40 + "}", "more than 32 objects and lists"),
+        ('{"kind": "' + "x" * 8_000_000 + '"}', "a header of 8,000,012 characters"),
+        ('{"kind": ' + "9" * 5000 + "}", "not a model file"),
+        ("[1, 2]", "not one of Poise's models"),
+    ],
+)
+def test_headers_that_are_too_deep_or_too_long_are_refused(model: Path, text: str, message: str) -> None:
+    save_file({"a": np.zeros(3)}, model, {"poise": text})
+    with pytest.raises(ParseError, match=message):
+        load(model)
+
+
+def test_a_part_of_a_blend_is_held_to_its_own_kind(kinds: dict[str, Storable], tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="blocks must have the axes"):
+        load(changed(kinds["blend"], tmp_path / "blend.poise", "1.blocks", one_longer))

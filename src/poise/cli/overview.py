@@ -14,6 +14,7 @@ COMMANDS = {
     "edit": "drag a handle's path through a clip; the body follows",
     "markers": "solve a body from recorded markers; fill their gaps",
     "perform": "animate a whole body by a few markers, from a library or live",
+    "model": "check model files from somebody else",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
     "sample": "draw poses at random from a style",

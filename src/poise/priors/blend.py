@@ -19,8 +19,9 @@ from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
-from poise.priors.model_file import Storable, Stored, packed, unpacked
+from poise.priors.model_file import Storable, Stored, packed
 from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.priors.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -29,6 +30,7 @@ Array = np.ndarray
 
 STARTS = 2
 _ROOT = np.arange(ROOT_FREEDOMS)
+MOST_COMPONENTS = 64
 STILL_VARIANCE = 1e-4  # rad^2 that a joint may move, by the lights of a component in which it is still
 
 
@@ -139,6 +141,13 @@ class BlendPrior:
     """Priors of one skeleton, each with its weight; the weights sum to one."""
 
     kind = "blend"
+    schema = Schema(
+        {
+            "components": several(record({}), least=2, most=MOST_COMPONENTS),
+            "weights": several(real(0.0, 1.0), least=2, most=MOST_COMPONENTS),
+        },
+        parts="components",
+    )
 
     @property
     def summary(self) -> str:
@@ -162,16 +171,7 @@ class BlendPrior:
     @classmethod
     def restored(cls, stored: Stored) -> BlendPrior:
         """The prior again; space and limits follow from the components."""
-        components = []
-        for number, own in enumerate(stored.header["components"]):
-            prefix = f"{number}."
-            kept = {
-                name.removeprefix(prefix): value
-                for name, value in stored.arrays.items()
-                if name.startswith(prefix)
-            }
-            components.append(unpacked(kept, own))
-        return cls(components, stored.header["weights"])
+        return cls(stored.parts, stored.header["weights"])
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of all components, each name after its component's number."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -48,6 +48,7 @@ from poise.priors.poses import (
 )
 from poise.priors.predicting import PredictingGuide
 from poise.priors.registry import Options
+from poise.priors.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -67,12 +68,31 @@ class GaussianOptions(Options):
     clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
 
 
+def _declared(header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
+    spread = (
+        {
+            "factors": Numbers(axes="clusters maps rank"),
+            "diagonals": Numbers(axes="clusters maps", least=1e-9),
+        }
+        if header["low_rank"]
+        else {"covariances": Numbers(axes="clusters maps maps", definite=True)}
+    )
+    return {
+        "means": Numbers(axes="clusters maps"),
+        **spread,
+        "shares": Numbers(axes="clusters", least=1e-12, most=1.0),
+        "blocks": Indices(axes="clusters"),
+        "quantiles": QUANTILES,
+    }
+
+
 class GaussianPrior:
     """Clusters of poses, each a Gaussian over exponential maps."""
 
     kind = "gaussian"
     about = "clusters of poses, each a Gaussian (seconds for minutes of motion)"
     Options = GaussianOptions
+    schema = Schema({"clips": CLIPS, "low_rank": flag}, _declared, {"clusters": 2000})
 
     def __init__(
         self,

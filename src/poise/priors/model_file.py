@@ -1,7 +1,8 @@
 """Model files: one safetensors file with the arrays and a JSON header; loading one runs no code.
 
 The header holds the kind and version, the skeleton, the clips it was learned from with their hashes, and the settings.
-Every kind of prior states its arrays and its own header by `arrays()` and `header()` and is built again by `restored`.
+Every kind of prior states its arrays and its own header by `arrays()` and `header()`, declares them by its `schema`,
+and is built again by `restored`, which gets nothing that the schema has not checked.
 """
 
 from __future__ import annotations
@@ -9,20 +10,37 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from poise.errors import ParseError, PoiseError
+from poise.bounds import FARTHEST
+from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file, replacing
 from poise.priors.prior import Prior
+from poise.priors.schema import (
+    Declared,
+    Indices,
+    Numbers,
+    Schema,
+    choice,
+    mapping,
+    record,
+    several,
+    text,
+    whole,
+)
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
 Array = np.ndarray
 
 VERSION = 1
+MOST_JOINTS = 1000
+LONGEST_HEADER = 8_000_000  # characters
+DEEPEST_HEADER = 32  # objects and lists inside each other: a blend of blends takes two for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +51,7 @@ class Stored:
     limits: JointLimits | None
     arrays: Mapping[str, Array]
     header: Mapping[str, Any]
+    parts: tuple[Prior, ...] = ()  # the models that it is made of, where its schema says so
 
 
 @runtime_checkable
@@ -40,6 +59,7 @@ class Storable(Prior, Protocol):
     """What a prior offers to be kept in a file."""
 
     kind: str
+    schema: Schema
 
     @property
     def summary(self) -> str:
@@ -79,14 +99,15 @@ def load(path: str | Path) -> Storable:
 
     path = Path(path)
     arrays, header = _read(path)
-    if header.get("version", 0) > VERSION:
+    version, kind = header.get("version", 0), header.get("kind")
+    if isinstance(version, int) and version > VERSION:
         raise ParseError(
-            f"written by a newer Poise (model version {header['version']} > {VERSION}); upgrade", path=path
+            f"written by a newer Poise (model version {version} > {VERSION}); upgrade", path=path
         )
-    kind = header.get("kind")
-    if kind not in PRIORS:
+    if not isinstance(kind, str) or kind not in PRIORS:
         raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(PRIORS)}", path=path)
     try:
+        whole(1, VERSION)(version, "version")
         return unpacked(arrays, header)
     except (KeyError, TypeError, ValueError, IndexError, PoiseError) as error:
         raise ParseError(f"not a complete {kind} model: {error}", path=path) from error
@@ -99,10 +120,26 @@ def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable:
-    """The prior again, from what `packed` gave."""
+    """The prior again, from what `packed` gave, after a check of all that its kind declares."""
     from poise.priors.registry import PRIORS
 
-    return PRIORS[header["kind"]].restored(Stored(*_body(arrays, header["skeleton"]), arrays, header))
+    _BODY.checked_header(header)
+    kind = PRIORS.named(header["kind"])
+    schema, (space, limits) = kind.schema, _body(arrays, header["skeleton"])
+    own = schema.checked_header(header)
+    lengths = {"joints": len(space.skeleton), "maps": 3 * len(space.moving), "size": space.size}
+    checked = schema.checked_arrays(arrays, own, lengths)
+    return kind.restored(Stored(space, limits, checked, own, _parts(arrays, own, schema)))
+
+
+def _parts(arrays: Mapping[str, Array], header: Mapping[str, Any], schema: Schema) -> tuple[Prior, ...]:
+    """The models that a model is made of, each with its arrays under its number."""
+    found = []
+    for number, own in enumerate(header[schema.parts] if schema.parts else ()):
+        prefix = f"{number}."
+        kept = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        found.append(unpacked(kept, own))
+    return tuple(found)
 
 
 def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -110,14 +147,39 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
     try:
         with safe_open(existing_file(path), framework="numpy") as file:
-            text = (file.metadata() or {}).get("poise")
+            header = _parsed((file.metadata() or {}).get("poise", "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        header = json.loads(text) if text else None
-    except (SafetensorError, ValueError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        InvalidValueError,
+    ) as error:
         raise ParseError(f"not a model file, or cut short: {error}", path=path) from error
     if not isinstance(header, dict):
         raise ParseError("a safetensors file, but not one of Poise's models", path=path)
     return arrays, header
+
+
+def _parsed(header: str) -> Any:
+    """A header's values, if it is of a size and depth that a model can have."""
+    if len(header) > LONGEST_HEADER:
+        raise InvalidValueError(
+            f"a header of {len(header):,} characters; expected {LONGEST_HEADER:,} at most"
+        )
+    values = level = json.loads(header)
+    for _ in range(DEEPEST_HEADER):
+        level = [inner for outer in _members(level) for inner in _members(outer)] if level else level
+        if not level:
+            return values
+    raise InvalidValueError(f"a header of more than {DEEPEST_HEADER} objects and lists inside each other")
+
+
+def _members(value: Any) -> list[Any]:
+    """What an object or a list holds."""
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def _skeleton_header(space: PoseSpace) -> dict[str, Any]:
@@ -143,16 +205,56 @@ def _body_arrays(prior: Storable) -> dict[str, Array]:
 
 
 def _body(arrays: Mapping[str, Array], names: Mapping[str, Any]) -> tuple[PoseSpace, JointLimits | None]:
+    lengths = {"joints": len(names["names"])}
+    body = _BODY.checked_arrays(arrays, {}, lengths)
     skeleton = Skeleton(
         tuple(names["names"]),
-        arrays["skeleton.parents"],
-        arrays["skeleton.offsets"],
+        body["skeleton.parents"],
+        body["skeleton.offsets"],
         tuple(names["orders"]),
         role_overrides=names["roles"],
     )
     moving = np.zeros(len(skeleton), dtype=np.bool_)
-    moving[arrays["space.moving"]] = True
+    moving[body["space.moving"]] = True
     limits = None
     if "limits.lower" in arrays:
-        limits = JointLimits(arrays["limits.references"], arrays["limits.lower"], arrays["limits.upper"])
-    return PoseSpace(skeleton, references=arrays["space.references"], moving=moving), limits
+        kept = _LIMITS.checked_arrays(arrays, {}, lengths)
+        limits = JointLimits(_unit(kept["limits.references"]), kept["limits.lower"], kept["limits.upper"])
+    space = PoseSpace(skeleton, references=_unit(body["space.references"]), moving=moving)
+    if len(space.moving) != len(body["space.moving"]):
+        raise InvalidValueError("space.moving must not name the root or an end site")
+    return space, limits
+
+
+def _unit(quaternions: Array) -> Array:
+    """The quaternions, if all are rotations."""
+    if np.any(np.abs(np.linalg.norm(quaternions, axis=-1) - 1.0) > 1e-6):
+        raise InvalidValueError("reference rotations must be quaternions of length one")
+    return quaternions
+
+
+def _body_arrays_declared(_header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
+    return {
+        "skeleton.parents": Indices(axes="joints", below="joints", least=-1),
+        "skeleton.offsets": Numbers(axes="joints 3", least=-FARTHEST, most=FARTHEST),
+        "space.references": Numbers(axes="joints 4", least=-1.001, most=1.001),
+        "space.moving": Indices(axes="moving", below="joints", least=1, distinct=True),
+    }
+
+
+def _limits_declared(_header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
+    angles = Numbers(axes="joints 3", infinite=True)
+    return {
+        "limits.lower": angles,
+        "limits.upper": angles,
+        "limits.references": Numbers(axes="joints 4", least=-1.001, most=1.001),
+    }
+
+
+_SKELETON = {
+    "names": several(text(), least=1, most=MOST_JOINTS),
+    "orders": several(choice("", *("".join(order) for order in permutations("XYZ"))), most=MOST_JOINTS),
+    "roles": mapping(text(), most=MOST_JOINTS),
+}
+_BODY = Schema({"kind": text(), "skeleton": record(_SKELETON)}, _body_arrays_declared)
+_LIMITS = Schema({}, _limits_declared)

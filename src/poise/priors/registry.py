@@ -1,7 +1,7 @@
 """Kinds of priors by name: what `learn`, model files, evaluation and the studio choose from; other packages add theirs.
 
-A kind is a class with a name (`kind`), a line of help (`about`), a dataclass of `Options`, a class method `learn` that
-takes clips and what the options say, and all that a prior and a model file ask of it.
+A kind is a class with a name (`kind`), a line of help (`about`), a dataclass of `Options`, a `schema` of its file,
+a class method `learn` that takes clips and what the options say, and all that a prior and a model file ask of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from poise.errors import InvalidValueError
 from poise.formats.tables import checked
 from poise.motion.motion import Motion
 from poise.priors.model_file import Storable, Stored
+from poise.priors.schema import Schema
 from poise.registry import Registry
 
 Progress = Callable[[float], None]
@@ -37,6 +38,7 @@ class Kind(Protocol):
     kind: str
     about: str
     Options: type[Options]
+    schema: Schema
 
     def learn(self, motions: Sequence[Motion], *, progress: Progress = ..., **options: Any) -> Storable:
         """A prior of this kind, from clips of one topology."""
@@ -59,7 +61,7 @@ PRIORS: Registry[Kind] = Registry(
 )
 MADE = ("blend",)  # of other models, not learned from clips
 _NEEDED = (
-    *("kind", "about", "Options", "learn", "restored", "arrays", "header", "summary"),
+    *("kind", "about", "Options", "schema", "learn", "restored", "arrays", "header", "summary"),
     *("mean", "on_body", "prepare", "log_likelihood", "percentile"),
 )
 

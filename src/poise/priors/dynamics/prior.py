@@ -10,8 +10,9 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.errors import UnknownNameError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Motion
+from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow
 from poise.priors.dynamics.learning import Learned, learn_motion
@@ -22,11 +23,24 @@ from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
 from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
+from poise.priors.schema import (
+    Declared,
+    Indices,
+    Numbers,
+    Schema,
+    choice,
+    real,
+    row,
+    several,
+    text,
+    whole,
+)
 from poise.priors.style import posterior
-from poise.priors.style.covariance import Kernel
+from poise.priors.style import prior as style
+from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
 from poise.priors.style.fitting import Fit
 from poise.priors.style.learning import annealed_kernel
-from poise.priors.style.model import StyleModel
+from poise.priors.style.model import LOGS, StyleModel
 from poise.priors.style.prior import SAMPLED, StylePrior, residual_correlation
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -82,6 +96,34 @@ class Frames:
         return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
 
 
+def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
+    """A style's arrays, the root's, what is known of the frames, and every activity's flow."""
+    phases = str(len(Structure.restored(header["structure"]).phases))
+    found: dict[str, Numbers | Indices] = {
+        **style.declared(header, lengths),
+        "root.mean": Numbers(axes="4"),
+        "root.scales": Numbers(axes="4", least=1e-9, most=1e9),
+        "root.outputs": Numbers(axes="active 4"),
+        "frames.lengths": Indices(axes="sequences", least=1),
+    }
+    found |= {f"phase.{name}": Numbers(axes="poses") for name in header["phases"]}
+    for number in range(header["transition_sets"]):
+        found[f"transitions.{number}"] = Indices(axes=f"points.{number}", below="poses", empty=True)
+    for number, (_, _, order, _) in enumerate(header["flows"]):
+        flow, steps = f"flow.{number}", f"steps.{number}"
+        inputs = "latent" if order == 1 else "both"
+        found |= {
+            f"{flow}.kernel": replace(LOGS, axes=f"parameters.{number}"),
+            f"{flow}.inputs": Numbers(axes=f"{steps} {inputs}"),
+            f"{flow}.outputs": Numbers(axes=f"{steps} latent"),
+            f"{flow}.turn": Numbers(axes="latent latent"),
+            f"{flow}.home": Numbers(axes="latent"),
+            f"{flow}.beat": Numbers(axes=phases, empty=True),
+            f"{flow}.advances": Numbers(axes=f"{steps} {phases}", empty=True),
+        }
+    return found
+
+
 class DynamicsPrior(StylePrior):
     """A model of motion over one skeleton: a style whose latent points follow each other and whose root goes along."""
 
@@ -90,6 +132,18 @@ class DynamicsPrior(StylePrior):
         "a latent space of motion, such as a cylinder of walks and runs, for poise simulate and poise animate"
     )
     Options = DynamicsOptions
+    schema = Schema(
+        {
+            **StylePrior.schema.header,
+            "structure": layouts.HEADER,
+            "activities": several(text(), least=1),
+            "phases": several(text(), most=64),
+            "transition_sets": whole(0, 10_000),
+            "flows": several(row(text(), choice(*PARAMETER_NAMES), whole(1, 2), real(0.0, 1e6)), most=1000),
+        },
+        _declared,
+        StylePrior.schema.longest,
+    )
 
     def __init__(
         self,
@@ -263,6 +317,7 @@ class DynamicsPrior(StylePrior):
     def restored(cls, stored: Stored) -> DynamicsPrior:
         """The prior again, from what `arrays` and `header` gave."""
         arrays, header = stored.arrays, stored.header
+        _check_together(arrays, header)
         flows = tuple(
             Flow(
                 name,
@@ -295,6 +350,30 @@ class DynamicsPrior(StylePrior):
         )
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
+
+
+def _check_together(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> None:
+    """What the arrays and the header of a model say about each other."""
+    structure, (poses, latent) = Structure.restored(header["structure"]), arrays["latents"].shape
+    lengths, activities = arrays["frames.lengths"], dict.fromkeys(header["activities"])
+    agree = {
+        f"frames.lengths must add up to the {poses} poses": lengths.sum() == poses,
+        f"there must be {len(lengths)} activities": len(header["activities"]) == len(lengths),
+        f"structure.dimensions must be {latent}": len(structure.dimensions) == latent,
+        "a phase must have one cosine and one sine": all(
+            len(structure.places_of(source)) == 2 for source in structure.phases
+        ),
+        "every phase of the structure must be among phases": set(structure.phases) <= set(header["phases"]),
+        f"flows must be those of {', '.join(activities)}": [flow[0] for flow in header["flows"]]
+        == [*activities],
+        f"inputs of a flow of the second order must be {2 * latent}": all(
+            arrays[f"flow.{number}.inputs"].shape[1] == flow[2] * latent
+            for number, flow in enumerate(header["flows"])
+        ),
+    }
+    for message, holds in agree.items():
+        if not holds:
+            raise InvalidValueError(message)
 
 
 def _whole(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from poise.errors import InvalidValueError
+from poise.priors.schema import choice, flag, record, row, several, text, whole
 
 Means = Literal["free", "back-constraints", "local linearity"]
 FREE: Means = "free"
@@ -21,6 +22,25 @@ LOCAL: Means = "local linearity"
 Joined = Literal["", "added", "multiplied"]
 ADDED: Joined = "added"
 MULTIPLIED: Joined = "multiplied"
+
+
+HEADER = record(
+    {
+        "dimensions": several(
+            row(
+                choice(FREE, BACK, LOCAL),
+                text(),
+                choice("", "cos", "sin"),
+                choice("", ADDED, MULTIPLIED),
+                text(),
+            ),
+            least=1,
+            most=64,
+        ),
+        "dynamics": flag,
+        "order": whole(1, 2),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from poise.priors.local.kernels import Data, Limb, Signal
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
+from poise.priors.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -53,6 +54,15 @@ class LocalPrior:
         "the examples themselves; local models are made for the handles or markers at hand (poise perform)"
     )
     Options = registry.Options
+    schema = Schema(
+        {"clips": CLIPS},
+        lambda _header, _lengths: {
+            "poses": Numbers(axes="examples size"),
+            "before": Numbers(axes="examples size"),
+            "blocks": Indices(axes="examples"),
+            "quantiles": QUANTILES,
+        },
+    )
 
     def __init__(self, examples: Examples, *, limits: JointLimits | None = None) -> None:
         if len(examples) < 2:
@@ -87,12 +97,7 @@ class LocalPrior:
     def restored(cls, stored: Stored) -> LocalPrior:
         """The prior again, from what `arrays` and `header` gave."""
         arrays, header = stored.arrays, stored.header
-        examples = Examples(
-            stored.space,
-            arrays["poses"].astype(np.float64),
-            arrays["before"].astype(np.float64),
-            arrays["blocks"],
-        )
+        examples = Examples(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
         prior = cls(examples, limits=stored.limits)
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior

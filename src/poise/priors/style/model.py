@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.priors.schema import Check, Declared, Indices, Numbers, choice, flag, record
 from poise.priors.style import posterior
-from poise.priors.style.covariance import Kernel
+from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
 from poise.priors.style.features import Features
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import read_only
@@ -22,6 +23,32 @@ Array = np.ndarray
 VARIANCE_FLOOR = 1e-3  # of the noise, below which rounding must not bring a predicted variance
 
 _BLOCK = 4096  # points of a map predicted at once
+
+LOGS = Numbers(axes="parameters", least=-40.0, most=40.0)
+"""The parameters of a kernel."""
+HEADER: Mapping[str, Check] = {
+    "kernel": choice(*PARAMETER_NAMES),
+    "features": record({"up": flag, "velocity": flag, "acceleration": flag}),
+    "speakers": choice(*posterior.SPEAKERS),
+}
+LONGEST = {"latent": 64, "active": 4000}
+
+
+def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
+    """The arrays of a model with this header, of a body with so many maps."""
+    wanted = header["features"]
+    pose = lengths["maps"] + 3 * wanted["up"]
+    features = str(pose * (1 + wanted["velocity"] + wanted["acceleration"]))
+    return {
+        "kernel": LOGS,
+        "annealed": LOGS,
+        "mean": Numbers(axes=features),
+        "scales": Numbers(axes=features, least=1e-9, most=1e9),
+        "latents": Numbers(axes="poses latent"),
+        "active": Indices(axes="active", below="poses", distinct=True),
+        "recorded": Numbers(axes=f"poses {features}"),
+        "learning_curve": Numbers(axes="steps", least=-1e15, most=1e15, empty=True),
+    }
 
 
 @dataclass(frozen=True, eq=False)

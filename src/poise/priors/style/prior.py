@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,7 +17,9 @@ from poise.motion.motion import Motion
 from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.registry import Options
+from poise.priors.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.priors.style import local_gaussian as shape
+from poise.priors.style import model as style_model
 from poise.priors.style.data import thinned
 from poise.priors.style.guide import StyleGuide
 from poise.priors.style.model import StyleModel
@@ -49,12 +51,23 @@ class StyleOptions(Options):
     algorithm: Annotated[str | None, "heuristic or full"] = None
 
 
+def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
+    """The arrays of a style with this header."""
+    correlation = Numbers(axes="maps maps", definite=True)
+    return {
+        **style_model.declared(header, lengths),
+        "quantiles": QUANTILES,
+        "correlation": correlation,
+    }
+
+
 class StylePrior:
     """A learned style over the poses of one skeleton."""
 
     kind = "style"
     about = "one way of moving as a latent space that can be looked at and blended"
     Options: type[Options] = StyleOptions
+    schema = Schema({**style_model.HEADER, "clips": CLIPS}, declared, style_model.LONGEST)
 
     def __init__(
         self,

@@ -1,0 +1,52 @@
+"""`poise model check FILE...`: whether model files are sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.errors import InvalidValueError, PoiseError
+
+app = App(
+    name="model",
+    help_epilogue="""\
+A model from somebody else may be damaged, or made to do harm. Loading one runs
+no code of it and checks every number; this says what the check found.
+
+Examples:
+  poise model check walk.poise
+  poise model check models/*.poise
+""",
+)
+
+
+@app.command
+def check(*files: Annotated[Path, Parameter(help="Model files.")]) -> None:
+    """Check that model files are whole and that poses can be solved with them."""
+    if not files:
+        raise InvalidValueError("name at least one model file; see poise model check --help")
+    failures = [file for file in files if not _is_sound(file)]
+    if failures:
+        raise PoiseError(
+            f"{len(failures)} of {len(files)} models are not sound: {', '.join(map(str, failures))}"
+        )
+
+
+def _is_sound(file: Path) -> bool:
+    """Load a model and pose its root by it; say what came of that."""
+    from poise.priors.model_file import load
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    try:
+        prior = load(file)
+        skeleton, moving = prior.space.skeleton, len(prior.space.moving)
+        solve(prior, [Position(skeleton.names[-1], (0.0, 1.0, 0.0))])
+    except PoiseError as error:
+        terminal.warn(str(error))
+        return False
+    print(f"{file}: a sound model of {len(skeleton)} joints, of which {moving} turn")
+    return True

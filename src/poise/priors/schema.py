@@ -1,0 +1,255 @@
+"""What a model file must hold, declared once by each kind of prior, and checked before anything is made of it.
+
+A kind's `schema` names the fields of its header, each with a check, and its arrays, each with its axes by name. An axis
+has one length in all arrays of a model; numbers are finite and in range, indices are below the length of what they
+index, matrices are symmetric and positive definite where a Cholesky factor of them is taken. Compiled code does not
+look: it may read and write wherever these numbers lead it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from poise.errors import InvalidValueError
+
+Array = np.ndarray
+Check = Callable[[Any, str], None]
+Header = Mapping[str, Any]
+
+LARGEST = 1e6  # of any number in a model, if its kind says nothing else
+LONGEST = 10_000_000  # of any axis
+_SYMMETRIC = 1e-6  # of a matrix's largest number, that it may be unlike its transpose by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """An array of numbers. Axes are names of lengths, or lengths themselves: "clusters maps 3"."""
+
+    axes: str
+    least: float = -LARGEST
+    most: float = LARGEST
+    infinite: bool = False  # whether infinity is valid
+    ascending: bool = False
+    definite: bool = False  # whether the last two axes are those of positive definite matrices
+    empty: bool = False  # whether an axis may have no length
+
+    def checked(self, array: Array, name: str) -> Array:
+        """The array as it is computed with, after a look at every number."""
+        if array.dtype.kind != "f":
+            raise InvalidValueError(f"{name} must be floating-point numbers; got {array.dtype}")
+        with np.errstate(invalid="ignore"):  # NaN, which is refused below, may signal as it is widened
+            found: Array = np.ascontiguousarray(array, dtype=np.float64)
+        inside = (found >= self.least) & (found <= self.most)
+        if not np.all(inside | np.isinf(found) if self.infinite else inside):
+            wanted = "numbers" if self.infinite else "finite numbers"
+            raise InvalidValueError(f"{name} must be {wanted} between {self.least:g} and {self.most:g}")
+        if self.ascending and np.any(found[1:] < found[:-1]):
+            raise InvalidValueError(f"{name} must be in ascending order")
+        if self.definite:
+            _check_definite(found, name)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indices:
+    """An array of whole numbers from zero up, below the length of an axis if that is given."""
+
+    axes: str
+    below: str = ""
+    least: int = 0
+    distinct: bool = False
+    empty: bool = False
+
+    def checked(self, array: Array, name: str, lengths: Mapping[str, int]) -> Array:
+        """The array as it is computed with, after a look at every index."""
+        if array.dtype.kind != "i":
+            raise InvalidValueError(f"{name} must be whole numbers; got {array.dtype}")
+        found, most = np.ascontiguousarray(array, dtype=np.int64), lengths.get(self.below, LONGEST) - 1
+        if np.any((found < self.least) | (found > most)):
+            raise InvalidValueError(f"{name} must be between {self.least} and {most}")
+        if self.distinct and len(np.unique(found)) != len(found):
+            raise InvalidValueError(f"{name} must not name anything twice")
+        return found
+
+
+Declared = Mapping[str, Numbers | Indices]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The header of a kind of prior, and the arrays that follow from a header; `longest` bounds axes by name."""
+
+    header: Mapping[str, Check]
+    arrays: Callable[[Header, Mapping[str, int]], Declared] = lambda _header, _lengths: {}
+    longest: Mapping[str, int] = field(default_factory=dict)
+    parts: str = ""  # the header field that holds models, each with its arrays under its number
+
+    def checked_header(self, header: Header, place: str = "the header") -> Header:
+        """The declared fields of a header, after a check of each."""
+        record(self.header)(header, place)
+        return {name: header[name] for name in self.header}
+
+    def checked_arrays(
+        self, arrays: Mapping[str, Array], header: Header, lengths: Mapping[str, int]
+    ) -> dict[str, Array]:
+        """The declared arrays of a model whose header is checked; `lengths` are those of axes known already."""
+        known = dict(lengths)
+        declared = self.arrays(header, known)
+        for name, numbers in declared.items():
+            if name not in arrays:
+                raise InvalidValueError(f"{name!r} is missing")
+            self._bind(arrays[name].shape, numbers, name, known)
+        return {
+            name: numbers.checked(arrays[name], name, known)
+            if isinstance(numbers, Indices)
+            else numbers.checked(arrays[name], name)
+            for name, numbers in declared.items()
+        }
+
+    def _bind(
+        self, shape: tuple[int, ...], declared: Numbers | Indices, name: str, known: dict[str, int]
+    ) -> None:
+        """Compare a shape with the declared axes; a name that is new gets its length from it."""
+        axes = declared.axes.split()
+        if len(shape) != len(axes):
+            raise InvalidValueError(f"{name} must have the axes ({declared.axes}); got the shape {shape}")
+        for axis, length in zip(axes, shape, strict=True):
+            expected = int(axis) if axis.isdigit() else known.setdefault(axis, length)
+            if length != expected:
+                raise InvalidValueError(
+                    f"{name} must have the axes ({declared.axes}) with {axis} = {expected}; got the shape {shape}"
+                )
+            if not (length > 0 or declared.empty) or length > self.longest.get(axis, LONGEST):
+                raise InvalidValueError(
+                    f"{name}: {axis} must be between 1 and {self.longest.get(axis, LONGEST):,}; got {length:,}"
+                )
+
+
+# --- checks of header fields -----------------------------------------------------------------------------------------
+
+
+def text(most: int = 1000) -> Check:
+    """Text of at most so many characters."""
+    return _that(
+        lambda value: isinstance(value, str) and len(value) <= most, f"text of at most {most} characters"
+    )
+
+
+def flag(value: Any, place: str) -> None:
+    """True or false."""
+    _that(lambda value: isinstance(value, bool), "true or false")(value, place)
+
+
+def whole(least: int, most: int) -> Check:
+    """A whole number in a range."""
+    return _that(
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
+        f"a whole number between {least} and {most}",
+    )
+
+
+def real(least: float, most: float) -> Check:
+    """A number in a range."""
+    return _that(
+        lambda value: (
+            isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+        ),
+        f"a number between {least:g} and {most:g}",
+    )
+
+
+def choice(*valid: str) -> Check:
+    """One of some words."""
+    return _that(lambda value: isinstance(value, str) and value in valid, f"one of {', '.join(valid)}")
+
+
+def several(each: Check, *, least: int = 0, most: int = 100_000) -> Check:
+    """A list of so many, each passing a check."""
+
+    def check(value: Any, place: str) -> None:
+        if not (isinstance(value, list | tuple) and least <= len(value) <= most):
+            raise _wrong(place, f"a list of {least} to {most}", value)
+        for position, member in enumerate(value):
+            each(member, f"{place}[{position}]")
+
+    return check
+
+
+def row(*each: Check) -> Check:
+    """A list with a check for every member."""
+
+    def check(value: Any, place: str) -> None:
+        several(_anything, least=len(each), most=len(each))(value, place)
+        for position, (own, member) in enumerate(zip(each, value, strict=True)):
+            own(member, f"{place}[{position}]")
+
+    return check
+
+
+def record(fields: Mapping[str, Check]) -> Check:
+    """An object with these fields, each passing its check; others are left alone."""
+
+    def check(value: Any, place: str) -> None:
+        if not isinstance(value, Mapping):
+            raise _wrong(place, "an object", value)
+        for name, own in fields.items():
+            if name not in value:
+                raise InvalidValueError(f"{place}: {name!r} is missing")
+            own(value[name], f"{place}.{name}")
+
+    return check
+
+
+def mapping(each: Check, *, most: int = 1000) -> Check:
+    """An object of at most so many fields, each passing a check."""
+
+    def check(value: Any, place: str) -> None:
+        if not (isinstance(value, Mapping) and len(value) <= most):
+            raise _wrong(place, f"an object of at most {most} fields", value)
+        for name, member in value.items():
+            each(member, f"{place}.{name}")
+
+    return check
+
+
+def _that(holds: Callable[[Any], bool], wanted: str) -> Check:
+    def check(value: Any, place: str) -> None:
+        if not holds(value):
+            raise _wrong(place, wanted, value)
+
+    return check
+
+
+def _anything(value: Any, place: str) -> None:
+    pass
+
+
+def _wrong(place: str, wanted: str, value: Any) -> InvalidValueError:
+    return InvalidValueError(f"{place} must be {wanted}; got {_briefly(value)}")
+
+
+def _briefly(value: Any) -> str:
+    """What was got, in a few words, however large or deep it is."""
+    if isinstance(value, Sequence | Mapping) and not isinstance(value, str):
+        return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
+    return repr(value)[:60] if not isinstance(value, int) or abs(value) < 1e15 else "a huge number"
+
+
+def _check_definite(matrices: Array, name: str) -> None:
+    unlike = np.abs(matrices - matrices.swapaxes(-1, -2)).max(initial=0.0)
+    if unlike > _SYMMETRIC * np.abs(matrices).max(initial=0.0):
+        raise InvalidValueError(f"{name} must be symmetric")
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        raise InvalidValueError(f"{name} must be positive definite") from None
+
+
+CLIPS = several(row(text(), text()))
+"""What a model was learned from: names and fingerprints."""
+QUANTILES = Numbers(axes="101", infinite=True, ascending=True, least=-1e12, most=1e12)
+"""The log-likelihoods of training poses at every percent."""
