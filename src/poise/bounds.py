@@ -14,6 +14,6 @@ def checked_rate(fps: float) -> float:
     """The frame rate, if it is one that something is recorded or shown at."""
     if not SLOWEST <= fps <= FASTEST:  # NaN is not, either
         raise InvalidValueError(
-            f"a frame rate must be between {SLOWEST:g} and {FASTEST:,.0f} frames a second; got {fps}"
+            f"a frame rate must be positive, between {SLOWEST:g} and {FASTEST:,.0f} frames a second; got {fps}"
         )
     return float(fps)

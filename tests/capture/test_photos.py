@@ -24,6 +24,7 @@ from poise.motion.motion import Motion
 from poise.pictures.overlay import draw_overlay, render_photo
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
+from poise.vision.sources import read_picture
 
 SIZE = (480, 360)
 ROLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -205,3 +206,12 @@ def test_points_for_unknown_joints_and_too_few_are_refused(style: StylePrior, wa
         photos.pose_from_shots(style, [Shot(shot.photo, shot.points)], fov=0.0)
     with pytest.raises(InvalidValueError, match="-80 to 80"):
         photos.pose_from_shots(style, [Shot(shot.photo, shot.points)], pitch=90.0)
+
+
+def test_a_small_file_of_a_huge_photo_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    Image.new("1", (10_000, 6_000)).save(tmp_path / "bomb.png")
+    assert (tmp_path / "bomb.png").stat().st_size < 100_000
+    with pytest.raises(ParseError, match="10000 x 6000 pixels are too many; up to 50 million"):
+        read_photo(tmp_path / "bomb.png")
+    with pytest.raises(ParseError, match="too many"):
+        read_picture(tmp_path / "bomb.png")

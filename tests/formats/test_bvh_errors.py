@@ -4,6 +4,7 @@ import contextlib
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,9 @@ def test_hostile_files_end_soon_and_small(tmp_path: Path) -> None:
     assert measured.keys() == HOSTILE.keys()
     assert max(seconds for seconds, _ in measured.values()) < 5, measured
     assert max(megabytes for _, megabytes in measured.values()) < 500, measured
+
+
+def test_a_header_that_never_ends_is_refused_at_once(tmp_path: Path) -> None:
+    begun = time.process_time()
+    assert "expected JOINT, End Site" in error_of(tmp_path, TEXT.split("MOTION")[0] + "frametime:" * 30_000)
+    assert time.process_time() - begun < 2.0

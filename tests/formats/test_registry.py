@@ -136,3 +136,17 @@ def test_reading_a_path_given_as_text(tmp_path: Path) -> None:
     motion = poise.read(str(saved(tmp_path, TEXT)))
     assert motion.name == "clip"
     np.testing.assert_array_equal(motion.rotations[0], motion.rotations[1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Frame Time: 0.0333333", "Frame Time: 1500", "between 1 and 10,000 frames a second"),
+        ("Frame Time: 0.0333333", "Frame Time: 0.00001", "between 1 and 10,000 frames a second"),
+        ("1 2 3 10", "9e9 2 3 10", "places must be within 10 km"),
+    ],
+)
+def test_implausible_recordings_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in TEXT
+    with pytest.raises(ParseError, match=words):
+        poise.read(saved(tmp_path, TEXT.replace(old, new)))

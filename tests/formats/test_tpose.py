@@ -98,3 +98,11 @@ def test_the_reader_leaves_it_out_unless_told_to_keep_it(tmp_path: Path, body: S
     assert len(bvh.read(tmp_path / "clip.bvh")) == 3
     kept = bvh.read(tmp_path / "clip.bvh", keep_first=True)
     assert (len(kept), kept.origin.dropped_first_frame, kept.origin.warnings) == (4, False, ())
+
+
+def test_a_joint_named_as_a_role_that_hangs_elsewhere_does_not_hold_up_reading(body: Skeleton) -> None:
+    names = tuple({"Head": "left_hand"}.get(name, name) for name in NAMES)
+    strange = Skeleton(names, PARENTS, OFFSETS, body.orders)
+    assert not stands_in_tpose(frames_of(strange, 60.0, 60.0))
+    by_hand = body.with_roles(left_hand="RightLeg")
+    assert not stands_in_tpose(frames_of(by_hand, 0.0, 0.0))

@@ -295,3 +295,26 @@ def test_real_skeletons_without_their_names_get_the_main_roles(collection):
     found = nameless(skeleton).roles
     for role in MAIN_ROLES:
         assert found[role] == f"joint {skeleton.index(role)}"
+
+
+def test_a_role_comes_before_a_joint_of_the_same_name() -> None:
+    names = (
+        "pelvis left_hip right_hip spine1 left_knee right_knee spine2 left_ankle right_ankle spine3 left_foot"
+    )
+    names += (
+        " right_foot neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow"
+    )
+    names += " left_wrist right_wrist left_hand right_hand"
+    parents = [-1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 12, 13, 14, 16, 17, 18, 19, 20, 21]
+    offsets = np.array([
+        [0, 0, 0], [0.06, -0.08, 0], [-0.06, -0.08, 0], [0, 0.12, 0], [0.04, -0.38, 0], [-0.04, -0.38, 0], [0, 0.13, 0],
+        [-0.01, -0.4, -0.04], [0.01, -0.4, -0.04], [0, 0.05, 0.02], [0.04, -0.06, 0.12], [-0.04, -0.06, 0.12],
+        [0, 0.21, -0.03], [0.07, 0.11, -0.02], [-0.08, 0.11, -0.02], [0, 0.08, 0.05], [0.12, 0.04, 0], [-0.11, 0.04, 0],
+        [0.25, 0, -0.02], [-0.25, 0, -0.02], [0.26, 0.01, 0], [-0.26, 0.01, 0], [0.08, 0, 0], [-0.08, 0, 0],
+    ])  # fmt: skip
+    smpl = Skeleton(tuple(names.split()), np.array(parents), offsets, ("ZYX",) * 24)
+    assert smpl.roles["left_foot"] == "left_ankle"
+    for role, joint in smpl.roles.items():
+        assert smpl.names[smpl.index(role)] == joint
+    assert smpl.names[smpl.index("left_knee")] == "left_knee"
+    assert 1.5 < smpl.height < 1.8

@@ -28,6 +28,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file
+from poise.formats.images import LONGEST_SIDE, check_size
 from poise.formats.toml_tables import Table, read_toml
 from poise.geometry.cameras import Camera
 
@@ -39,7 +40,6 @@ Points = Mapping[str, Float[Array, "2"]]
 
 USUAL_FOV = 50.0  # degrees, vertical, of a photo that says nothing: a telephone's main camera held level
 FILM_WIDTH = 36.0  # millimetres of the long side of the film that equivalent focal lengths refer to
-LARGEST = 20_000  # pixels along a side, more than any camera has
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,7 @@ def read_photo(path: Path) -> Image.Image:
 
     try:
         with Image.open(existing_file(path)) as image:
-            if max(image.size) > LARGEST:
-                raise ParseError(f"{image.width} x {image.height} pixels are too many", path=path)
+            check_size(*image.size, path)
             image.load()
             upright = ImageOps.exif_transpose(image)
             upright.info["exif_focal"] = focal_from_exif(image)
@@ -115,8 +114,8 @@ def read_camera(path: Path) -> Camera:
     """A camera from its file."""
     table = _table(path)
     width, height = table.vector("size", 2)
-    if not (1 <= width <= LARGEST and 1 <= height <= LARGEST):
-        raise table.error("size", f"expected 1 to {LARGEST} pixels each way; got {width:g} x {height:g}")
+    if not (1 <= width <= LONGEST_SIDE and 1 <= height <= LONGEST_SIDE):
+        raise table.error("size", f"expected 1 to {LONGEST_SIDE} pixels each way; got {width:g} x {height:g}")
     focal = _focal(table, height)
     centre = table.vector("centre", 2) if table.has("centre") else np.array([width, height]) / 2
     intrinsics = np.array([[focal, 0.0, centre[0]], [0.0, focal, centre[1]], [0.0, 0.0, 1.0]])

@@ -20,7 +20,10 @@ _MOST_HEADER_BYTES = 1 << 26
 _MOST_WORDS_IN_A_NAME = 32
 _SHORTEST_FRAME, _LONGEST_FRAME = 1e-6, 1e4  # seconds
 _BLOCK = 1 << 16
-_END_OF_HEADER = re.compile(rb"frame[ \t]*time[ \t]*:[ \t]*[^\s{}]+(?=\s)", re.IGNORECASE)
+_LOOK_BACK = (
+    512  # bytes that the end of the header may take; its parts are bounded, so that a search is linear
+)
+_END_OF_HEADER = re.compile(rb"frame[ \t]{0,99}time[ \t]{0,99}:[ \t]{0,99}[^\s{}]{1,99}(?=\s)", re.IGNORECASE)
 _TIMING = re.compile(r"frames\s*:\s*(\d{1,15})\s+frame\s*time\s*:\s*(\S+)", re.IGNORECASE)
 _CHANNEL = re.compile(r"([xyz])(position|rotation|scale)", re.IGNORECASE)
 _TOKEN = re.compile(r"[{}]|[^\s{}]+")
@@ -88,7 +91,7 @@ def _header_bytes(file: BinaryIO, *, path: Path) -> bytes:
     """Everything up to and with the frame time."""
     raw = bytearray()
     while block := file.read(_BLOCK):
-        searched = max(len(raw) - 256, 0)
+        searched = max(len(raw) - _LOOK_BACK, 0)
         raw += block
         found = _END_OF_HEADER.search(raw, searched)
         if found:

@@ -17,6 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from poise.bounds import FARTHEST, checked_rate
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
 from poise.motion.markers import Markers
@@ -98,11 +101,27 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     file = existing_file(path)
     chosen = _named(format) if format else _recognise(file)
     reader = _function(chosen, "read", options)
-    value: Motion | Markers = reader(file, **options)
+    value: Motion | Markers = _plausible(reader(file, **options), file)
     by_extension = _by_extension(file)
     if format is None and by_extension not in (None, chosen):
         note = f"the extension {file.suffix} is not what the file holds; read as {chosen.name}"
         value = replace(value, origin=replace(value.origin, warnings=(*value.origin.warnings, note)))
+    return value
+
+
+def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
+    """What was read, if it is at a frame rate and at places that something can be recorded at."""
+    try:
+        checked_rate(value.fps)
+    except InvalidValueError as error:
+        raise ParseError(str(error), path=file) from error
+    places = (value.points,) if isinstance(value, Markers) else (value.root_positions, value.skeleton.offsets)
+    farthest = max(float(np.fmax.reduce(np.abs(place), axis=None, initial=0.0)) for place in places)
+    if farthest > FARTHEST:
+        raise ParseError(
+            f"places must be within {FARTHEST / 1000:g} km; got {farthest / 1000:g} km in {value.origin.units}",
+            path=file,
+        )
     return value
 
 

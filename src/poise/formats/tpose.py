@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.skeleton.roles import SIDES
+from poise.skeleton.roles import SIDES, path
 
 Array = np.ndarray
 
@@ -77,10 +77,8 @@ def _jumps(motion: Motion, first: int) -> bool:
 
 def _direction(motion: Motion, points: Float[Array, "joints 3"], upper: str, lower: str) -> Float[Array, "3"]:
     """The way from one role's joint to another's, shortened by as much as the limb between them is bent."""
-    top, end = motion.skeleton.index(upper), motion.skeleton.index(lower)
-    way, length, joint = points[end] - points[top], 0.0, end
-    while joint != top:
-        parent = int(motion.skeleton.parents[joint])
-        length += float(np.linalg.norm(points[joint] - points[parent]))
-        joint = parent
-    return way / max(length, 1e-12)
+    joints = path(motion.skeleton, motion.skeleton.index(upper), motion.skeleton.index(lower))
+    if not joints:  # the roles were given by hand, and contradict the tree
+        return np.zeros(3)
+    length = float(np.linalg.norm(np.diff(points[joints], axis=0), axis=1).sum())
+    return np.asarray(points[joints[-1]] - points[joints[0]]) / max(length, 1e-12)

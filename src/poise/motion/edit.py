@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import checked_rate
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.motion.markers import Markers
@@ -17,6 +18,10 @@ from poise.skeleton.retarget import check_same_topology
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
+
+MOST_ROTATIONS = (
+    8_000_000  # of all joints in all frames, that a resampled motion has unless it had them before
+)
 
 
 def trim(motion: Motion, start: float = 0.0, end: float | None = None) -> Motion:
@@ -45,11 +50,14 @@ def resample(motion: Motion, fps: float) -> Motion:
 
     The first frame keeps its time. Frames whose times coincide with recorded ones are those frames exactly.
     """
-    if not (np.isfinite(fps) and fps > 0):
-        raise InvalidValueError(f"a frame rate must be positive; got {fps}")
+    checked_rate(fps)
     if fps == motion.fps or len(motion) == 1:
         return motion.with_frames(motion.root_positions, motion.rotations, fps=fps)
     count = int(np.floor((len(motion) - 1) * fps / motion.fps + 1e-6)) + 1
+    if count * len(motion.skeleton) > max(MOST_ROTATIONS, 4 * len(motion) * len(motion.skeleton)):
+        raise InvalidValueError(
+            f"{count:,} frames at {fps:g} Hz are more than fit in memory; choose a lower frame rate, or trim first"
+        )
     at = np.arange(count) * (motion.fps / fps)
     at = np.where(np.abs(at - np.round(at)) < 1e-6, np.round(at), at)
     return _interpolated(motion, np.minimum(at, len(motion) - 1), fps=fps)

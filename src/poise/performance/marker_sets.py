@@ -104,7 +104,7 @@ def _mapped(path: Path, skeleton: Skeleton, label: str, value: Any, samples: Arr
     ):
         raise ParseError(f"{label}: an offset is three numbers in metres; got {offset!r}", path=path)
     x, y, z = map(float, offset)
-    return Handle(skeleton.names[skeleton.index(str(value["joint"]))], (x, y, z))
+    return Handle(_known(skeleton, str(value["joint"])), (x, y, z))
 
 
 def _place(skeleton: Skeleton, name: str, optical: Mapping[str, Handle]) -> Handle:
@@ -114,4 +114,10 @@ def _place(skeleton: Skeleton, name: str, optical: Mapping[str, Handle]) -> Hand
         return Handle(spots[0].joint, (x, y, z))
     if name in optical and name not in skeleton.names:
         return optical[name]
-    return Handle(skeleton.names[skeleton.index(name)])
+    return Handle(_known(skeleton, name))
+
+
+def _known(skeleton: Skeleton, name: str) -> str:
+    """The name, if it is one of the skeleton's joints or roles."""
+    skeleton.index(name)
+    return name

@@ -57,9 +57,9 @@ def heading(centres: Float[Array, "frames 3"]) -> tuple[float, float]:
 def facing_of(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> float:
     """The azimuth that a body faces on average; 0 (towards +Z) where no left and right are known."""
     for part in ("thigh", "upper_arm"):
-        sides = [skeleton.roles.get(f"{side}_{part}") for side in ("left", "right")]
-        if all(sides):
-            left, right = (positions[:, skeleton.index(str(name))] for name in sides)
+        sides = [f"{side}_{part}" for side in ("left", "right")]
+        if all(role in skeleton.roles for role in sides):
+            left, right = (positions[:, skeleton.index(role)] for role in sides)
             ahead = np.cross(left - right, [0.0, 1.0, 0.0]).mean(axis=0)
             if np.hypot(ahead[0], ahead[2]) > 1e-6:
                 return float(np.arctan2(ahead[0], ahead[2]))
@@ -79,7 +79,7 @@ def _person(motion: Motion) -> StagedFrames:
     positions, matrices = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
     looks = looked_at(len(motion))
     lowest = [mannequin.posed(positions[f], matrices[f])[0][:, 1].min() for f in looks]
-    pelvis = motion.skeleton.index(motion.skeleton.roles.get("pelvis", motion.skeleton.names[0]))
+    pelvis = motion.skeleton.index("pelvis") if "pelvis" in motion.skeleton.roles else 0
     return StagedFrames(
         name=motion.name,
         fps=motion.fps,

@@ -24,7 +24,7 @@ class MannequinBody:
         rotations = _examples(skeleton, rotations)
         self.skeleton = skeleton
         self.positions, self.matrices = world_transforms(skeleton, np.zeros((len(rotations), 3)), rotations)
-        self.role_of = {skeleton.index(name): role for role, name in skeleton.roles.items()}
+        self.role_of = {skeleton.index(role): role for role in skeleton.roles}
         self.lengths = np.linalg.norm(skeleton.offsets, axis=-1)
 
     @cached_property
@@ -35,8 +35,7 @@ class MannequinBody:
 
     def joint(self, role: str) -> int | None:
         """The number of the joint with this role, if any has it."""
-        name = self.skeleton.roles.get(role)
-        return None if name is None else self.skeleton.index(name)
+        return self.skeleton.index(role) if role in self.skeleton.roles else None
 
     def first(self, *roles: str) -> int | None:
         """The joint of the first of these roles that any joint has."""

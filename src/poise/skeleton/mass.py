@@ -136,8 +136,8 @@ def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[
             reach = _centre("hand", maleness) * _HAND_LENGTH * height
             points.append(("hand", hand, neutral.local(hand, reach * out), 1.0))
         foot = skeleton.index(f"{side}_foot")
-        toes = skeleton.roles.get(f"{side}_toes")
-        place = _offset(skeleton, foot, skeleton.index(toes)) if toes else np.zeros(3)
+        toes = f"{side}_toes"
+        place = _offset(skeleton, foot, skeleton.index(toes)) if toes in skeleton.roles else np.zeros(3)
         points.append(("foot", foot, _centre("foot", maleness) * place, 1.0))
     return points
 

@@ -95,8 +95,8 @@ def _sole_to_ankle(skeleton: Skeleton, leg: float) -> float:
     """How far the lowest point of the foot lies below the ankle along the shin, but not less than people's is."""
     depths = [leg * ANKLE / (THIGH + SHIN)]
     for side in SIDES:
-        shin, foot = (skeleton.roles.get(f"{side}_{part}") for part in ("shin", "foot"))
-        if shin is not None and foot is not None:
+        shin, foot = f"{side}_shin", f"{side}_foot"
+        if shin in skeleton.roles and foot in skeleton.roles:
             depths.append(_depth_of_foot(skeleton, skeleton.index(shin), skeleton.index(foot)))
     return max(depths)
 

@@ -79,10 +79,11 @@ class Skeleton:
         )  # fmt: skip
 
     def index(self, name: str) -> int:
-        """The number of the joint (or of the role) of this name; an unknown one lists close matches."""
-        found = self._index_of.get(name)
-        if found is None and name in self.roles:
-            found = self._index_of[self.roles[name]]
+        """The number of the joint with this role or, if it is not a role, of this name; else close names are listed.
+
+        Roles come first: SMPL calls its ankles `left_ankle`, and what it calls `left_foot` is not the foot's joint.
+        """
+        found = self._index_of.get(self.roles.get(name, name))
         if found is None:
             raise UnknownNameError("joint or role", name, (*self.names, *self.roles))
         return found

@@ -18,6 +18,7 @@ from jaxtyping import UInt8
 
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file
+from poise.formats.images import check_unpacked_size
 from poise.vision.opencv import cv2
 
 Array = np.ndarray
@@ -154,7 +155,8 @@ def open_source(place: str | Path | int) -> Source:
 
 def read_picture(path: str | Path) -> Picture:
     """An image file as OpenCV has it: blue, green, red."""
-    picture = cv2().imread(str(existing_file(path)))
+    check_unpacked_size(existing_file(path))
+    picture = cv2().imread(str(path))
     if picture is None:
         raise ParseError("not an image that can be read", path=path)
     return np.asarray(picture)

@@ -109,8 +109,9 @@ class PhotoPanel:
             raise InvalidValueError(
                 f"the point lies outside the photo of {photo.width} x {photo.height} pixels"
             )
-        point = PhotoPoint(joint=skeleton.names[skeleton.index(point.joint)], pixel=point.pixel)
-        return self._with_points(photo, [*(old for old in photo.points if old.joint != point.joint), point])
+        joint = skeleton.index(point.joint)
+        others = [old for old in photo.points if skeleton.index(old.joint) != joint]
+        return self._with_points(photo, [*others, point])
 
     def _model(self, state: State) -> Model:
         prior = self._session.poser.prior_of(state)

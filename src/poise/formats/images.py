@@ -1,0 +1,32 @@
+"""How large an image file may be once it is unpacked: a small file can hold a huge picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from poise.errors import ParseError
+
+MOST_PIXELS = 50_000_000
+LONGEST_SIDE = 20_000  # pixels, more than any camera has
+
+
+def check_size(width: int, height: int, path: str | Path) -> None:
+    """Refuse a picture that would take more memory than a photo."""
+    if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
+        raise ParseError(
+            f"{width} x {height} pixels are too many; up to {MOST_PIXELS / 1e6:.0f} million can be read",
+            path=path,
+        )
+
+
+def check_unpacked_size(path: Path) -> None:
+    """Refuse an image file by the size that its header says, before anything is unpacked."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            check_size(*image.size, path)
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
+        if isinstance(error, ParseError) or getattr(error, "filename", None) is not None:
+            raise
+        raise ParseError("not an image that can be read", path=path) from error
