@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from poise.errors import PoiseError
@@ -26,4 +27,11 @@ def always_die(task: tuple[str, int]) -> int:
 def refuse_three(task: tuple[str, int]) -> int:
     if task[1] == 3:
         raise PoiseError("three is refused")
+    return task[1]
+
+
+def note_and_wait(task: tuple[str, int]) -> int:
+    """Leaves its process's number in a folder and takes its time."""
+    (Path(task[0]) / str(os.getpid())).touch()
+    time.sleep(60.0)
     return task[1]

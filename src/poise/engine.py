@@ -7,8 +7,12 @@ workers is reported as lost while the rest goes on.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from threading import Thread
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
@@ -17,6 +21,7 @@ from poise.errors import InvalidValueError, MissingExtraError, PoiseError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+PARENT_S = 1.0  # between looks at whether a worker's parent lives
 CONNECT_S = 30.0  # how long a scheduler may take to answer
 
 
@@ -102,7 +107,21 @@ def _in_parallel(
 
 
 def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Outcome[Result]:
+    _end_with_parent()
     return Outcome(number, function(item))
+
+
+@cache
+def _end_with_parent() -> None:
+    """A worker whose parent was killed has nobody to work for."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_S)
+        os._exit(1)
+
+    Thread(target=watch, name="poise-parent", daemon=True).start()
 
 
 def _on_cluster(

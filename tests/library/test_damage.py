@@ -242,3 +242,35 @@ def test_no_scheduler_there(monkeypatch):
     monkeypatch.setattr("poise.engine.CONNECT_S", 0.5)
     with pytest.raises(PoiseError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         list(Engine(scheduler="tcp://127.0.0.1:9").each(die_once, [("", 1)]))
+
+
+WAIT = """
+import sys
+from dying import note_and_wait
+from poise.engine import Engine
+Engine(jobs=2).map(note_and_wait, [(sys.argv[1], number) for number in range(2)])
+"""
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    places = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", WAIT, str(tmp_path)]
+    parent = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": places})
+    until = time.monotonic() + 60.0
+    while len(list(tmp_path.iterdir())) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    parent.kill()
+    parent.wait()
+    while any(_lives(worker) for worker in workers):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False

@@ -68,6 +68,68 @@ def test_json_lines_are_answered_and_bad_ones_do_not_stop_it(performance: Perfor
     assert len(stream.milliseconds) == 3
 
 
+HOSTILE = [
+    '{"left_hand": ' + "[" * 30_000,
+    '{"left_hand": [1' + "0" * 400 + ", 1, 1]}",
+    '{"left_hand": [1e999, 1, 1]}',
+    '{"left_hand": "here"}',
+    '{"left_hand": [true, 1, 1]}',
+    '{"left_hand": 3.0}',
+    '{"time": [1, 2]}',
+    '["left_hand"]',
+    "{" * 60_000,
+]
+NOT_SEEN = ["1e30", "-1e5", "3.4028234663852886e38", "NaN", "-Infinity", "null", "1e300"]
+
+
+def test_hostile_frames_are_answered_and_skipped(performance: Performance, take: Markers) -> None:
+    performance.reset()
+    stream = Stream(performance)
+    for line in HOSTILE:
+        answers = [json.loads(answer) for answer in stream.answers([line]) if answer.startswith("{")]
+        assert all("error" in answer for answer in answers)
+    assert not stream.frames
+    assert "root" in json.loads(next(iter(stream.answers([_line(take, 0)]))))
+
+
+@pytest.mark.parametrize("number", NOT_SEEN)
+@pytest.mark.parametrize("markers", ["one", "all"])
+def test_what_is_too_far_away_is_not_seen_and_leaves_no_trace(
+    performance: Performance, take: Markers, number: str, markers: str
+) -> None:
+    """FLT_MAX and the like are how some systems say that a marker is missing."""
+
+    def roots(odd: int | None) -> np.ndarray:
+        performance.reset()
+        stream, found = Stream(performance), []
+        for frame in range(12):
+            line = _line(take, frame)
+            if frame == odd:
+                places = dict.fromkeys(take.labels, f"[{number}, 1.0, 1.0]")
+                kept = json.loads(line) if markers == "one" else {}
+                others = [
+                    f'"{name}": {json.dumps(at)}' for name, at in kept.items() if name != take.labels[0]
+                ]
+                some = take.labels[:1] if markers == "one" else take.labels
+                line = "{" + ", ".join([*(f'"{name}": {places[name]}' for name in some), *others]) + "}"
+            found.append(json.loads(next(iter(stream.answers([line]))))["root"])
+        return np.array(found)
+
+    usual, odd = roots(None), roots(4)
+    assert np.isfinite(odd).all()
+    assert np.abs(odd - usual)[:, :3].max() < 0.1
+    np.testing.assert_allclose(odd[-1], usual[-1], atol=0.01)
+
+
+def test_a_clock_that_jumps_is_forgotten(performance: Performance, take: Markers) -> None:
+    performance.reset()
+    stream = Stream(performance)
+    for frame, at in enumerate((0.0, 1e12, -1e12, 1.0, 1.03, 1.06)):
+        line = json.loads(_line(take, frame)) | {"time": at}
+        assert "root" in json.loads(next(iter(stream.answers([json.dumps(line)]))))
+    assert all(abs(when) < 2.0 for when, _ in performance._recent._seen)
+
+
 def test_csv_goes_in_and_out(performance: Performance, take: Markers) -> None:
     performance.reset()
     header = "time," + ",".join(f"{label}.{c}" for label in take.labels for c in "xyz")

@@ -8,6 +8,7 @@ import pytest
 from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
+from poise.studio.autosave import Autosave
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.uploads import Uploads
@@ -33,10 +34,11 @@ def models(priors: dict[str, StylePrior | GaussianPrior]) -> ModelStore:
 
 @pytest.fixture
 def session(models: ModelStore) -> Iterator[Session]:
-    uploads = Uploads()
-    session = Session(models, uploads)
+    uploads, autosave = Uploads(), Autosave()
+    session = Session(models, uploads, autosave)
     yield session
     session.close()
+    autosave.close()
     uploads.close()
 
 

@@ -1,7 +1,11 @@
 """Scenes saved and opened, exports read back, poses sent live, and the embedded models."""
 
+import io
+import json
+import zipfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,10 +15,12 @@ from poise.motion.motion import Motion
 from poise.performer import act
 from poise.priors.model_file import save
 from poise.studio import messages as said
+from poise.studio.autosave import Autosave
 from poise.studio.defaults import Lesson, embedded, from_files
-from poise.studio.scene_files import opened, saved
+from poise.studio.models import ModelStore
+from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
-from running_studio import Heard
+from running_studio import Heard, kept
 
 
 def posed(session: Session) -> Session:
@@ -48,10 +54,18 @@ def test_a_timeline_is_exported_whole(session: Session, tmp_path: Path) -> None:
     dropped = session.uploads.folder(session.token) / "walk.bvh"
     dropped.write_bytes(clip.read_bytes())
     upload = session.uploads.keep(dropped, owner=session.token)
-    answer = session.answer(said.OpenClip(upload=upload.id))
-    assert any(isinstance(message, said.MotionRange) and message.frames == 10 for message in answer)
+    heard = Heard(session)
+    session.answer(said.OpenClip(upload=upload.id))
+    assert heard.wait_for(said.MotionRange).frames == 10
     motion = read(exported(session, "bvh", whole=True))
     assert len(motion) == 10
+
+
+def reopened(session: Session, path: Path) -> Heard:
+    heard = Heard(session)
+    session.answer(said.OpenScene(upload=session.uploads.keep(path, owner=session.token).id))
+    heard.wait_for(said.SceneChanged)
+    return heard
 
 
 def test_a_scene_is_saved_and_opened(session: Session) -> None:
@@ -60,27 +74,112 @@ def test_a_scene_is_saved_and_opened(session: Session) -> None:
     path = exported(session, "scene")
     before = session.state
     session.answer(said.Reset())
-    session.answer(said.OpenScene(upload=session.uploads.keep(path, owner=session.token).id))
+    reopened(session, path)
     assert session.state.handles == before.handles
     assert session.state.look_at == before.look_at
     np.testing.assert_allclose(session.state.pose.rotations, before.pose.rotations, atol=1e-9)
 
 
+def test_a_scene_holds_its_motion_its_model_and_its_photo(
+    session: Session, models: ModelStore, tmp_path: Path
+) -> None:
+    import matplotlib.image
+
+    matplotlib.image.imsave(tmp_path / "me.png", np.full((30, 20, 3), 0.5))
+    own = session.models.add(models["walk"].prior, "mine alone")
+    session.answer(said.ChooseModel(model=own.id))
+    session.answer(said.OpenPhoto(upload=kept(session, tmp_path / "me.png"), width=20, height=30))
+    session.answer(said.MovePoint(seq=1, point=said.PhotoPoint(joint="head", pixel=(5.0, 6.0)), last=True))
+    put_on_timeline(session, act("walk", seconds=2.0, fps=30), "walk.bvh")
+    path = exported(session, "scene")
+    other = Session(models, session.uploads, session.autosave)
+    state = other.files.opened(path, other.state)
+    assert other.models[state.model].name == "mine alone"
+    assert session.motion is not None
+    assert state.motion is not None
+    np.testing.assert_array_equal(state.motion.rotations, session.motion.rotations)
+    assert state.photo is not None
+    assert state.photo.points[0].pixel == (5.0, 6.0)
+    assert other.uploads.find(state.photo.upload, owner=other.token).name == "me.png"
+
+
+def test_scenes_of_the_first_version_and_of_newer_ones_are_opened(session: Session, tmp_path: Path) -> None:
+    scene = json.loads(msgspec.json.encode(session.files.saved(posed(session).state)))
+    newer = scene | {"version": 9, "readBy": 2, "weather": "fine"}
+    newer["timeline"] = scene["timeline"] | {"tempo": 3}
+    first = {
+        name: scene[name] for name in scene if name not in ("readBy", "models", "motion", "smooth", "photo")
+    }
+    for number, content in enumerate((newer, first | {"version": 1})):
+        path = tmp_path / f"{number}.scene"
+        path.write_text(json.dumps(content))
+        assert session.files.opened(path, session.state).handles == session.state.handles
+
+
 def test_what_is_no_scene_says_so(session: Session, tmp_path: Path) -> None:
-    good = saved(session.state)
+    good = msgspec.json.format(msgspec.json.encode(session.files.saved(session.state)), indent=2)
     broken = {
         "not JSON": b"{",
         "not a scene": b"{}",
-        "newer": good.replace(b'"version": 1', b'"version": 9'),
+        "newer": good.replace(b'"version": 2', b'"version": 9').replace(b'"readBy": 2', b'"readBy": 9'),
         "another body": good.replace(b'"Hips"', b'"Nose"'),
         "too few turns": good.replace(b'"turns": [', b'"turns": [], "x": ['),
+        "deep": b"[" * 100_000,
+        "far away": good.replace(b'"root": [', b'"root": [1e30, 0, 0], "x": ['),
+        "no part": good.replace(b'"motion": null', b'"motion": "../../etc/passwd"'),
     }
     for name, content in broken.items():
         path = tmp_path / "bad.scene"
         path.write_bytes(content)
         with pytest.raises(ParseError, match=r"bad\.scene"):
-            opened(path, session.models, session.state)
+            session.files.opened(path, session.state)
         assert content != good, name
+
+
+def test_a_damaged_scene_file_says_so(session: Session, tmp_path: Path) -> None:
+    put_on_timeline(session, act("walk", seconds=1.0, fps=30), "walk.bvh")
+    whole = exported(session, "scene").read_bytes()
+    other = Session(session.models, session.uploads, Autosave(tmp_path / "elsewhere"))
+    path = tmp_path / "bad.scene"
+    for content in (
+        whole[: len(whole) // 2],
+        whole[:-30],
+        _with_part(whole, b"nonsense"),
+        _with_part(whole, None),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ParseError, match=r"bad\.scene"):
+            other.files.opened(path, other.state)
+
+
+def _with_part(whole: bytes, content: bytes | None) -> bytes:
+    """A scene whose motion is something else, or missing."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(out, "w") as target:
+        for name in source.namelist():
+            if not name.endswith(".motion"):
+                target.writestr(name, source.read(name))
+            elif content is not None:
+                target.writestr(name, content)
+    return out.getvalue()
+
+
+def test_a_model_is_written_renamed_and_opened(session: Session) -> None:
+    heard = Heard(session)
+    session.answer(said.ExportModel(model="walk"))
+    ready = heard.wait_for(said.FileReady)
+    assert ready.name == "walk.poise"
+    path = session.uploads.find(ready.address.split("/")[1]).path
+    session.answer(said.OpenModel(upload=kept(session, path)))
+    told = heard.wait_for(said.Models, lambda message: message.models[-2].own)
+    opened = told.models[-2]
+    assert session.state.model == opened.id
+    session.answer(said.RenameModel(model=opened.id, name="stroll"))
+    assert session.models[opened.id].name == "stroll"
+    with pytest.raises(PoiseError, match="came into this page"):
+        session.answer(said.RenameModel(model="walk", name="mine"))
+    with pytest.raises(PoiseError, match="learned nothing"):
+        session.answer(said.ExportModel(model="plain"))
 
 
 def test_poses_go_out_live(session: Session) -> None:

@@ -1,14 +1,20 @@
 """Undo without limit, most of it on disk."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from full_disk import full_disk
+from poise.errors import PoiseError
 from poise.performer import act
+from poise.studio import history as history_module
 from poise.studio.history import History
+from poise.studio.layers import Layers
 from poise.studio.messages import Handle
 from poise.studio.state import Placed, State
 
@@ -24,8 +30,8 @@ def state(number: int) -> State:
 
 
 @pytest.fixture
-def history() -> Iterator[History]:
-    history = History(state(0), near=3)
+def history(tmp_path: Path) -> Iterator[History]:
+    history = History(state(0), tmp_path, near=3)
     yield history
     history.close()
 
@@ -43,7 +49,12 @@ def test_states_far_back_are_found_again(history: History) -> None:
 
 @given(st.lists(st.sampled_from(["push", "back", "forward", "amend", "rest"]), max_size=40))
 def test_it_is_a_list_with_a_place_in_it(steps: list[str]) -> None:
-    history, plain, at = History(state(0), near=3), [0], 0
+    with tempfile.TemporaryDirectory() as folder:
+        _walk_through(steps, History(state(0), Path(folder), near=3))
+
+
+def _walk_through(steps: list[str], history: History) -> None:
+    plain, at = [0], 0
     for number, step in enumerate(steps, start=1):
         if step == "push":
             history.push(state(number))
@@ -62,3 +73,46 @@ def test_it_is_a_list_with_a_place_in_it(steps: list[str]) -> None:
         assert history.now.handles == state(plain[at]).handles
         assert (history.undos, history.redos) == (at, len(plain) - 1 - at)
     history.close()
+
+
+def test_on_a_full_disk_states_wait_in_memory(history: History) -> None:
+    with full_disk():
+        for number in range(1, 10):
+            history.push(state(number))
+        assert history.back().handles == state(8).handles
+    for number in range(9, 20):
+        history.push(state(number))
+    for number in range(18, -1, -1):
+        assert history.back().handles == state(number).handles
+
+
+def test_on_a_disk_that_stays_full_the_oldest_steps_are_forgotten(history: History) -> None:
+    with full_disk():
+        for number in range(1, 40):
+            history.push(state(number))
+        steps = history.undos
+        assert 3 < steps < 39
+        for number in range(38, 38 - steps, -1):
+            assert history.back().handles == state(number).handles
+        with pytest.raises(PoiseError, match="nothing to undo"):
+            history.back()
+        assert history.redos == steps
+
+
+def test_a_motion_is_kept_once_and_is_the_same_afterwards(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = act("walk", seconds=1.0, fps=30)
+    for number in range(1, 30):
+        history.push(state(number).with_(layers=Layers(clip)))
+    found = [history.back() for _ in range(28)]
+    assert all(each.layers is not None and each.layers.base is clip for each in found)
+    monkeypatch.setattr(history_module, "MOST_BYTES", 0)
+    copies = [act("walk", seconds=1.0, fps=30) for _ in range(3)]
+    rotations = [copy.rotations for copy in copies]
+    while copies:
+        history.push(state(0).with_(layers=Layers(copies.pop(0))))
+    for expected in rotations[1::-1]:
+        layers = history.back().layers
+        assert layers is not None
+        np.testing.assert_array_equal(layers.motion.rotations, expected)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
 from poise.studio import messages as said
+from poise.studio.autosave import Autosave
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.solving import points_of
@@ -41,10 +43,11 @@ def stage(prior: LocalPrior, priors: dict[str, object]) -> Iterator[Session]:
     models = ModelStore()
     models.add(priors["reach"], "reach")
     models.add(prior, "steps")
-    uploads = Uploads()
-    session = Session(models, uploads)
+    uploads, autosave = Uploads(), Autosave()
+    session = Session(models, uploads, autosave)
     yield session
     session.close()
+    autosave.close()
     uploads.close()
 
 
@@ -104,6 +107,30 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     assert stage.state.timeline.clip == "performance"
     stage.answer(said.Undo())
     assert stage.state.timeline.clip is None
+
+
+def test_a_performance_that_was_killed_is_brought_back(stage: Session, tracker: Tracker) -> None:
+    heard = Heard(stage)
+    stage.answer(said.SetLookAt(target=(0.0, 1.5, 2.0)))
+    stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    for frame in range(10):
+        tracker.send(frame)
+        heard.wait_for(said.Performing, following(frame + 1))
+    stage.autosave.flush()
+    stage.close()  # without a word to the timeline, as kill -9 would
+    time.sleep(0.5)
+    again = Session(stage.models, stage.uploads, Autosave(), token=stage.token)
+    assert again.restore()
+    answer = again.greet(resumed=True)
+    assert again.state.timeline.clip == "performance that was cut off"
+    assert [message.frames for message in answer if isinstance(message, said.MotionRange)] == [10]
+    assert again.motion is not None
+    assert len(again.motion) == 10
+    third = Session(stage.models, stage.uploads, Autosave(), token=stage.token)
+    assert third.restore()
+    third.greet(resumed=True)
+    assert third.history.undos == 0  # it is part of the scene now
 
 
 def test_what_cannot_be_read_is_said_and_the_performance_goes_on(stage: Session, tracker: Tracker) -> None:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import socket
+import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from full_disk import full_disk
 from poise.formats import write
 from poise.performer import act
 from poise.studio import archives
 from poise.studio import messages as said
 from poise.studio.models import ModelStore
+from poise.studio.own_folder import OwnFolder
 from poise.studio.security import Access
 from poise.studio.server import listen
-from poise.studio.uploads import Uploads
+from poise.studio.uploads import RefusedUploadError, Uploads
 from running_studio import Page, Running, running
 
 HAND = said.Handle(id="hand", joint="left_hand")
@@ -38,6 +44,15 @@ def page(studio: Running) -> Iterator[Page]:
     with studio.page() as page:
         page.hello()
         yield page
+
+
+@pytest.fixture
+def small_page(models: ModelStore, tmp_path: Path) -> Iterator[Running]:
+    """With a page, however small."""
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "index.html").write_text("the page")
+    with running(models, page=tmp_path / "dist") as started:
+        yield started
 
 
 def still_well(studio: Running) -> None:
@@ -391,6 +406,188 @@ def test_what_is_no_archive_is_refused(studio: Running) -> None:
         assert answer.status_code == 413
         assert "cannot be unpacked" in answer.text
     assert archives.MOST_TIMES > 1
+
+
+def test_damaged_archives_are_refused_and_take_nothing_along(studio: Running) -> None:
+    rng = np.random.default_rng(0)
+    good = zipped({"a.bvh": rng.bytes(3000), "b.bvh": b"HIERARCHY" * 500})
+    with studio.page() as page:
+        token = page.hello().token
+        folder = studio.studio.uploads.folder(token)
+        for number in range(150):
+            damaged = bytearray(good)
+            for place in rng.integers(0, len(good), 1 + number % 5):
+                damaged[place] ^= int(rng.integers(1, 256))
+            answer = upload(studio, token, "clips.zip", bytes(damaged[: len(good) - 7 * (number % 3)]))
+            assert answer.status_code in (200, 413), answer.text
+            assert "/tmp" not in answer.text
+            if answer.status_code == 200:
+                continue
+            assert not [path for path in folder.iterdir() if path.suffix not in (".bvh", ".amc")]
+    still_well(studio)
+
+
+def test_a_bad_archive_leaves_what_was_there_before(studio: Running) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        earlier = upload(studio, token, "a.bvh", b"HIERARCHY earlier").json()["upload"]
+        damaged = zipped({"a.bvh": bytes(60_000_000)})
+        assert upload(studio, token, "clips.zip", damaged).status_code == 413
+        kept = studio.studio.uploads.find(earlier, owner=token)
+        assert kept.path.read_bytes() == b"HIERARCHY earlier"
+        assert [path.name for path in kept.path.parent.iterdir()] == ["a.bvh"]
+
+
+def test_files_on_their_way_count_as_those_that_are_there() -> None:
+    uploads = Uploads(most_bytes=250)
+    first, second = (uploads.arriving(f"{number}.bvh", owner="me") for number in range(2))
+    first.grow(200)
+    with pytest.raises(RefusedUploadError, match="come at once"):
+        second.grow(100)
+    uploads.give_up(second)
+    first.path.write_bytes(bytes(200))
+    uploads.keep_arrived(first)
+    third = uploads.arriving("2.bvh", owner="me")
+    third.grow(100)
+    assert len(uploads) == 0  # the older one made room
+    uploads.close()
+
+
+def test_a_full_disk_is_said(studio: Running) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        with full_disk():
+            answer = upload(studio, token, "a.bvh", b"HIERARCHY")
+        assert answer.status_code == 507
+        assert "cannot be stored" in answer.text
+        assert upload(studio, token, "a.bvh", b"HIERARCHY").status_code == 200
+
+
+def test_errors_name_files_without_their_folders(studio: Running) -> None:
+    with studio.page() as page:
+        token = page.hello().token
+        folder = str(studio.studio.uploads.folder(token))
+        for name, ask in (
+            ("bad.bvh", said.OpenClip),
+            ("bad.scene", said.OpenScene),
+            ("bad.poise", said.OpenModel),
+            ("bad.c3d", said.OpenTake),
+        ):
+            dropped = upload(studio, token, name, b"nonsense").json()["upload"]
+            page.say(ask(upload=dropped))
+            while not isinstance(refusal := page.hear(), said.Refusal):
+                pass
+            assert name in refusal.words
+            assert folder not in refusal.words
+            assert "/" not in refusal.words
+    words = f"cannot read '{folder}/my walk.bvh' or C:\\Users\\me\\x.bvh; see and/or"
+    assert said.without_folders(words) == "cannot read 'my walk.bvh' or x.bvh; see and/or"
+
+
+def raw(studio: Running, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=10) as client:
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := client.recv(10_000):
+            answer += part
+    return answer
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/%00", "/%00.js", "/" + "a" * 5000, "/" + "a/" * 2000, "/%ff%fe", "/..%5c..%5c", "/files/%00/%00"),
+        *(
+            "/files/x/" + "y" * 4000,
+            "/files/..%2f..%2fetc/passwd",
+            "/ws",
+            "/upload",
+            "/upload?name=%00",
+            "/~",
+            "/.",
+        ),
+    ],
+)
+def test_odd_paths_are_not_there(small_page: Running, path: str) -> None:
+    for method in ("GET", "HEAD", "POST", "PUT"):
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        status = raw(small_page, head.encode()).split(b" ", 2)[1:2]
+        assert not status or not status[0].startswith(b"5"), (method, path, status)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Origin: http://[",
+        "Host: [",
+        "Cookie: \x7f=;;=\x01",
+        "Content-Length: 9" + "9" * 5000,
+        "X-Poise-Session: \xff",
+    ],
+)
+def test_odd_headers_are_refused(small_page: Running, header: str) -> None:
+    head = f"POST /upload?name=a.bvh HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n"
+    answer = raw(small_page, head.encode("latin-1"))
+    assert not answer.startswith(b"HTTP/1.1 5"), answer
+
+
+def test_wrong_tokens_are_counted(models: ModelStore, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("the page")
+    with running(models, access=Access("0.0.0.0", "secret"), page=tmp_path) as studio:
+        guesses = [httpx.get(f"{studio.address}/?token=guess{number}").status_code for number in range(12)]
+        assert guesses == [403] * 10 + [429] * 2
+        assert httpx.get(f"{studio.address}/?token=secret").status_code == 429
+
+
+def test_sessions_leave_no_descriptors_behind(studio: Running) -> None:
+    def visit(count: int) -> int:
+        for _ in range(count):
+            with studio.page() as page:
+                page.hello()
+                page.say(said.PutHandle(handle=HAND))
+                page.hear_until(said.SceneChanged)
+        time.sleep(0.3)
+        return len(os.listdir("/proc/self/fd"))
+
+    first = visit(3)
+    assert visit(12) <= first + 2
+
+
+def test_more_connections_than_there_is_room_for_do_no_harm(
+    studio: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    used, (soft, hard) = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 30, hard))
+    idle = []
+    try:
+        for _ in range(25):
+            try:
+                idle.append(socket.create_connection(("127.0.0.1", studio.port), timeout=1))
+            except OSError:
+                break
+        time.sleep(1.5)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for connection in idle:
+            connection.close()
+    assert len(caplog.text) < 10_000
+    still_well(studio)
+
+
+def test_what_a_killed_studio_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, other = tmp_path / "poise-studio-left", tmp_path / "poise-studio-new"
+    for folder in (left, other):
+        folder.mkdir()
+    (left / ".lock").touch()
+    living = OwnFolder()
+    again = OwnFolder()
+    assert not left.exists()
+    assert other.exists()
+    assert living.path.exists()
+    for folder in (living, again):
+        folder.close()
 
 
 def test_the_oldest_uploads_make_room() -> None:

@@ -11,6 +11,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.studio import messages as said
 from poise.studio import timeline_script
+from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.solving import point_of, points_of
 from running_studio import Heard
@@ -210,3 +211,55 @@ def test_smoothing_is_overtaken_by_a_newer_edit(animated: Session) -> None:
     heard.wait_for(said.MotionRange, lambda message: message.fine)
     time.sleep(0.05)
     assert sum(isinstance(message, said.MotionRange) and message.fine for message in heard.messages) == 1
+
+
+def test_a_key_on_a_long_timeline_is_answered_at_once_and_solved_in_pieces(animated: Session) -> None:
+    heard = Heard(animated)
+    animated.answer(said.SetTimeline(fps=30.0, frames=3000))
+    answer = key(animated, 1500)
+    (told,) = [message for message in answer if isinstance(message, said.MotionRange)]
+    assert told.frames <= 30
+    assert told.first <= 1500 < told.first + told.frames
+    heard.wait_for(said.MotionRange, lambda piece: piece.first == 0)
+    heard.wait_for(said.Progress, lambda step: step.task == "solveTimeline" and 0.0 < step.share < 1.0)
+    animated.answer(said.Cancel(task="solveTimeline"))
+    heard.wait_for(said.Progress, lambda step: step.task == "solveTimeline" and step.share == 1.0)
+    assert animated.jobs.idle
+    solved = [message for message in heard.messages if isinstance(message, said.MotionRange)]
+    assert sum(piece.frames for piece in solved) < 3000
+    assert animated.motion is not None
+    assert len(animated.motion) == 3000
+    with pytest.raises(InvalidValueError, match="nothing of the kind 'solveTimeline' to stop"):
+        animated.answer(said.Cancel(task="solveTimeline"))
+
+
+def test_a_long_task_lets_those_of_others_through(animated: Session, models: ModelStore) -> None:
+    """With as many long ones as there are threads for tasks."""
+    others = [Session(models, animated.uploads, animated.autosave) for _ in range(3)]
+    for other in others[:2]:
+        other.answer(said.SetTimeline(fps=30.0, frames=3000))
+        other.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+        key(other, 1500)
+    heard = Heard(others[2])
+    others[2].answer(said.Export(format="bvh"))
+    heard.wait_for(said.FileReady)
+    assert not others[0].jobs.idle
+    for other in others:
+        other.close()
+
+
+def test_what_an_undo_brings_back_half_solved_is_solved_then(animated: Session) -> None:
+    heard = Heard(animated)
+    animated.answer(said.SetTimeline(fps=30.0, frames=200))
+    key(animated, 0)
+    key(animated, 190, (0.1, 0.2, 0.1))  # overtakes what the first left to do
+    animated.answer(said.Undo())
+    heard.wait_for(said.MotionRange, lambda message: message.fine)
+    assert animated.state.smooth
+    assert len(animated.state.timeline.keys) == 1
+    solved = animated.motion
+    animated.answer(said.Redo())
+    animated.answer(said.Undo())
+    assert animated.motion is not None
+    assert solved is not None
+    np.testing.assert_array_equal(animated.motion.rotations, solved.rotations)

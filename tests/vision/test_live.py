@@ -20,6 +20,7 @@ from poise.formats import write
 from poise.performance.cameras import NOISE
 from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
+from poise.vision import live
 from poise.vision.live import LiveStep
 from poise.vision.rig import load_rig
 from poise.vision.simulator import Conditions, front_rig
@@ -164,6 +165,45 @@ class _Silent(_Fast):
         if self._next == 1:
             time.sleep(1.0)
         return super().read()
+
+
+class _Hanging(_Fast):
+    """Hangs after a few pictures; given back while it is read, it would take the process along."""
+
+    name = "hanging"
+
+    def __init__(self) -> None:
+        super().__init__(100)
+        self.go_on, self.is_read, self.closed_by = threading.Event(), False, ""
+
+    def read(self):
+        self.is_read = True
+        if self._next >= 3:
+            self.go_on.wait(60.0)
+        found = super().read()
+        self.is_read = False
+        return found
+
+    def close(self) -> None:
+        assert not self.is_read
+        self.closed_by = threading.current_thread().name
+
+
+def test_a_camera_that_hangs_is_not_given_back_while_it_is_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(live, "HANGS", 0.1)
+    camera = _Hanging()
+    with LiveStep([_Fast(1000), camera]) as steps:
+        for step in steps:
+            if step.pictures[1] is None:
+                break
+    assert camera.closed_by == ""
+    assert any("hanging hangs" in note for note in steps.notes)
+    camera.go_on.set()
+    for _ in range(200):
+        time.sleep(0.01)
+        if camera.closed_by:
+            break
+    assert camera.closed_by == "hanging"
 
 
 def test_the_others_do_not_wait_for_a_camera_that_is_silent():

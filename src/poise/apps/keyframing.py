@@ -5,6 +5,7 @@ Grochow et al. 2004, section 7.2. Frames are solved one after the other and then
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,13 +101,17 @@ def keyframe_in(
 
 
 def plan(
-    script: Script, priors: Sequence[Prior], weights: Float[Array, "frames styles"]
+    script: Script,
+    priors: Sequence[Prior],
+    weights: Float[Array, "frames styles"],
+    *,
+    span: tuple[int, int] = (0, sys.maxsize),
 ) -> tuple[list[HandlePath], list[Frame]]:
-    """Where every handle goes, pins among them, and what every frame must meet."""
+    """Where every handle goes, pins among them, and what every frame must meet, or those from one up to another."""
     _check_handles(script, priors[0])
     shares = [tuple(float(share) for share in row) for row in weights]
     paths = _with_pins(script, priors, shares)
-    return paths, _frames(script, paths, shares, priors[0])
+    return paths, _frames(script, paths, shares, priors[0], span)
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
@@ -169,7 +174,7 @@ def _with_pins(
             paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
     for pin in open_pins:  # where the body has the handle when the pin begins
         count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
-        frames = _frames(script, list(paths.values()), shares, priors[0])[:count]
+        frames = _frames(script, list(paths.values()), shares, priors[0], (0, count))
         space = priors[0].space
         q = frame_by_frame(priors, frames, space, fps=script.fps)[-1]
         at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
@@ -205,14 +210,20 @@ def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
 
 
 def _frames(
-    script: Script, paths: Sequence[HandlePath], shares: Sequence[tuple[float, ...]], prior: Prior
+    script: Script,
+    paths: Sequence[HandlePath],
+    shares: Sequence[tuple[float, ...]],
+    prior: Prior,
+    span: tuple[int, int],
 ) -> list[Frame]:
-    """What every frame must meet."""
+    """What every frame of a span must meet."""
+    some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground = [] if script.floor is None else floor(roles, height=script.floor)
-    followed = follow(paths, script.turns, script.times)
+    followed = follow(paths, script.turns, script.times[some])
     return [
-        Frame([*constraints, *ground], share) for constraints, share in zip(followed, shares, strict=True)
+        Frame([*constraints, *ground], share)
+        for constraints, share in zip(followed, shares[some], strict=True)
     ]
 
 

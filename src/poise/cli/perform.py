@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.perform_video import Watching, perform_videos, say_latency
+from poise.cli.perform_video import Watching, perform_videos, say_latency, say_what_was_cut_off
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -194,22 +194,31 @@ def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None) -> 
 
 
 def _stream(performance: Performance | OrientationPerformance, take: str, output: Path | None) -> None:
-    from poise.performance import setup
-    from poise.performance.streams import Stream, serve_udp
+    from poise.performance.journal import Journal
+    from poise.performance.streams import Stream
 
-    stream = Stream(performance)
-    try:
-        if take == "-":
-            for answer in stream.answers(sys.stdin):
-                print(answer, flush=True)
-        else:
-            host, port = setup.udp_address(take)
-            serve_udp(
-                stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}")
-            )
-    except KeyboardInterrupt:
-        pass
-    _finish(stream, performance, output)
+    say_what_was_cut_off(output)
+    with Journal(output, fps=performance.fps) as journal:
+        stream = Stream(performance, keep=journal.add)
+        try:
+            _follow(stream, take)
+        except KeyboardInterrupt:
+            pass
+        finally:  # whatever ended it, what was performed is written
+            _finish(stream, performance, output)
+            journal.close(saved=True)
+
+
+def _follow(stream: Stream, take: str) -> None:
+    from poise.performance import setup
+    from poise.performance.streams import serve_udp
+
+    if take == "-":
+        for answer in stream.answers(sys.stdin):
+            print(answer, flush=True)
+        return
+    host, port = setup.udp_address(take)
+    serve_udp(stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}"))
 
 
 def _finish(stream: Stream, performance: Performance | OrientationPerformance, output: Path | None) -> None:
@@ -218,6 +227,8 @@ def _finish(stream: Stream, performance: Performance | OrientationPerformance, o
     if stream.skipped:
         terminal.warn(f"{stream.skipped} lines could not be read")
     if not stream.frames:
+        if output is not None:
+            raise InvalidValueError(f"no frame came; {output} was not written")
         return
     say_latency(stream.milliseconds)
     if output is not None:

@@ -16,8 +16,9 @@ from poise.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from poise.apps.camera_takes import CameraTake
     from poise.performance.cameras import WatchedMoment
-    from poise.performance.perform import Performance
+    from poise.performance.perform import Performance, PerformedFrame
     from poise.priors.local.prior import LocalPrior
     from poise.skeleton.skeleton import Skeleton
 
@@ -64,6 +65,7 @@ def perform_videos(
     from poise.apps.simulated_cameras import MORE, NINE
     from poise.performance import setup
     from poise.performance.cameras import NOISE
+    from poise.performance.journal import Journal
     from poise.performance.marker_sets import read_colours
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
@@ -88,23 +90,38 @@ def perform_videos(
             markers=names,
             progress=progress,
         )
-    with terminal.counting("performing") as count, _receiver(performance, options) as answer:
-        take = perform_take(
-            found, performance, empty=options.empty, background=options.background, sync=options.sync,
-            live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
-        )  # fmt: skip
+    say_what_was_cut_off(output)
+    with Journal(output) as journal:
+        with terminal.counting("performing") as count, _receiver(performance, options, journal.add) as answer:
+            take = perform_take(
+                found, performance, empty=options.empty, background=options.background, sync=options.sync,
+                live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
+            )  # fmt: skip
+        _finish(take, output)
+        journal.close(saved=True)
+
+
+def _finish(take: CameraTake, output: Path | None) -> None:
+    """Says what there is to say about a take, and writes it."""
+    from poise.performance import setup
+
     for note in take.notes:
         terminal.warn(note)
     if take.watched:
         say_latency([1000.0 * watched.seconds for watched in take.watched])
-    if output is not None and take.frames:
-        setup.save(take.frames, take.fps, output)
-        terminal.note(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
+    if output is None:
+        return
+    if not take.frames:
+        raise InvalidValueError(f"there is no pose to write; {output} was not written")
+    setup.save(take.frames, take.fps, output)
+    terminal.note(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
 
 
 @contextmanager
-def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[[WatchedMoment], None]]:
-    """Whoever gets every pose at once: standard output where it is live, and the address that is named."""
+def _receiver(
+    performance: Performance, options: Watching, keep: Callable[[PerformedFrame, float], None]
+) -> Iterator[Callable[[WatchedMoment], None]]:
+    """Whoever gets every pose at once: its journal, standard output where it is live, and the address that is named."""
     from poise.apps.streaming import VmcSender, address_from_text
     from poise.performance.streams import pose_line
 
@@ -116,6 +133,7 @@ def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[
     def answer(watched: WatchedMoment) -> None:
         if watched.frame is None:
             return
+        keep(watched.frame, watched.time)
         if options.live:
             print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
         if sender is not None:
@@ -126,6 +144,15 @@ def _receiver(performance: Performance, options: Watching) -> Iterator[Callable[
     finally:
         if sender is not None:
             sender.close()
+
+
+def say_what_was_cut_off(output: Path | None) -> None:
+    """Brings back what an earlier performance left for this file, if something cut it off."""
+    from poise.performance.journal import brought_back
+
+    found = None if output is None else brought_back(output)
+    if found is not None:
+        terminal.warn(f"the last performance was cut off; its {found[1]} frames are in {found[0]}")
 
 
 def say_latency(milliseconds: object) -> None:

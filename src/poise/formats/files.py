@@ -37,6 +37,22 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return found
 
 
+def try_lock(file: int) -> bool:
+    """Takes the lock of an open file, held until it is closed or its process dies; whether nobody else has it.
+
+    Systems without such locks say that nobody has.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write ("w" is UTF-8 text with \\n, "wb" bytes) that takes the path's place only once it is complete.

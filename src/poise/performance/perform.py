@@ -36,6 +36,7 @@ from poise.solvers.problem import Problem, Settings
 Array = np.ndarray
 Root = Literal["solved", "torso"]
 
+FARTHEST = 1e4  # metres: what is farther is a code for "not seen" (FLT_MAX, 9999999) or a mistake
 KEPT_PROBLEMS = 64  # sets of visible markers whose problem is kept
 ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pictures tell
 CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
@@ -190,7 +191,9 @@ class Performance:
             raise InvalidValueError(
                 f"a frame is ({len(self.names)}, 3): a place for each of {', '.join(self.names)}; got {points.shape}"
             )
-        return np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan)
+        with np.errstate(invalid="ignore"):
+            plausible = (np.abs(points) < FARTHEST).all(axis=1, keepdims=True)
+        return np.where(plausible, points, np.nan)
 
     def _from_places(self, likely: Array, problem: Problem) -> Float[Array, "size"]:
         """The pose by the local models at where markers are likely to be, brought to those that are seen."""

@@ -28,6 +28,7 @@ from poise.solvers.problem import Problem
 
 Array = np.ndarray
 
+LONGEST = 1e6  # of a quaternion's numbers: what is larger is a code for "not heard" or a mistake
 SIX = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")
 
 
@@ -114,6 +115,7 @@ class OrientationPerformance:
                 f"a frame is ({len(self.names)}, 4): a quaternion for each of {', '.join(self.names)}; "
                 f"got {turned.shape}"
             )
+        turned = np.where(np.abs(turned) < LONGEST, turned, np.nan)
         lengths = np.linalg.norm(turned, axis=1, keepdims=True)
         usable = np.isfinite(lengths) & (lengths > 1e-6)
         return np.where(usable, turned / np.where(usable, lengths, 1.0), np.nan)

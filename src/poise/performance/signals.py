@@ -27,7 +27,7 @@ class Recent:
     def note(self, values: Array, *, step: float, at: float | None) -> None:
         """Take note of a frame, so many seconds after the last unless its time is given."""
         self.clock = at if at is not None else self.clock + step
-        lately = [entry for entry in self._seen if entry[0] > self.clock - 1.5 * LAG]
+        lately = [entry for entry in self._seen if 0.0 <= self.clock - entry[0] < 1.5 * LAG]
         self._seen = [*lately, (self.clock, values)]
 
     def exchange(self, first: int, second: int) -> None:

@@ -9,8 +9,8 @@ is answered with {"error": ...} (CSV: skipped and counted), and the performance 
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import select
 import socket
 import time
@@ -18,14 +18,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from poise.errors import InvalidValueError, PoiseError
 from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.sensors import OrientationPerformance
 
 Array = np.ndarray
 
 LONGEST_LINE = 65_507  # bytes: the largest datagram
+Value = tuple[float | None, ...] | float | None
+_FRAMES: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[str, Value])
+_NOT_JSON = re.compile(r"\bNaN\b|-?\bInfinity\b")  # what some senders write for a marker that is not seen
 POLL = 0.2  # seconds between looks at whether to go on listening
 
 
@@ -33,7 +38,8 @@ POLL = 0.2  # seconds between looks at whether to go on listening
 class Stream:
     """A performance that is fed by lines; `labelled` counts frames in which a label was known.
 
-    `trouble` says what was wrong with the last line that had to be skipped.
+    `trouble` says what was wrong with the last line that had to be skipped; `keep` is called with every frame and its
+    time.
     """
 
     performance: Performance | OrientationPerformance
@@ -41,6 +47,7 @@ class Stream:
     labelled: int = 0
     skipped: int = 0
     trouble: str = ""
+    keep: Callable[[PerformedFrame, float], None] = lambda _frame, _at: None
     _header: list[str] | None = None
 
     def answers(self, lines: Iterable[str]) -> Iterator[str]:
@@ -79,13 +86,14 @@ class Stream:
 
     def _json(self, text: str) -> str:
         try:
-            message = json.loads(text)
-            places = {name: self._told(value) for name, value in message.items() if name != "time"}
-            when = message.get("time")
-            frame = self._step(places, None if when is None else float(when))
-        except (ValueError, TypeError, AttributeError) as error:
+            message = _FRAMES.decode(_NOT_JSON.sub("null", text))
+            when = message.pop("time", None)
+            if when is not None and not isinstance(when, float):
+                raise InvalidValueError(f"a time is a number of seconds; got {len(when)} values")
+            frame = self._step({name: self._told(value) for name, value in message.items()}, when)
+        except (msgspec.DecodeError, PoiseError) as error:
             self._skip(str(error))
-            return json.dumps({"error": str(error)})
+            return msgspec.json.encode({"error": str(error)}).decode()
         return pose_line(frame)
 
     def _csv(self, text: str) -> Iterator[str]:
@@ -97,8 +105,9 @@ class Stream:
             places = {
                 name: np.array([cells[f"{name}.{c}"] for c in self.performance.channels]) for name in names
             }
-            frame = self._step(places, cells.get("time"))
-        except (ValueError, KeyError):
+            when = cells.get("time", math.nan)
+            frame = self._step(places, when if math.isfinite(when) else None)
+        except (ValueError, KeyError, PoiseError):
             self._skip(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
             return
         values = [cells.get("time", len(self.frames) / self.performance.fps), *frame.q[:3]]
@@ -109,6 +118,7 @@ class Stream:
         missing = np.full(len(self.performance.channels), np.nan)
         points = np.stack([places.get(name, missing) for name in self.performance.names])
         frame = self.performance.step(points, at=when)
+        self.keep(frame, len(self.frames) / self.performance.fps if when is None else when)
         self.frames.append(frame)
         self.labelled += any(name in places for name in self.performance.names)
         return frame
@@ -116,15 +126,16 @@ class Stream:
     def _skip(self, trouble: str) -> None:
         self.skipped, self.trouble = self.skipped + 1, trouble
 
-    def _told(self, value: Any) -> Array:
+    def _told(self, value: Value) -> Array:
         """What a message tells of a marker or sensor, or NaN where it was not seen."""
         size = len(self.performance.channels)
         if value is None:
             return np.full(size, np.nan)
-        told = np.array([math.nan if number is None else float(number) for number in value])
-        if told.shape != (size,):
-            raise ValueError(f"a frame has {self.performance.channels} or null for each; got {value!r}")
-        return told
+        if isinstance(value, float) or len(value) != size:
+            raise InvalidValueError(
+                f"a frame has {self.performance.channels} or null for each; got {str(value)[:60]}"
+            )
+        return np.array([math.nan if number is None else number for number in value])
 
 
 def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float | None = None) -> str:
@@ -133,7 +144,7 @@ def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float 
     pose["root"] = [round(float(v), 6) for v in frame.q[:7]]
     pose["joints"] = {name: [round(float(v), 6) for v in turn] for name, turn in _turns(frame).items()}
     pose["ms"] = round(1000 * (frame.seconds if seconds is None else seconds), 3)
-    return json.dumps(pose)
+    return msgspec.json.encode(pose).decode()
 
 
 def _turns(frame: PerformedFrame) -> dict[str, Array]:

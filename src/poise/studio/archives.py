@@ -1,40 +1,48 @@
 """Zip archives of clips, taken apart with suspicion: what an archive says of itself is not believed.
 
 A bomb claims little and unpacks to much, or holds archives in archives; an entry's name may point outside the folder it
-is unpacked into. Bytes are counted as they come out, names must be plain, and archives in archives stay closed.
+is unpacked into. Bytes are counted as they come out, names must be plain, and archives in archives stay closed. Nothing
+takes its place among a person's files before all of it is there.
 """
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
-from pathlib import Path, PurePosixPath
+import zlib
+from pathlib import PurePosixPath
 
-from poise.studio.uploads import ARCHIVE, RefusedUploadError, Upload, Uploads, plain_name
+from poise.studio.uploads import ARCHIVE, Arriving, RefusedUploadError, Upload, Uploads, plain_name
 
 MOST_ENTRIES = 500
 MOST_TIMES = 200  # the archive's own size that its content may have; motion capture as text packs to a tenth
 FREE = 10_000_000  # bytes that even a tiny archive may hold
 _CHUNK = 1 << 20
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, OSError, ValueError, KeyError, IndexError, OverflowError),
+)
 
 
-def unpack(archive: Upload, uploads: Uploads) -> list[Upload]:
+def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:
     """The files of an archive, kept as if they had been uploaded one by one; the archive itself is not kept."""
     most = min(uploads.largest, FREE + MOST_TIMES * archive.size)
-    taken: list[Path] = []
+    taken: list[Arriving] = []
     try:
         with zipfile.ZipFile(archive.path) as content:
             for entry, name in _checked(content, archive.name):
-                most -= _unpack_one(content, entry, uploads.folder(archive.owner) / name, most)
-                taken.append(uploads.folder(archive.owner) / name)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        _remove(taken)
-        raise RefusedUploadError(f"{archive.name} cannot be unpacked: {error}") from error
+                taken.append(uploads.arriving(name, owner=archive.owner))
+                most -= _unpack_one(content, entry, taken[-1], most)
+        return [uploads.keep_arrived(arrived) for arrived in taken]
     except RefusedUploadError:
-        _remove(taken)
         raise
+    except _DAMAGED as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+        raise RefusedUploadError(f"{archive.name} cannot be unpacked: {words}") from error
     finally:
-        archive.path.unlink(missing_ok=True)
-    return [uploads.keep(path, owner=archive.owner) for path in taken]
+        for arrived in (archive, *taken):
+            uploads.give_up(arrived)
 
 
 def _checked(content: zipfile.ZipFile, archive: str) -> list[tuple[zipfile.ZipInfo, str]]:
@@ -55,21 +63,13 @@ def _checked(content: zipfile.ZipFile, archive: str) -> list[tuple[zipfile.ZipIn
     return found
 
 
-def _unpack_one(content: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, most: int) -> int:
-    size = 0
-    with content.open(entry) as source, path.open("wb") as file:
+def _unpack_one(content: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Arriving, most: int) -> int:
+    with content.open(entry) as source, target.path.open("wb") as file:
         while chunk := source.read(_CHUNK):
-            size += len(chunk)
-            if size > most:
-                file.close()
-                path.unlink(missing_ok=True)
+            if target.size + len(chunk) > most:
                 raise RefusedUploadError(
                     f"{entry.filename} unpacks to far more than its archive has a right to; it was refused"
                 )
+            target.grow(len(chunk))
             file.write(chunk)
-    return size
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
+    return target.size

@@ -12,6 +12,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
+from poise.studio.state import State
 
 Array = np.ndarray
 
@@ -32,6 +33,26 @@ def world_of(
 def world_of_pose(pose: Pose) -> bytes:
     """The same for one pose."""
     return world_of(pose.skeleton, pose.root_position, pose.rotations)
+
+
+def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) -> messages.MotionRange:
+    """Frames of a state's motion, with the ways of the handles that have keys."""
+    layers = state.layers
+    assert layers is not None
+    part = layers.motion[first:end]
+    positions, matrices = world_transforms(part.skeleton, part.root_positions, part.rotations)
+    turns = rotations.quaternion_from_matrix(matrices)
+    handles = [state.handle(name) for name in dict.fromkeys(key.handle for key in state.timeline.keys)]
+    joints = [part.skeleton.index(handle.joint) for handle in handles]
+    ways = [
+        positions[:, joint] + matrices[:, joint] @ np.array(handle.offset)
+        for handle, joint in zip(handles, joints, strict=True)
+    ]
+    return messages.MotionRange(
+        seq=seq, fine=fine, first=first, frames=end - first, world=packed(np.concatenate([positions, turns], axis=-1)),
+        path_handles=[handle.id for handle in handles], paths=packed(np.array(ways).reshape(-1, 3)),
+        unmet=[frame for frame in layers.unmet if first <= frame < end],
+    )  # fmt: skip
 
 
 def body_of(pose: Pose) -> messages.Body:

@@ -1,63 +1,135 @@
-"""Scenes kept on disk while they are worked on: a studio that was killed finds them again when it is started anew."""
+"""Scenes kept on disk while they are worked on: a studio that was killed, or a new tab, finds them again.
+
+An edit is on disk about a second after it was made at the latest. A full disk is no reason to stop posing: it is tried
+again every second.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from threading import Condition, Lock, Thread
 
 from poise.errors import PoiseError
 from poise.formats.files import make_folder, replacing
 from poise.motion.cache import cache_folder
-from poise.studio.models import ModelStore
-from poise.studio.scene_files import opened, saved
+from poise.studio.messages import Kept
+from poise.studio.parts import Parts
+from poise.studio.scene_files import SceneFiles, encoded, read_kept
 from poise.studio.state import State
 
 MOST_KEPT = 50
 KEPT_FOR = 7 * 86400.0  # seconds
-EVERY = 1.0  # seconds between two savings of one scene
+EVERY = 1.0  # seconds between two savings
 _LOG = logging.getLogger("poise.studio")
 
 
 class Autosave:
-    """A folder of scenes, each under a name that only whoever knows the session's token can tell."""
+    """A folder of scenes, each under a name that only whoever knows the session's token can find."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or cache_folder() / "studio" / "scenes"
-        self._saved: dict[str, float] = {}
+        self.parts = Parts(self._folder / "parts")
+        self._waiting: dict[str, tuple[SceneFiles, State]] = {}
+        self._news, self._writing = Condition(), Lock()
+        self._closed = self._troubled = False
+        self._thread: Thread | None = None
 
-    def keep(self, token: str, state: State, *, at_once: bool = False) -> None:
-        """Saves a scene, unless that was done a moment ago; a full disk is no reason to stop posing."""
-        now = time.monotonic()
-        if not at_once and now - self._saved.get(token, -EVERY) < EVERY:
-            return
-        self._saved[token] = now
-        try:
-            make_folder(self._folder)
-            with replacing(self._path(token), "wb") as file:
-                file.write(saved(state))
-        except OSError as error:
-            _LOG.warning("a scene could not be kept: %s", error)
+    def keep(self, token: str, files: SceneFiles, state: State) -> None:
+        """Has a scene written soon; of several states the newest."""
+        with self._news:
+            self._waiting[token] = (files, state)
+            if self._thread is None:
+                self._thread = Thread(target=self._write_on, name="poise-autosave", daemon=True)
+                self._thread.start()
+            self._news.notify()
 
-    def find(self, token: str, models: ModelStore, now: State) -> State | None:
-        """The scene of a session that this studio does not know, if an earlier one kept it and it can be opened."""
+    def flush(self) -> bool:
+        """Writes what waits, now; whether all of it could be written."""
+        with self._writing:
+            with self._news:
+                waiting, self._waiting = self._waiting, {}
+            written = [self._write(token, files, state) for token, (files, state) in waiting.items()]
+        return all(written)
+
+    def take_of(self, token: str) -> Path:
+        """What a performance of a session is kept beside, until it is part of its scene."""
+        return self._path(token).with_suffix(".take")
+
+    def close(self) -> None:
+        """Writes what waits, and ends."""
+        with self._news:
+            self._closed = True
+            self._news.notify()
+        self.flush()
+
+    def has(self, token: str) -> bool:
+        """Whether a scene was kept for a token."""
+        return token in self._waiting or self._path(token).is_file()
+
+    def find(self, token: str) -> Path | None:
+        """The scene that was kept for a token."""
+        self.flush()
         path = self._path(token)
-        if not path.is_file():
-            return None
-        try:
-            return opened(path, models, now)
-        except PoiseError:
-            return None
+        return path if path.is_file() else None
+
+    def kept(self, tokens: Iterable[str]) -> list[Kept]:
+        """The scenes of these tokens that can be taken up again, the newest first."""
+        found = []
+        for token in dict.fromkeys(tokens):
+            path = self._path(token)
+            try:
+                age = time.time() - path.stat().st_mtime
+                found.append(Kept(token=token, age=max(age, 0.0), words=read_kept(path).words))
+            except (OSError, PoiseError):
+                continue
+        return sorted(found, key=lambda kept: kept.age)
 
     def tidy(self) -> None:
-        """Removes scenes of long ago, and all but the newest."""
+        """Removes scenes of long ago, all but the newest, and parts that none of the others needs."""
         if not self._folder.is_dir():
             return
         paths = sorted(self._folder.glob("*.scene"), key=lambda path: -path.stat().st_mtime)
+        needed: list[str] = []
         for number, path in enumerate(paths):
             if number >= MOST_KEPT or time.time() - path.stat().st_mtime > KEPT_FOR:
                 path.unlink(missing_ok=True)
+                continue
+            try:
+                needed += read_kept(path).parts
+            except PoiseError:
+                return  # of a newer Poise, perhaps, that needs parts we cannot know
+        self.parts.tidy(needed)
+
+    def _write_on(self) -> None:
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._waiting or self._closed)
+                if self._closed:
+                    return
+            self.flush()
+            time.sleep(EVERY)
+
+    def _write(self, token: str, files: SceneFiles, state: State) -> bool:
+        try:
+            make_folder(self._folder)
+            content = encoded(files.saved(state))
+            with replacing(self._path(token), "wb") as file:
+                file.write(content)
+            self._troubled = False
+            return True
+        except (OSError, PoiseError) as error:
+            with self._news:
+                self._waiting.setdefault(token, (files, state))
+            if not self._troubled:
+                _LOG.warning("a scene could not be kept; it is tried again: %s", error)
+            self._troubled = True
+        except Exception:  # the next scene is another one
+            _LOG.exception("while keeping a scene")
+        return False
 
     def _path(self, token: str) -> Path:
         return self._folder / f"{hashlib.sha256(token.encode()).hexdigest()[:32]}.scene"

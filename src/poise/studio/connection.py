@@ -52,7 +52,7 @@ class Connection:
             return
         session, resumed = self._sessions.open(hello.token, self)
         session.outlet = self.say_from_thread
-        self.say(*await self._in_worker(partial(session.greet, resumed=resumed)))
+        self.say(*await self._in_worker(partial(_greeted, session, hello, resumed=resumed)))
         jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
         tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
@@ -161,6 +161,12 @@ class Connection:
     async def _close(self, code: int, reason: str) -> None:
         with suppress(RuntimeError, WebSocketDisconnect):  # where the other side was first
             await self._socket.close(code, reason)
+
+
+def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answer:
+    """What a page is told first; a session that an earlier studio had takes up its scene."""
+    resumed = resumed or (session.token == hello.token and session.restore())
+    return session.greet(resumed=resumed, known=hello.known)
 
 
 def _is_moment(message: messages.ServerMessage) -> bool:

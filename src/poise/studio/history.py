@@ -1,33 +1,40 @@
 """Undo and redo without limit, in memory that does not grow: states far from the present wait on disk.
 
-A state is pickled into a file of our own that nobody else can open; the skeletons that many states share stay in memory
-and are written as numbers. What a solver would go on from is made again from the pose.
+A state is pickled into a file of our own; skeletons, which many states share, stay in memory
+and are written as numbers, and a motion is written once. What a solver would go on from is made again from the pose. On
+a full disk states wait in memory; only when there are too many of them the oldest are forgotten.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
-import tempfile
+import secrets
 from collections import OrderedDict
+from io import BytesIO
+from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.studio.state import Placed, State
 
 NEAR = 50  # states that are kept in memory
+MOST_WAITING = 4  # times as many where the disk is full
+MOST_BYTES = 100_000_000  # of motions in memory
+_LOG = logging.getLogger("poise.studio")
 
 
 class History:
     """Where a session has been."""
 
-    def __init__(self, state: State, *, near: int = NEAR) -> None:
-        self._near, self._store = near, _Store()
-        self._places: list[int | None] = [
-            None
-        ]  # where on disk each state is; None where it is only in memory
+    def __init__(self, state: State, folder: Path, *, near: int = NEAR) -> None:
+        self._near, self._store = near, _Store(folder)
+        self._places: list[int | None] = [None]  # where on disk each state is; None: only in memory
         self._recent: OrderedDict[int, State] = OrderedDict({0: state})
-        self._at = 0
+        self._first = self._at = 0
 
     @property
     def now(self) -> State:
@@ -37,7 +44,7 @@ class History:
     @property
     def undos(self) -> int:
         """How many steps back there are."""
-        return self._at
+        return self._at - self._first
 
     @property
     def redos(self) -> int:
@@ -46,9 +53,7 @@ class History:
 
     def push(self, state: State) -> None:
         """One more step; what was undone is forgotten."""
-        for gone in range(self._at + 1, len(self._places)):
-            self._recent.pop(gone, None)
-        del self._places[self._at + 1 :]
+        self._cut(self._at + 1)
         self._places.append(None)
         self._at += 1
         self._remember(self._at, state)
@@ -60,7 +65,7 @@ class History:
 
     def back(self) -> State:
         """One step back, as far as there is one."""
-        if self._at == 0:
+        if self.undos == 0:
             raise InvalidValueError("there is nothing to undo")
         return self._go(self._at - 1)
 
@@ -80,8 +85,8 @@ class History:
         self._store.close()
 
     def _go(self, number: int) -> State:
-        place = self._places[number]
         if number not in self._recent:
+            place = self._places[number]
             assert place is not None
             self._remember(number, self._store.read(place))
         self._at = number
@@ -90,63 +95,135 @@ class History:
 
     def _remember(self, number: int, state: State) -> None:
         """Keeps a state at hand."""
+        for other in self._recent.values():
+            if other.layers is not None and other.layers is not state.layers:
+                other.layers.rest()
         self._recent[number] = state
         self._recent.move_to_end(number)
         self._leave(self._near)
 
     def _leave(self, most: int) -> None:
-        """So many states at hand; those not looked at for longest go to disk."""
-        while len(self._recent) > most:
-            old, left = self._recent.popitem(last=False)
-            if self._places[old] is None:
-                self._places[old] = self._store.write(left)
+        """So many states at hand, and not too many bytes; those not looked at for longest go to disk."""
+        while len(self._recent) > most or (len(self._recent) > 1 and self._bytes() > MOST_BYTES):
+            old, left = next(iter(self._recent.items()))
+            try:
+                if self._places[old] is None:
+                    self._places[old] = self._store.write(left)
+            except OSError as error:
+                if len(self._recent) <= MOST_WAITING * self._near:
+                    return
+                _LOG.warning("steps of undo are forgotten: %s", error.strerror)
+                self._forget(old)
+            self._recent.pop(old, None)
+
+    def _bytes(self) -> int:
+        bases = {id(state.layers.base): state.layers.base for state in self._recent.values() if state.layers}
+        return sum(base.rotations.nbytes + base.root_positions.nbytes for base in bases.values())
+
+    def _forget(self, number: int) -> None:
+        """A state that could be kept nowhere, and those behind it as seen from here."""
+        if number > self._at:
+            self._cut(number)
+            return
+        self._first = number + 1
+        for gone in [other for other in self._recent if other < self._first]:
+            del self._recent[gone]
+
+    def _cut(self, number: int) -> None:
+        """Forgets all states from a number on."""
+        for gone in [other for other in self._recent if other >= number]:
+            del self._recent[gone]
+        del self._places[number:]
 
 
 class _Store:
-    """States in a temporary file, one after the other."""
+    """States in a file, one after the other; it is there from the first on, and open while it is used."""
 
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the history
-        self._shared: list[Skeleton] = []
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f".{secrets.token_hex(8)}.history"
+        self._end = 0
+        self.skeletons: list[Skeleton] = []
+        self._places: WeakKeyDictionary[Motion, int] = WeakKeyDictionary()
+        self._motions: WeakValueDictionary[int, Motion] = WeakValueDictionary()
 
     def write(self, state: State) -> int:
         """Where it is from now on."""
-        place = self._file.seek(0, 2)
-        _Pickler(self._file, self._shared).dump(state.with_(placed=Placed(state.pose)))
-        return place
+        return self._append(state.with_(placed=Placed(state.pose)))
 
     def read(self, place: int) -> State:
         """The state that was written there."""
-        self._file.seek(place)
-        found: State = _Unpickler(self._file, self._shared).load()
+        found: State = self._loaded(place)
         return found
+
+    def place_of(self, motion: Motion) -> int:
+        """Where a motion is; it is written when it is first asked for."""
+        if motion not in self._places:
+            self._know(motion, self._append((motion.skeleton, motion.fps, *_frames(motion), motion.name)))
+        return self._places[motion]
+
+    def motion_at(self, place: int) -> Motion:
+        """The motion that was written there: the same one, while anybody has it."""
+        motion = self._motions.get(place)
+        if motion is None:
+            motion = Motion(*self._loaded(place))
+            self._know(motion, place)
+        return motion
 
     def close(self) -> None:
         """Removes the file."""
-        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+    def _know(self, motion: Motion, place: int) -> None:
+        self._places[motion], self._motions[place] = place, motion
+
+    def _append(self, value: object) -> int:
+        """Writes the whole of it or leaves the file as it was."""
+        content = BytesIO()
+        _Pickler(content, self).dump(value)
+        data = len(content.getbuffer()).to_bytes(8, "little") + content.getvalue()
+        place = self._end  # what a motion within it was written to comes before
+        with self._path.open("r+b" if self._path.exists() else "w+b") as file:
+            file.seek(place)
+            file.write(data)
+        self._end = place + len(data)
+        return place
+
+    def _loaded(self, place: int) -> Any:
+        with self._path.open("rb") as file:
+            file.seek(place)
+            size = int.from_bytes(file.read(8), "little")
+            return _Unpickler(BytesIO(file.read(size)), self).load()
+
+
+def _frames(motion: Motion) -> tuple[Any, Any]:
+    return motion.root_positions, motion.rotations
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: Any, shared: list[Skeleton]) -> None:
+    def __init__(self, file: Any, store: _Store) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._shared = shared
+        self._store = store
 
-    def persistent_id(self, value: Any) -> int | None:
+    def persistent_id(self, value: Any) -> tuple[str, int] | None:
         """The number of what many states share."""
+        if isinstance(value, Motion):
+            return "motion", self._store.place_of(value)
         if not isinstance(value, Skeleton):
             return None
-        for number, known in enumerate(self._shared):
+        shared = self._store.skeletons
+        for number, known in enumerate(shared):
             if known is value:
-                return number
-        self._shared.append(value)
-        return len(self._shared) - 1
+                return "skeleton", number
+        shared.append(value)
+        return "skeleton", len(shared) - 1
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, shared: list[Skeleton]) -> None:
+    def __init__(self, file: Any, store: _Store) -> None:
         super().__init__(file)
-        self._shared = shared
+        self._store = store
 
-    def persistent_load(self, number: int) -> Any:
+    def persistent_load(self, name: tuple[str, int]) -> Any:
         """What many states share."""
-        return self._shared[number]
+        kind, number = name
+        return self._store.skeletons[number] if kind == "skeleton" else self._store.motion_at(number)

@@ -1,10 +1,14 @@
-"""Long tasks of a session (learning, exporting, smoothing a timeline): beside the drags, with progress."""
+"""Long tasks of a session (learning, exporting, solving a timeline): beside the drags, with progress, and stoppable.
+
+A task that comes in steps gives its thread to others between them, so that a long one of one page does not keep those
+of another waiting; and every task waits a little while people are being answered.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
 
 PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
+TURN = 0.2  # seconds after which a task in steps lets others have its thread
+BUSY, REST = (
+    0.1,
+    0.005,
+)  # seconds since somebody was answered in which tasks rest at every report, and for how long
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 
@@ -32,20 +41,36 @@ class Done:
     curve: Sequence[float] = ()
 
 
-Work = Callable[[Report], Done]
+Steps = Generator[None, None, Done]
+Work = Callable[[Report], Done | Steps]
 
 
-class OvertakenError(Exception):
-    """Raised inside a task of which a newer one has been asked for, or nobody waits any more."""
+class StoppedError(Exception):
+    """Raised inside a task that nobody waits for any more."""
+
+
+@dataclass(eq=False)
+class _Job:
+    """A task under way; `told` is when the page last heard of it."""
+
+    task: str
+    words: str
+    work: Work
+    steps: Steps | None = None
+    told: float = 0.0
+    is_cancelled: bool = False
 
 
 class Jobs:
     """What a session has under way, by the message that asked for it."""
 
+    answered = 0.0
+    """When somebody was last answered, in any session."""
+
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._running: dict[str, str] = {}
-        self._next: dict[str, tuple[str, Work]] = {}
+        self._running: dict[str, _Job] = {}
+        self._next: dict[str, _Job] = {}
 
     @property
     def idle(self) -> bool:
@@ -54,60 +79,100 @@ class Jobs:
 
     def start(self, task: str, words: str, work: Work) -> messages.Progress:
         """Begins a task; another of its kind has to end first."""
-        if task in self._running:
-            raise InvalidValueError(f"{self._running[task]} is still under way; one at a time")
-        self._begin(task, words, work)
+        with self._session.lock:
+            if task in self._running:
+                raise InvalidValueError(f"{self._running[task].words} is still under way; one at a time")
+            self._begin(_Job(task, words, work))
         return _progress(task, words, 0.0)
 
     def start_newest(self, task: str, words: str, work: Work) -> None:
         """Begins a task, or lets it take the place of the one of its kind that runs."""
         with self._session.lock:
             if task in self._running:
-                self._next[task] = (words, work)
+                self._next[task] = _Job(task, words, work)
             else:
-                self._begin(task, words, work)
+                self._begin(_Job(task, words, work))
 
-    def _begin(self, task: str, words: str, work: Work) -> None:
-        self._running[task] = words
-        _POOL.submit(self._run, task, words, work)
-
-    def _run(self, task: str, words: str, work: Work) -> None:
-        answer, curve = self._outcome(task, words, work)
+    def cancel(self, task: str) -> None:
+        """Ends a task at its next report; what it has found so far stays."""
         with self._session.lock:
-            del self._running[task]
-            waiting = self._next.pop(task, None)
+            if task not in self._running:
+                raise InvalidValueError(f"there is nothing of the kind {task!r} to stop")
+            self._next.pop(task, None)
+            self._running[task].is_cancelled = True
+
+    def _begin(self, job: _Job) -> None:
+        self._running[job.task] = job
+        _POOL.submit(self._run, job)
+
+    def _run(self, job: _Job) -> None:
+        outcome = self._outcome(job)
+        if outcome is None:
+            _POOL.submit(self._run, job)
+            return
+        answer, curve = outcome
+        with self._session.lock:
+            del self._running[job.task]
+            waiting = self._next.pop(job.task, None)
             if waiting is not None:
-                self._begin(task, *waiting)
-        if answer is not None:
-            self._session.post(_progress(task, words, 1.0, curve=curve), *answer)
+                self._begin(waiting)
+            else:
+                answer = [_progress(job.task, job.words, 1.0, curve=curve), *answer]
+        self._session.post(*answer)
 
-    def _outcome(self, task: str, words: str, work: Work) -> tuple[Answer | None, Sequence[float]]:
-        """What to say when a task has ended; nothing where a newer one took its place."""
+    def _outcome(self, job: _Job) -> tuple[Answer, Sequence[float]] | None:
+        """What to say when a task has ended, nothing where a newer one took its place; None while it goes on."""
         try:
-            done = work(self._reporter(task, words))
+            done = self._advanced(job)
+            if done is None:
+                return None
             with self._session.lock:
-                if task in self._next:
-                    return None, ()
+                self._check(job)
                 return done.take(), done.curve
-        except OvertakenError:
-            return None, ()
+        except StoppedError:
+            return [], ()
         except PoiseError as error:
-            return [messages.Refusal(words=str(error), about=task, seq=None)], ()
+            return [messages.Refusal(words=str(error), about=job.task, seq=None)], ()
+        except OSError as error:
+            trouble = f"{job.words} was not possible: {error.strerror or 'the file cannot be used'}"
+            return [messages.Refusal(words=trouble, about=job.task, seq=None)], ()
         except Exception:
-            _LOG.exception("while %s", words)
-            trouble = f"{words} went wrong; the terminal that the studio runs in says how"
-            return [messages.Refusal(words=trouble, about=task, seq=None)], ()
+            _LOG.exception("while %s", job.words)
+            trouble = f"{job.words} went wrong; the terminal that the studio runs in says how"
+            return [messages.Refusal(words=trouble, about=job.task, seq=None)], ()
 
-    def _reporter(self, task: str, words: str) -> Report:
-        told = time.monotonic()
+    def _advanced(self, job: _Job) -> Done | None:
+        """What a task came to; None where it has more steps to go."""
+        if job.steps is None:
+            begun = job.work(self._reporter(job))
+            if isinstance(begun, Done):
+                return begun
+            job.steps = begun
+        until = time.monotonic() + TURN
+        try:
+            while time.monotonic() < until:
+                self._check(job)
+                next(job.steps)
+        except StopIteration as end:
+            found: Done = end.value
+            return found
+        return None
+
+    def _check(self, job: _Job) -> None:
+        if job.is_cancelled or job.task in self._next or self._session.closed:
+            raise StoppedError
+
+    def _reporter(self, job: _Job) -> Report:
+        job.told = time.monotonic()
 
         def report(share: float) -> None:
-            nonlocal told
-            if task in self._next or self._session.closed:
-                raise OvertakenError
-            if time.monotonic() - told > PROGRESS_EVERY:
-                told = time.monotonic()
-                self._session.post(_progress(task, words, min(share, 0.99)))
+            self._check(job)
+            now = time.monotonic()
+            if now - job.told > PROGRESS_EVERY:
+                job.told = now
+                self._session.post(_progress(job.task, job.words, min(share, 0.99)))
+            if now - Jobs.answered < BUSY:
+                time.sleep(REST)
 
         return report
 

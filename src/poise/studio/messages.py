@@ -14,7 +14,8 @@ The flow:
     over the session. The newest wins: those that the solver had no time for are dropped. `pose.seq` says which one a
     pose answers. Everything from the first `drag` to the one with `last` is one step of undo; the smooth model answers
     (`fine` false) until the last one, which the fine model answers.
- 4. What takes long (learning, exporting, loading) answers with `progress` until its `share` is 1, then with its result.
+ 4. What takes long (learning, exporting, loading, solving) answers with `progress` until its `share` is 1, then with
+    its result; `cancel` ends it.
  5. A mistake answers `error`, in words to show to a person; the connection lives on.
 
 Files go in by `POST /upload?name=walk.bvh` with the session token in the header `X-Poise-Session`, answered with
@@ -23,6 +24,7 @@ Files go in by `POST /upload?name=walk.bvh` with the session token in the header
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -32,6 +34,9 @@ PROTOCOL = 1
 LOOK_AT = "look-at"
 """The handle to name in `drag` when what the head looks at is dragged."""
 
+EASE = 12
+"""Frames to either side over which a key changes a recording, unless it says otherwise."""
+
 Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
 Vec2 = tuple[Coordinate, Coordinate]
 Pixel = tuple[Annotated[float, Meta(ge=-1e5, le=1e5)], Annotated[float, Meta(ge=-1e5, le=1e5)]]
@@ -39,6 +44,7 @@ Vec3 = tuple[Coordinate, Coordinate, Coordinate]
 Component = Annotated[float, Meta(ge=-1.5, le=1.5)]
 Quaternion = tuple[Component, Component, Component, Component]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Token = Annotated[str, Meta(max_length=200)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Frame = Annotated[int, Meta(ge=0, le=36_000)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -52,13 +58,25 @@ ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
 
 
 class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """What all parts of messages share."""
+    """What all messages share."""
+
+
+class Part(Wire, forbid_unknown_fields=False):
+    """What stands in scene files too: a newer Poise may have more to say in it."""
+
+
+_FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+(?=[^\s/\\])")
+
+
+def without_folders(words: str) -> str:
+    """Words in which files of the server go by their names alone."""
+    return _FOLDERS.sub("", words)
 
 
 # --- the scene -------------------------------------------------------------------------------------------------------
 
 
-class Handle(Wire):
+class Handle(Part):
     """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
 
     A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body.
@@ -76,23 +94,24 @@ class Handle(Wire):
     turn_tolerance: Tolerance = 0.1
 
 
-class Weight(Wire):
+class Weight(Part):
     """A model's share in a blend; shares need not sum to one."""
 
     model: Name
     weight: Share
 
 
-class Key(Wire):
-    """Where a handle is at a frame."""
+class Key(Part):
+    """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side."""
 
     handle: Name
     frame: Frame
     position: Vec3 | None = None
     rotation: Quaternion | None = None
+    ease: Frame = EASE
 
 
-class Pin(Wire):
+class Pin(Part):
     """A handle held where it is from a first to a last frame."""
 
     handle: Name
@@ -100,15 +119,18 @@ class Pin(Wire):
     last: Frame
 
 
-class StyleKey(Wire):
+class StyleKey(Part):
     """The styles from a frame on; between two of them the weights go over smoothly."""
 
     frame: Frame
     weights: list[Weight]
 
 
-class Timeline(Wire):
-    """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown."""
+class Timeline(Part):
+    """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown.
+
+    `clip` names the recording that keys correct; without one, keys make the motion.
+    """
 
     fps: Annotated[float, Meta(gt=0.0, le=1000.0)]
     frames: Annotated[int, Meta(ge=1, le=36_000)]
@@ -119,14 +141,14 @@ class Timeline(Wire):
     clip: str | None
 
 
-class PhotoPoint(Wire):
+class PhotoPoint(Part):
     """A joint seen at a pixel of the photo, x to the right and y down."""
 
     joint: Name
     pixel: Pixel
 
 
-class Photo(Wire):
+class Photo(Part):
     """An image in which points of the body are marked."""
 
     upload: Name
@@ -136,7 +158,7 @@ class Photo(Wire):
 
 
 class Scene(Wire):
-    """All that a session holds but for the pose itself."""
+    """All that a session holds but for the pose itself; `moving` says whether there is a motion to play."""
 
     model: Name
     weights: list[Weight]
@@ -148,16 +170,18 @@ class Scene(Wire):
     timeline: Timeline
     photo: Photo | None
     streaming: str | None
+    moving: bool
 
 
 # --- from the page ---------------------------------------------------------------------------------------------------
 
 
 class Hello(Wire, tag="hello"):
-    """The first message of every connection."""
+    """The first message of every connection; `known` are tokens of this browser's earlier sessions."""
 
     protocol: int
-    token: Annotated[str, Meta(max_length=200)] | None = None
+    token: Token | None = None
+    known: Annotated[list[Token], Meta(max_length=50)] = []
 
 
 class PutHandle(Wire, tag="putHandle"):
@@ -389,6 +413,25 @@ class Learn(Wire, tag="learn"):
     uploads: Annotated[list[Name], Meta(min_length=1, max_length=50)]
 
 
+class OpenModel(Wire, tag="openModel"):
+    """Put an uploaded model on the shelf, and use it."""
+
+    upload: Name
+
+
+class RenameModel(Wire, tag="renameModel"):
+    """Give a model of this page another name."""
+
+    model: Name
+    name: Name
+
+
+class ExportModel(Wire, tag="exportModel"):
+    """Write a model as a file; `file` answers."""
+
+    model: Name
+
+
 class OpenClip(Wire, tag="openClip"):
     """Put an uploaded motion on the timeline."""
 
@@ -399,6 +442,18 @@ class OpenScene(Wire, tag="openScene"):
     """Open an uploaded scene."""
 
     upload: Name
+
+
+class OpenKept(Wire, tag="openKept"):
+    """Open the scene that was kept of an earlier session, by its token."""
+
+    token: Token
+
+
+class Cancel(Wire, tag="cancel"):
+    """End a long task, by the `task` of its `progress`; what it has found so far stays."""
+
+    task: Name
 
 
 class Export(Wire, tag="export"):
@@ -451,8 +506,13 @@ ClientMessage = (
     | Perform
     | StopPerforming
     | Learn
+    | OpenModel
+    | RenameModel
+    | ExportModel
     | OpenClip
     | OpenScene
+    | OpenKept
+    | Cancel
     | Export
     | StreamOut
 )
@@ -471,7 +531,7 @@ class Joint(Wire):
 
 
 class Model(Wire):
-    """Something to solve with."""
+    """Something to solve with; `own` if it came into this page, by learning or as a file."""
 
     id: str
     name: str
@@ -479,6 +539,7 @@ class Model(Wire):
     summary: str
     latent: bool
     clips: list[str]
+    own: bool
 
 
 class Residual(Wire):
@@ -500,6 +561,20 @@ class Welcome(Wire, tag="welcome"):
     token: str
     resumed: bool
     largest_upload: int
+
+
+class Kept(Wire):
+    """A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words."""
+
+    token: str
+    age: float
+    words: str
+
+
+class KeptScenes(Wire, tag="keptScenes"):
+    """What can be taken up again, the newest first."""
+
+    scenes: list[Kept]
 
 
 class Models(Wire, tag="models"):
@@ -639,6 +714,9 @@ class Performing(Wire, tag="performing"):
     places: bytes
     notes: list[str]
 
+    def __post_init__(self) -> None:
+        self.notes = [without_folders(note) for note in self.notes]
+
 
 class Progress(Wire, tag="progress"):
     """How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over."""
@@ -664,9 +742,13 @@ class Refusal(Wire, tag="error"):
     about: str | None
     seq: int | None
 
+    def __post_init__(self) -> None:
+        self.words = without_folders(self.words)
+
 
 ServerMessage = (
     Welcome
+    | KeptScenes
     | Models
     | Body
     | SceneChanged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, cast
@@ -55,12 +55,12 @@ class Entry:
         """Whether it is plain inverse kinematics: of its prior only the body and the joint limits are used."""
         return self.kind == PLAIN
 
-    def described(self) -> messages.Model:
+    def described(self, *, own: bool = False) -> messages.Model:
         """As the page is told of it."""
         clips = [name for name, _ in getattr(self.prior, "clips", ())]
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,
-            latent=isinstance(self.prior, StylePrior) and not self.is_plain, clips=clips,
+            latent=isinstance(self.prior, StylePrior) and not self.is_plain, clips=clips, own=own,
         )  # fmt: skip
 
 
@@ -95,6 +95,18 @@ class ModelStore:
         return [*(self._base.learned if self._base else ()), *self._own.values()]
 
     @property
+    def own(self) -> list[Entry]:
+        """Those that were added here."""
+        return list(self._own.values())
+
+    def rename(self, model: str, name: str) -> None:
+        """Gives a model that was added here another name; its id stays."""
+        with self._lock:
+            if model not in self._own:
+                raise InvalidValueError("only models that came into this page can be renamed")
+            self._own[model] = replace(self._own[model], name=name)
+
+    @property
     def first(self) -> Entry:
         """The model a new session begins with."""
         if not self.learned:
@@ -116,7 +128,7 @@ class ModelStore:
 
     def described(self) -> list[messages.Model]:
         """All models, plain IK last."""
-        return [entry.described() for entry in (*self.learned, self[PLAIN])]
+        return [entry.described(own=entry.id in self._own) for entry in (*self.learned, self[PLAIN])]
 
     def blend(self, weights: Iterable[messages.Weight]) -> Prior:
         """The blend of models by weights that need not sum to one; a single one is itself."""

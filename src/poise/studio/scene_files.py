@@ -1,91 +1,317 @@
-"""Scenes as files: JSON with the handles, the timeline and the pose, for the model by its name."""
+"""Scenes as files: one ZIP with the scene as JSON, and beside it its motion, its models and its photo.
+
+While a scene is worked on its JSON lies apart from its parts, which then need not be written again. Of version 1 there
+was nothing but the JSON; it is still read. Whoever reads version `read_by` or a newer one can read a scene: what it
+does not know it passes over.
+"""
 
 from __future__ import annotations
 
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.formats.files import replacing
 from poise.geometry import rotations
-from poise.skeleton.skeleton import Pose
-from poise.studio.messages import Feet, Handle, Timeline, Vec3, Weight
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.studio.layers import Correction, Layers
+from poise.studio.messages import (
+    Coordinate,
+    Feet,
+    Frame,
+    Handle,
+    Name,
+    Photo,
+    PhotoPoint,
+    StyleKey,
+    Timeline,
+    Vec3,
+    Weight,
+)
 from poise.studio.models import PLAIN, Entry, ModelStore
+from poise.studio.parts import Parts
 from poise.studio.state import MOST_HANDLES, Placed, State
+from poise.studio.uploads import Uploads, plain_name
 
-VERSION = 1
+VERSION, READ_BY = 2, 2
+SCENE = "scene.json"
+LARGEST = 500_000_000  # bytes that a scene may unpack to
+LARGEST_TEXT = 50_000_000
+MOST_PARTS = 200
+
+Turn = Annotated[float, Meta(ge=-7.0, le=7.0)]
+
+
+class SavedModel(msgspec.Struct):
+    """A model by its id in the scene, its name and its part."""
+
+    id: Name
+    name: Name
+    part: str
+
+
+class SavedCorrection(msgspec.Struct):
+    """What is added to one frame of the motion."""
+
+    frame: Frame
+    ease: Frame
+    shift: tuple[Coordinate, Coordinate, Coordinate]
+    turns: list[tuple[Turn, Turn, Turn]]
+
+
+class SavedPhoto(msgspec.Struct):
+    """The photo, and the points that are marked in it."""
+
+    name: Name
+    part: str
+    width: Annotated[int, Meta(ge=1, le=100_000)]
+    height: Annotated[int, Meta(ge=1, le=100_000)]
+    points: list[PhotoPoint]
 
 
 class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
-    """What a scene file holds; joints go by name."""
+    """What the JSON of a scene holds; joints go by name."""
 
     poise: Literal["scene"] = "scene"
     version: int = VERSION
+    read_by: int = READ_BY
     model: str
     weights: list[Weight]
-    handles: list[Handle]
+    handles: Annotated[list[Handle], Meta(max_length=MOST_HANDLES)]
     feet: Feet
     look_at: Vec3 | None
     anchors: dict[str, Vec3]
     timeline: Timeline
     joints: list[str]
-    root: tuple[float, float, float]
+    root: tuple[Coordinate, Coordinate, Coordinate]
     turns: list[tuple[float, float, float, float]]
+    models: Annotated[list[SavedModel], Meta(max_length=MOST_PARTS)] = []
+    motion: str | None = None
+    smooth: bool = True
+    corrections: list[SavedCorrection] = []
+    unmet: list[Frame] = []
+    photo: SavedPhoto | None = None
 
+    @property
+    def parts(self) -> list[str]:
+        """All parts that it needs."""
+        photo = [] if self.photo is None else [self.photo.part]
+        motion = [] if self.motion is None else [self.motion]
+        return [*motion, *(model.part for model in self.models), *photo]
 
-def saved(state: State) -> bytes:
-    """A state as a scene file."""
-    x, y, z = state.pose.root_position.tolist()
-    scene = SavedScene(
-        model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
-        look_at=state.look_at, anchors=dict(state.anchors), timeline=state.timeline,
-        joints=list(state.pose.skeleton.names), root=(x, y, z),
-        turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
-    )  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(scene), indent=2)
-
-
-def opened(path: Path, models: ModelStore, now: State) -> State:
-    """The state of a scene file, under its own model if that is there, else under any of the same skeleton."""
-    try:
-        scene = msgspec.json.decode(path.read_bytes(), type=SavedScene)
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise ParseError(f"not a scene of the studio: {error}", path=path) from error
-    if scene.version > VERSION:
-        raise ParseError(f"written by a newer Poise (scene version {scene.version}); upgrade", path=path)
-    try:
-        return _state_of(scene, models, now)
-    except PoiseError as error:
-        raise ParseError(f"not a scene that can be opened: {error}", path=path) from error
-
-
-def _state_of(scene: SavedScene, models: ModelStore, now: State) -> State:
-    entry = _model_of(scene, models, now)
-    skeleton = entry.prior.space.skeleton
-    turns = np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
-    if len(turns) != len(skeleton) or len(scene.handles) > MOST_HANDLES:
-        raise InvalidValueError(
-            f"{len(turns)} rotations for {len(skeleton)} joints, {len(scene.handles)} handles"
+    @property
+    def words(self) -> str:
+        """What is in it, for whoever may want it back."""
+        names = {model.id: model.name for model in self.models}
+        what = self.timeline.clip or ("a motion" if self.motion else "a pose")
+        length = f", {self.timeline.frames / self.timeline.fps:.1f} s" if self.motion else ""
+        edits = len(self.timeline.keys) or len(self.handles)
+        kind = "key" if self.timeline.keys else "handle"
+        return (
+            f"{what}{length}, {edits} {kind}{'' if edits == 1 else 's'}, {names.get(self.model, self.model)}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SceneFiles:
+    """Writes and reads the scenes of one session, with the models and the uploads that are its own."""
+
+    parts: Parts
+    models: ModelStore
+    uploads: Uploads
+    owner: str
+
+    def saved(self, state: State) -> SavedScene:
+        """A state as the JSON of a scene; its parts are on disk from now on."""
+        x, y, z = state.pose.root_position.tolist()
+        layers = state.layers
+        return SavedScene(
+            model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
+            look_at=state.look_at, anchors=dict(state.anchors), timeline=state.timeline,
+            joints=list(state.pose.skeleton.names), root=(x, y, z),
+            turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
+            models=[SavedModel(each.id, each.name, self.parts.model(each.prior)) for each in self._used(state)],
+            motion=None if layers is None else self.parts.motion(layers.base), smooth=state.smooth,
+            corrections=[] if layers is None else [_saved_correction(each) for each in layers.corrections],
+            unmet=[] if layers is None else list(layers.unmet), photo=self._saved_photo(state.photo),
+        )  # fmt: skip
+
+    def write(self, state: State, path: Path) -> None:
+        """A state as a scene file."""
+        scene = self.saved(state)
+        text = msgspec.json.format(encoded(scene), indent=1)
+        with replacing(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(SCENE, text)
+            for name in dict.fromkeys(scene.parts):
+                archive.write(self.parts.path(name), name)
+
+    def opened(self, path: Path, now: State) -> State:
+        """The state of a scene file, or of a scene that was kept, with its own models."""
+        try:
+            return self._state_of(self._unpacked(path) if zipfile.is_zipfile(path) else _read(path), now)
+        except ParseError:
+            raise
+        except (
+            PoiseError,
+            OSError,
+            zipfile.BadZipFile,
+            NotImplementedError,
+            RuntimeError,
+            EOFError,
+        ) as error:
+            raise ParseError(f"not a scene that can be opened: {_plainly(error)}", path=path) from error
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _used(self, state: State) -> list[Entry]:
+        """The models that a state names, one that has its body, and all that came into this page."""
+        named = {state.model, *(weight.model for weight in state.weights)}
+        named |= {weight.model for key in state.timeline.styles for weight in key.weights}
+        if state.model == PLAIN:
+            body = self.models.plain(state.pose.skeleton).prior
+            named |= {entry.id for entry in self.models.learned if entry.prior is body}
+        own = {entry.id for entry in self.models.own}
+        return [entry for entry in self.models.learned if entry.id in named | own]
+
+    def _saved_photo(self, photo: Photo | None) -> SavedPhoto | None:
+        if photo is None:
+            return None
+        try:
+            upload = self.uploads.find(photo.upload, owner=self.owner)
+            part = self.parts.file(upload.path)
+        except (PoiseError, FileNotFoundError):
+            return None  # it made room for newer uploads
+        return SavedPhoto(upload.name, part, photo.width, photo.height, photo.points)
+
+    def _unpacked(self, path: Path) -> SavedScene:
+        """The scene of an archive, of which all parts are on disk from now on."""
+        left = LARGEST
+        with zipfile.ZipFile(path) as archive:
+            with archive.open(SCENE) if SCENE in archive.namelist() else _missing(SCENE) as file:
+                scene = _decoded(file.read(LARGEST_TEXT + 1), path)
+            names = set(archive.namelist())
+            for name in dict.fromkeys(scene.parts[: 2 * MOST_PARTS]):
+                if name not in names:
+                    _missing(name)
+                with archive.open(name) as file:
+                    left -= self.parts.take(name, file.read, left)
+        return scene
+
+    def _state_of(self, scene: SavedScene, now: State) -> State:
+        ids = {saved.id: self._entry_of(saved).id for saved in scene.models}
+        entry = self._model_of(scene, ids, now)
+        skeleton = entry.prior.space.skeleton
+        pose = _pose_of(scene, skeleton)
+        timeline = scene.timeline
+        timeline.styles = [
+            StyleKey(frame=key.frame, weights=self._known(key.weights, ids)) for key in timeline.styles
+        ]
+        timeline.styles = [key for key in timeline.styles if key.weights]
+        return State(
+            PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
+            tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
+            layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=self._photo_of(scene.photo),
+        )  # fmt: skip
+
+    def _entry_of(self, saved: SavedModel) -> Entry:
+        """The model of a scene: the one that is here already, if it is the same, else one more."""
+        for entry in self.models.learned:
+            if entry.id == saved.id and self.parts.model(entry.prior) == saved.part:
+                return entry
+        return self.models.add(self.parts.read_model(saved.part), saved.name)
+
+    def _model_of(self, scene: SavedScene, ids: dict[str, str], now: State) -> Entry:
+        """The model of the scene's name, or the one in use, or the first: whichever has these joints."""
+        wanted = {ids.get(scene.model, scene.model): 0, **dict.fromkeys(ids.values(), 1), now.model: 2}
+        for entry in sorted(self.models.learned, key=lambda entry: wanted.get(entry.id, 3)):
+            if list(entry.prior.space.skeleton.names) == scene.joints:
+                return entry
+        raise InvalidValueError("no model here has its skeleton; open or learn one first")
+
+    def _known(self, weights: list[Weight], ids: dict[str, str]) -> list[Weight]:
+        """Weights by the ids that models have here; none where one of the models is not here."""
+        here = {entry.id for entry in self.models.learned}
+        found = [Weight(model=ids.get(each.model, each.model), weight=each.weight) for each in weights]
+        return found if all(each.model in here for each in found) else []
+
+    def _layers_of(self, scene: SavedScene, skeleton: Skeleton) -> Layers | None:
+        if scene.motion is None:
+            return None
+        base = self.parts.read_motion(scene.motion, skeleton)
+        if len(base) != scene.timeline.frames:
+            raise InvalidValueError(f"{len(base)} frames on a timeline of {scene.timeline.frames}")
+        made = [_correction(each, len(base), len(skeleton)) for each in scene.corrections]
+        if [each.frame for each in made] != sorted({each.frame for each in made}):
+            raise InvalidValueError("corrections out of order")
+        return Layers(base, tuple(made), tuple(frame for frame in scene.unmet if frame < len(base)))
+
+    def _photo_of(self, saved: SavedPhoto | None) -> Photo | None:
+        if saved is None:
+            return None
+        path = self.uploads.folder(self.owner) / plain_name(saved.name)
+        path.write_bytes(self.parts.path(saved.part).read_bytes())
+        upload = self.uploads.keep(path, owner=self.owner)
+        return Photo(upload=upload.id, width=saved.width, height=saved.height, points=saved.points)
+
+
+def encoded(scene: SavedScene) -> bytes:
+    """A scene as JSON."""
+    return msgspec.json.encode(scene, enc_hook=float)  # numbers of NumPy
+
+
+def read_kept(path: Path) -> SavedScene:
+    """What is kept of a scene, without its parts."""
+    return _read(path)
+
+
+def _read(path: Path) -> SavedScene:
+    try:
+        return _decoded(path.read_bytes(), path)
+    except OSError as error:
+        raise ParseError(f"not a scene of the studio: {error.strerror}", path=path) from error
+
+
+def _decoded(text: bytes, path: Path) -> SavedScene:
+    try:
+        if len(text) > LARGEST_TEXT:
+            raise msgspec.DecodeError(f"more than {LARGEST_TEXT / 1e6:.0f} MB of text")
+        scene = msgspec.json.decode(text, type=SavedScene)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ParseError(f"not a scene of the studio: {error}", path=path) from error
+    if min(scene.version, scene.read_by) > VERSION:
+        raise ParseError(f"written by a newer Poise (scene version {scene.version}); upgrade", path=path)
+    return scene
+
+
+def _pose_of(scene: SavedScene, skeleton: Skeleton) -> Pose:
+    turns = np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
+    if len(turns) != len(skeleton) or not np.all(np.linalg.norm(turns, axis=1) > 0.5):
+        raise InvalidValueError(f"{len(turns)} rotations for {len(skeleton)} joints, or some that are none")
     for handle in scene.handles:
         skeleton.index(handle.joint)
-    pose = Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
-    if not np.all(np.isfinite(pose.root_position)):
-        raise InvalidValueError("the root is nowhere")
-    known = {other.id for other in models.learned}
-    weights = tuple(scene.weights) if all(weight.model in known for weight in scene.weights) else ()
-    return State(
-        PLAIN if scene.model == PLAIN else entry.id, Placed(pose), weights, tuple(scene.handles), scene.feet,
-        scene.look_at, dict(scene.anchors), scene.timeline,
-    )  # fmt: skip
+    return Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
 
 
-def _model_of(scene: SavedScene, models: ModelStore, now: State) -> Entry:
-    """The model of the file's name, or the one in use, or the first: whichever has these joints."""
-    wanted = {scene.model: 0, now.model: 1}
-    for entry in sorted(models.learned, key=lambda entry: wanted.get(entry.id, 2)):
-        if list(entry.prior.space.skeleton.names) == scene.joints:
-            return entry
-    raise InvalidValueError("no model here has its skeleton; open or learn one first")
+def _saved_correction(made: Correction) -> SavedCorrection:
+    x, y, z = made.shift.tolist()
+    return SavedCorrection(made.frame, made.ease, (x, y, z), [(a, b, c) for a, b, c in made.turns.tolist()])
+
+
+def _correction(saved: SavedCorrection, frames: int, joints: int) -> Correction:
+    if saved.frame >= frames or len(saved.turns) != joints:
+        raise InvalidValueError(f"a correction of frame {saved.frame} with {len(saved.turns)} turns")
+    return Correction(saved.frame, saved.ease, np.array(saved.shift), np.array(saved.turns))
+
+
+def _missing(name: str) -> zipfile.ZipExtFile:
+    raise InvalidValueError(f"it has no {name[:50]}")
+
+
+def _plainly(error: Exception) -> str:
+    return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+import time
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -18,6 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "poise-studio"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+MOST_GUESSES, WINDOW = 10, 60.0  # wrong tokens from one place in so many seconds
+MOST_CLIENTS = 1000  # places that are remembered
 POLICY_VIOLATION = 1008  # of websockets
 HEADERS = {
     "Content-Security-Policy": (
@@ -43,17 +47,41 @@ class Access:
         if self.token is None and _bare(named) not in {*LOOPBACK_NAMES, self.host}:
             return f"this studio is for this machine alone; {named or 'nobody'!r} is not its name"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != named:
+        if origin is not None and _netloc(origin) != named:
             return f"a page from {origin} may not use this studio"
         if self.token is not None and not self._knows_token(headers, query):
             return "this studio asks for its token: open the address that `poise studio` printed"
         return None
 
-    def _knows_token(self, headers: Mapping[str, str], query: str) -> bool:
-        given = [*parse_qs(query).get("token", []), _cookie(headers)]
-        return any(
-            secrets.compare_digest(value.encode(), (self.token or "").encode()) for value in given if value
+    def is_guess(self, headers: Mapping[str, str], query: str) -> bool:
+        """Whether a request brings a token that is not the one."""
+        return (
+            self.token is not None and bool(_given(headers, query)) and not self._knows_token(headers, query)
         )
+
+    def _knows_token(self, headers: Mapping[str, str], query: str) -> bool:
+        expected = (self.token or "").encode()
+        return any(secrets.compare_digest(value.encode(), expected) for value in _given(headers, query))
+
+
+class Guesses:
+    """Wrong tokens of the last minute, by where they came from."""
+
+    def __init__(self) -> None:
+        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def are_too_many(self, client: str) -> bool:
+        """Whether nothing more is taken from there for now."""
+        times = self._wrong.get(client, ())
+        return sum(time.monotonic() - then < WINDOW for then in times) >= MOST_GUESSES
+
+    def note(self, client: str, *, wrong: bool) -> None:
+        """Counts a wrong one."""
+        if wrong:
+            self._wrong.setdefault(client, deque(maxlen=MOST_GUESSES)).append(time.monotonic())
+            self._wrong.move_to_end(client)
+            while len(self._wrong) > MOST_CLIENTS:
+                self._wrong.popitem(last=False)
 
 
 def is_loopback(host: str) -> bool:
@@ -70,7 +98,7 @@ class Gate:
     """Refuses what `Access` refuses before anything else sees it, and adds headers that keep pages to themselves."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+        self._app, self._access, self._guesses = app, access, Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -79,8 +107,13 @@ class Gate:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query = scope["query_string"].decode("latin-1")
+        client = (scope.get("client") or ("",))[0]
+        if self._guesses.are_too_many(client):
+            await _refuse(scope, receive, send, "too many wrong tokens came from there; wait a minute", 429)
+            return
         why = self._access.refusal(headers, query)
         if why is not None:
+            self._guesses.note(client, wrong=self._access.is_guess(headers, query))
             await _refuse(scope, receive, send, why)
         elif scope["type"] == "http" and scope["path"] == "/" and "token" in parse_qs(query):
             response = RedirectResponse("/", status_code=303)
@@ -90,16 +123,16 @@ class Gate:
             await self._app(scope, receive, _with_headers(send))
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, why: str, status: int = 403) -> None:
     if scope["type"] == "http":
-        await PlainTextResponse(why + "\n", status_code=403)(scope, receive, send)
+        await PlainTextResponse(why + "\n", status_code=status)(scope, receive, send)
         return
     await receive()  # the wish to connect
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why})
         return
     headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": f"{why}\n".encode()})
 
 
@@ -114,12 +147,24 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
 def _bare(host: str) -> str:
     """A Host header without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
+
+
+def _given(headers: Mapping[str, str], query: str) -> list[str]:
+    """The tokens that a request brings."""
+    return [value for value in (*parse_qs(query).get("token", []), _cookie(headers)) if value]
 
 
 def _cookie(headers: Mapping[str, str]) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from os import cpu_count
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import uvicorn
 from starlette.applications import Starlette
@@ -29,6 +33,8 @@ from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads
 PAGE = Path(__file__).parent / "web" / "dist"
 LARGEST_MESSAGE = 1_000_000  # bytes
 PORT, PORTS_TRIED = 8420, 20
+MOST_DIGITS = 19
+MOST_CONNECTIONS = 500
 SESSION_HEADER = "x-poise-session"
 HANG_UP = {"Connection": "close"}  # on those who would go on sending what is not wanted
 NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Poise studio</title>
@@ -76,15 +82,17 @@ class Studio:
         owner = request.headers.get(SESSION_HEADER, "")
         if owner not in self.sessions:
             return _words("an upload names the session it is for", 403, **HANG_UP)
-        length = request.headers.get("content-length", "")
-        announced = int(length) if length.isdigit() else None
         name = request.query_params.get("name", "")
         try:
-            taken = [await self.uploads.take(name, request.stream(), owner=owner, announced=announced)]
-            if taken[0].path.suffix.lower() == ARCHIVE:
-                taken = await run_in_threadpool(unpack, taken[0], self.uploads)
+            arrived = await self.uploads.take(name, request.stream(), owner=owner, announced=_length(request))
+            if arrived.name.lower().endswith(ARCHIVE):
+                taken = await run_in_threadpool(unpack, arrived, self.uploads)
+            else:
+                taken = [self.uploads.keep_arrived(arrived)]
         except RefusedUploadError as error:
             return _words(str(error), 413, **HANG_UP)
+        except OSError as error:
+            return _words(f"the file cannot be stored: {error.strerror}", 507, **HANG_UP)
         except ClientDisconnect:
             return _words("the upload broke off", 400)
         files = [{"upload": upload.id, "name": upload.name} for upload in taken]
@@ -95,13 +103,15 @@ class Studio:
             upload = self.uploads.find(request.path_params["upload"])
         except PoiseError:
             return _words("there is no such file any more", 404)
+        if not upload.path.is_file():
+            return _words("there is no such file any more", 404)
         return FileResponse(upload.path, filename=upload.name)
 
     async def _serve_page(self, request: Request) -> Response:
-        wanted = (self.page / (request.path_params["path"] or "index.html")).resolve()
         if not (self.page / "index.html").is_file():
             return HTMLResponse(NOT_BUILT, status_code=503)
-        if not wanted.is_relative_to(self.page.resolve()) or not wanted.is_file():
+        wanted = _within(self.page, request.path_params["path"] or "index.html")
+        if wanted is None:
             return _words("there is no such page", 404)
         return FileResponse(wanted, headers={"Cache-Control": "no-cache"})
 
@@ -110,9 +120,51 @@ def server_of(studio: Studio) -> uvicorn.Server:
     """A server to be run on a socket that listens."""
     config = uvicorn.Config(
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
-        log_level="warning", timeout_graceful_shutdown=2, server_header=False,
+        loop="asyncio", log_level="warning", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
     return uvicorn.Server(config)
+
+
+class Door(socket.socket):
+    """A listening socket that hangs up on those beyond a number, and where the system has no room for more.
+
+    The event loop would write a page of its log for each of them, many times a second.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._inside: WeakSet[socket.socket] = WeakSet()
+        self._spare = os.open(os.devnull, os.O_RDONLY)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection; the event loop passes over one that was broken off."""
+        try:
+            connection, address = super().accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._send_one_away()
+                raise ConnectionAbortedError(str(error)) from error
+            raise
+        if sum(other.fileno() >= 0 for other in self._inside) >= MOST_CONNECTIONS:
+            connection.close()
+            raise ConnectionAbortedError("too many connections")
+        self._inside.add(connection)
+        return connection, address
+
+    def close(self) -> None:
+        """Listens no more."""
+        if self._spare >= 0:
+            os.close(self._spare)
+        self._spare = -1
+        super().close()
+
+    def _send_one_away(self) -> None:
+        """With the descriptor that was kept for this."""
+        if self._spare >= 0:
+            os.close(self._spare)
+        with suppress(OSError):
+            super().accept()[0].close()
+        self._spare = os.open(os.devnull, os.O_RDONLY)
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -121,7 +173,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     problem: OSError | None = None
     for number in tried:
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # No pose waits for the page to acknowledge the one before; connections inherit it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,6 +186,21 @@ def listen(host: str, port: int | None) -> socket.socket:
         else:
             return listener
     raise InvalidValueError(f"cannot listen on {host}:{tried[0]}: {problem.strerror if problem else ''}")
+
+
+def _within(folder: Path, name: str) -> Path | None:
+    """The file of a name within a folder; None where there is none, or the name is none at all."""
+    try:
+        wanted = (folder / name).resolve()
+        return wanted if wanted.is_relative_to(folder.resolve()) and wanted.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _length(request: Request) -> int | None:
+    """How much a request says it brings; no more digits are believed than a file can have."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 
 
 def _words(text: str, status: int, **headers: str) -> PlainTextResponse:

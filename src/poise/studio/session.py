@@ -6,8 +6,10 @@ thread; long tasks run beside it and hand in what they found under the same lock
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from threading import RLock
 from typing import Any, Protocol, runtime_checkable
@@ -15,15 +17,20 @@ from typing import Any, Protocol, runtime_checkable
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.motion import Motion
 from poise.studio import messages
-from poise.studio.arrays import packed, world_of_pose
+from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
 from poise.studio.history import History
-from poise.studio.jobs import Jobs
+from poise.studio.jobs import Done, Jobs, Report, Steps, Work
+from poise.studio.layers import changed_frames
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.models import ModelStore, stand
+from poise.studio.scene_files import SceneFiles
 from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of
 from poise.studio.state import Placed, State
 from poise.studio.uploads import Uploads
+
+PIECE = 600  # frames of a motion that the page is shown at once
+_LOG = logging.getLogger("poise.studio")
 
 Answer = list[ServerMessage]
 Handler = Callable[[Any], Answer]
@@ -46,44 +53,60 @@ class OutOfOrderError(PoiseError):
 class Session:
     """The scene of one person."""
 
-    def __init__(self, models: ModelStore, uploads: Uploads, *, autosave: Autosave | None = None) -> None:
+    def __init__(
+        self, models: ModelStore, uploads: Uploads, autosave: Autosave, *, token: str | None = None
+    ) -> None:
         self.models, self.uploads = ModelStore(models), uploads
-        self.autosave, self.token = autosave, secrets.token_urlsafe(24)
+        self.autosave, self.token = autosave, token or secrets.token_urlsafe(24)
         self.poser, self.jobs, self.lock = Poser(self.models), Jobs(self), RLock()
-        self.history = History(_first_state(self.models))
+        self.files = SceneFiles(autosave.parts, self.models, uploads, self.token)
+        self.history = History(_first_state(self.models), uploads.folder(self.token))
         self.state = self.history.now
         self.solved: SolvedState | None = None
-        self.motion: Motion | None = None
         self.streaming: str | None = None
         self.outlet: Callable[[ServerMessage], None] | None = None
         self._seq, self.closed = -1, False
-        self.restorers: list[Callable[[State, State], Answer]] = []
+        self.restorers: list[Callable[[State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
+        self.on_greet: list[Callable[[], Answer]] = []
         self.on_close: list[Callable[[], None]] = []
         self._handlers = self._collect()
 
-    def greet(self, *, resumed: bool) -> Answer:
-        """All that a page needs to begin, or to go on."""
+    def greet(self, *, resumed: bool, known: Iterable[str] = ()) -> Answer:
+        """All that a page needs to begin, or to go on; to one that is new, what was kept of others is offered."""
         with self.lock:
             self._seq = -1
             welcome = messages.Welcome(
                 protocol=messages.PROTOCOL, version=version("poise"), token=self.token, resumed=resumed,
                 largest_upload=self.uploads.largest,
             )  # fmt: skip
+            kept = [] if resumed else self.autosave.kept(token for token in known if token != self.token)
+            offered = [messages.KeptScenes(scenes=kept)] if kept else []
+            for begin in self.on_greet:
+                begin()
             models = messages.Models(models=self.models.described())
-            return [welcome, models, self.body(), self.scene(), self.pose(fine=True)]
+            shown = [models, self.body(), self.scene(), self.pose(fine=True), *self.motion_shown()]
+            return [welcome, *shown, *offered]
 
-    def restore(self, token: str) -> bool:
-        """Takes up the scene that an earlier studio kept for this token; whether there was one."""
-        found = self.autosave.find(token, self.models, self.state) if self.autosave is not None else None
-        if found is None:
+    def restore(self) -> bool:
+        """Takes up the scene that an earlier studio kept for this session's token; whether there was one."""
+        path = self.autosave.find(self.token)
+        if path is None:
+            return False
+        try:
+            found = self.files.opened(path, self.state)
+        except PoiseError as error:
+            _LOG.warning("a scene that was kept cannot be opened: %s", error)
             return False
         self.history.close()
-        self.token, self.history, self.state = token, History(found), found
+        self.history, self.state = History(found, self.uploads.folder(self.token)), found
+        for restored in self.restorers:
+            restored(found)
         return True
 
     def answer(self, message: ClientMessage) -> Answer:
         """What to say to a message; mistakes raise PoiseError and leave the scene as it was."""
+        Jobs.answered = time.monotonic()
         with self.lock:
             self._in_order(message)
             handler = self._handlers.get(type(message))
@@ -113,6 +136,11 @@ class Session:
         self.history.close()
 
     @property
+    def motion(self) -> Motion | None:
+        """What the timeline plays."""
+        return self.state.motion
+
+    @property
     def seq(self) -> int:
         """The number of the newest message that streams."""
         return max(self._seq, 0)
@@ -133,17 +161,67 @@ class Session:
         pose = self.show(state, solved)
         self.history.push(self.state)
         self.poser.foresee(self.state)
-        if self.autosave is not None:
-            self.autosave.keep(self.token, self.state)
+        self.keep()
         return [self.scene(), pose]
+
+    def revise(self, **changes: Any) -> None:
+        """Changes what stands without a step of undo, under a drag that may be under way."""
+        under_way = self.state is not self.history.now
+        self.history.amend(self.history.now.with_(**changes))
+        self.state = self.state.with_(**changes) if under_way else self.history.now
+
+    def keep(self) -> None:
+        """Has what stands written to disk, soon."""
+        self.autosave.keep(self.token, self.files, self.history.now)
+
+    def begin_with(self, state: State) -> Answer:
+        """Takes a state with another body or motion, as one step of undo."""
+        before, self.solved = self.state, None
+        answer = self.commit(state)
+        return [*self._other_body(before), *answer, *self.motion_shown(before.motion)]
 
     def put_back(self, state: State) -> Answer:
         """Shows a state from the history, with its body if that is another."""
-        other = not state.pose.skeleton.same_topology(self.state.pose.skeleton)
         self.solved = None
         before, pose = self.state, self.show(state)
-        restored = [message for restore in self.restorers for message in restore(before, state)]
-        return [*([self.body()] if other else []), self.scene(), pose, *restored]
+        self.keep()
+        restored = [message for restore in self.restorers for message in restore(state)]
+        return [*self._other_body(before), self.scene(), pose, *self.motion_shown(before.motion), *restored]
+
+    def motion_shown(self, before: Motion | None = None, *, fine: bool = True) -> Answer:
+        """The frames that differ from those the page has: some at once, the others as soon as they are ready."""
+        motion = self.motion
+        if motion is None:
+            return []
+        first, end = changed_frames(before, motion)
+        if end - first > PIECE:
+            self.jobs.start_newest(
+                "showMotion", "showing the motion", self._pieces(first + PIECE, end, fine=fine)
+            )
+        return [self.frames_shown(first, min(end, first + PIECE), fine=fine)] if end > first else []
+
+    def frames_shown(self, first: int, end: int, *, fine: bool) -> messages.MotionRange:
+        """Frames of the motion as the page is told of them."""
+        return motion_range(self.state, first, end, seq=self.seq, fine=fine)
+
+    def _pieces(self, first: int, end: int, *, fine: bool) -> Work:
+        layers = self.state.layers
+
+        def work(report: Report) -> Steps:
+            for start in range(first, end, PIECE):
+                state = self.state
+                if state.layers is not layers:
+                    break  # whatever changed it shows it
+                self.post(motion_range(state, start, min(end, start + PIECE), seq=self.seq, fine=fine))
+                report((start - first) / (end - first))
+                yield
+            return Done(list)
+
+        return work
+
+    def _other_body(self, before: State) -> Answer:
+        same = self.state.pose.skeleton.same_topology(before.pose.skeleton)
+        return [] if same else [self.body()]
 
     def body(self) -> messages.Body:
         """The mannequin of the skeleton shown."""
@@ -155,7 +233,7 @@ class Session:
         scene = messages.Scene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             look_at=state.look_at, undo=self.history.undos, redo=self.history.redos, timeline=state.timeline,
-            photo=state.photo, streaming=self.streaming,
+            photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 

@@ -31,13 +31,13 @@ class Sessions:
         return len(self._sessions)
 
     def open(self, token: str | None, connection: Connection) -> tuple[Session, bool]:
-        """The session of this token and True, or a new one; an earlier connection to it is closed."""
+        """The session of this token and True, or a new one, of which a scene may have been kept; others hang up."""
         self._forget()
         session = self._sessions.get(token or "")
         resumed = session is not None
         if session is None:
-            session = Session(self._models, self._uploads, autosave=self._autosave)
-            resumed = token is not None and session.restore(token)
+            kept = token if token is not None and self._autosave.has(token) else None
+            session = Session(self._models, self._uploads, self._autosave, token=kept)
             self._sessions[session.token] = session
         earlier = self._connections.get(session.token)
         if earlier is not None:
@@ -51,8 +51,6 @@ class Sessions:
         if self._connections.get(session.token) is connection:
             del self._connections[session.token]
             session.outlet = None
-            if session.history.undos:
-                self._autosave.keep(session.token, session.state, at_once=True)
             self._left[session.token] = time.monotonic()
 
     def __contains__(self, token: str) -> bool:
@@ -66,6 +64,7 @@ class Sessions:
         """The end of all of them."""
         for session in self._sessions.values():
             session.close()
+        self._autosave.close()
 
     def _forget(self) -> None:
         now = time.monotonic()

@@ -8,17 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from jaxtyping import Float
 
 from poise.apps.posing import FLOOR_ROLES
+from poise.geometry import rotations
 from poise.priors.prior import Prior
+from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle as Point
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
-from poise.studio.messages import LOOK_AT, Handle, Vec3
+from poise.studio.messages import LOOK_AT, Handle, Quaternion, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 
@@ -90,7 +93,12 @@ class Poser:
         anew: bool = False,
         near: Float[Array, "size"] | None = None,
     ) -> SolvedState:
-        """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses."""
+        """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses.
+
+        Over a recording it is the least change of the recorded pose, whatever the model.
+        """
+        if state.is_recording:
+            state, anew = state.with_(model=PLAIN, weights=()), False
         prior = self.prior_of(state)
         conditions = conditions_of(state, dragged=dragged)
         constraints = [condition.constraint for condition in conditions]
@@ -184,12 +192,24 @@ def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
 
 def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
     """Where points fixed to joints are in the world."""
-    from poise.skeleton.kinematics import world_transforms
-
     positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
     joints = [pose.skeleton.index(point.joint) for point in points]
     offsets = np.array([point.offset for point in points], dtype=np.float64).reshape(-1, 3)
     return np.asarray(positions[joints] + np.einsum("pij,pj->pi", matrices[joints], offsets))
+
+
+def following(handle: Handle, pose: Pose) -> Handle:
+    """A handle whose targets are where a body has them."""
+    return msgspec.structs.replace(
+        handle,
+        position=None if handle.position is None else place_of(handle, pose),
+        rotation=None if handle.rotation is None else _turn_of(handle, pose),
+    )
+
+
+def place_of(handle: Handle, pose: Pose) -> Vec3:
+    """Where a body has a handle."""
+    return vec3(points_of(pose, [point_of(handle)])[0])
 
 
 def point_of(handle: Handle) -> Point:
@@ -240,6 +260,12 @@ def taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
             if handle.position is not None and set(below) & set(skeleton.chain(handle.joint)):
                 taken.add(side)
     return taken
+
+
+def _turn_of(handle: Handle, pose: Pose) -> Quaternion:
+    _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    w, x, y, z = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(handle.joint)]).tolist()
+    return w, x, y, z
 
 
 def _feet(skeleton: Skeleton) -> list[str]:

@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
+from poise.studio.layers import Layers
 from poise.studio.messages import Feet, Handle, Photo, Timeline, Vec3, Weight
 
 Array = np.ndarray
@@ -39,7 +41,10 @@ def empty_timeline() -> Timeline:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """One moment of a session: the model, the handles and the pose. `anchors` are where planted feet stand."""
+    """One moment of a session: the model, the handles, the pose, and the motion as layers, where there is one.
+
+    `anchors` are where planted feet stand; a motion that is not `smooth` yet is still to be solved as a whole.
+    """
 
     model: str
     placed: Placed
@@ -49,12 +54,24 @@ class State:
     look_at: Vec3 | None = None
     anchors: dict[str, Vec3] = field(default_factory=dict)
     timeline: Timeline = field(default_factory=empty_timeline)
+    layers: Layers | None = None
+    smooth: bool = True
     photo: Photo | None = None
 
     @property
     def pose(self) -> Pose:
         """The body."""
         return self.placed.pose
+
+    @property
+    def motion(self) -> Motion | None:
+        """What the timeline plays."""
+        return None if self.layers is None else self.layers.motion
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether keys correct a recorded motion, instead of making one."""
+        return self.timeline.clip is not None and self.layers is not None
 
     def handle(self, name: str) -> Handle:
         """The handle of this id."""

@@ -35,6 +35,7 @@ def typescript() -> str:
     parts = [
         f"export const PROTOCOL = {messages.PROTOCOL};\n",
         f'export const LOOK_AT = "{messages.LOOK_AT}";\n',
+        f"export const EASE = {messages.EASE};\n",
     ]
     parts += [_interface(struct, optional=name not in sent) for name, struct in known.items()]
     for union in ("ClientMessage", "ServerMessage"):

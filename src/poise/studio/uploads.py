@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 import secrets
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from threading import Lock
+from threading import RLock
 
 from poise.errors import PoiseError, UnknownNameError
 from poise.formats import extensions
+from poise.studio.own_folder import OwnFolder
 
 LARGEST = 500_000_000  # bytes of one file
 MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # of all together; the oldest make room
-LONGEST_NAME = 120
+LONGEST_NAME = 200  # bytes
 ARCHIVE = ".zip"
 OTHERS = (
     ".poise", ".scene", ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".mkv", ".toml", ARCHIVE,
@@ -45,15 +45,32 @@ class Upload:
         return self.path.name
 
 
+@dataclass(eq=False)
+class Arriving:
+    """A file on its way: what it will be called, where it is until then, and how much of it is there."""
+
+    name: str
+    path: Path
+    owner: str
+    uploads: Uploads
+    size: int = 0
+
+    def grow(self, by: int) -> None:
+        """More of it is about to be written; raises where there is no room."""
+        self.size += by
+        self.uploads.make_room()
+
+
 class Uploads:
-    """A folder with a folder per person."""
+    """A folder with a folder per person; files that are on their way count as those that are there."""
 
     def __init__(self, *, largest: int = LARGEST, most_bytes: int = MOST_BYTES) -> None:
         self.largest, self._most_bytes = largest, most_bytes
-        self._folder = tempfile.TemporaryDirectory(prefix="poise-studio-", ignore_cleanup_errors=True)
+        self._folder = OwnFolder()
         self._kept: dict[str, Upload] = {}
+        self._arriving: set[Arriving] = set()
         self._folders: dict[str, Path] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -67,30 +84,49 @@ class Uploads:
 
     async def take(
         self, name: str, chunks: AsyncIterator[bytes], *, owner: str, announced: int | None
-    ) -> Upload:
-        """Writes what arrives to disk; a file that is too large is refused as soon as that is known."""
-        plain = plain_name(name)
-        if announced is not None and announced > self.largest:
-            raise self.too_large(plain, announced)
-        path = self.folder(owner) / plain
-        part, size = path.with_name(f".{secrets.token_hex(4)}.part"), 0
+    ) -> Arriving:
+        """Writes what comes to disk, aside; a file that is too large is refused as soon as that is known."""
+        arriving = self.arriving(name, owner=owner)
         try:
-            with part.open("wb") as file:
+            if announced is not None and announced > self.largest:
+                raise self.too_large(arriving.name, announced)
+            with arriving.path.open("wb") as file:
                 async for chunk in chunks:
-                    size += len(chunk)
-                    if size > self.largest:
-                        raise self.too_large(plain, size)
+                    if arriving.size + len(chunk) > self.largest:
+                        raise self.too_large(arriving.name, arriving.size + len(chunk))
+                    arriving.grow(len(chunk))
                     file.write(chunk)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-        return self.keep(path, owner=owner)
+        except BaseException:
+            self.give_up(arriving)
+            raise
+        return arriving
+
+    def arriving(self, name: str, *, owner: str) -> Arriving:
+        """A place for a file that is about to come."""
+        plain = plain_name(name)
+        found = Arriving(plain, self.folder(owner) / f".{secrets.token_hex(8)}.part", owner, self)
+        with self._lock:
+            self._arriving.add(found)
+        return found
+
+    def keep_arrived(self, arriving: Arriving) -> Upload:
+        """Puts a file that is whole in its place."""
+        path = self.folder(arriving.owner) / arriving.name
+        arriving.path.replace(path)
+        self.give_up(arriving)
+        return self.keep(path, owner=arriving.owner)
+
+    def give_up(self, arriving: Arriving) -> None:
+        """Forgets a file that does not come, or that has come."""
+        with self._lock:
+            self._arriving.discard(arriving)
+        arriving.path.unlink(missing_ok=True)
 
     def folder(self, owner: str) -> Path:
         """Where a person's files are; its name says nothing of whose it is."""
         with self._lock:
             if owner not in self._folders:
-                self._folders[owner] = Path(self._folder.name) / secrets.token_hex(8)
+                self._folders[owner] = self._folder.path / secrets.token_hex(8)
                 self._folders[owner].mkdir()
             return self._folders[owner]
 
@@ -101,14 +137,26 @@ class Uploads:
             for earlier in [kept for kept in self._kept.values() if kept.path == path]:
                 del self._kept[earlier.id]
             self._kept[upload.id] = upload
-            while self._overfull():
-                oldest = self._kept.pop(next(iter(self._kept)))
-                oldest.path.unlink(missing_ok=True)
+            self.make_room(but=upload)
         return upload
+
+    def make_room(self, *, but: Upload | None = None) -> None:
+        """Lets the oldest files go until all that are there and on their way fit; raises where that is not enough."""
+        with self._lock:
+            for oldest in list(self._kept.values()):
+                if not self._is_overfull():
+                    return
+                if oldest is not but:
+                    del self._kept[oldest.id]
+                    oldest.path.unlink(missing_ok=True)
+            if self._is_overfull() and but is None:
+                raise RefusedUploadError(
+                    f"more than {self._most_bytes / 1e6:.0f} MB come at once; try again later"
+                )
 
     def close(self) -> None:
         """Removes everything."""
-        self._folder.cleanup()
+        self._folder.close()
 
     def too_large(self, name: str, size: int) -> RefusedUploadError:
         """What to say of a file that is."""
@@ -116,15 +164,15 @@ class Uploads:
             f"{name} is too large: {size / 1e6:.0f} MB or more; a file may have {self.largest / 1e6:.0f} MB"
         )
 
-    def _overfull(self) -> bool:
-        sizes = [kept.size for kept in self._kept.values()]
-        return len(sizes) > 1 and (len(sizes) > MOST_FILES or sum(sizes) > self._most_bytes)
+    def _is_overfull(self) -> bool:
+        sizes = [*(kept.size for kept in self._kept.values()), *(each.size for each in self._arriving)]
+        return len(self._kept) > MOST_FILES or sum(sizes) > self._most_bytes
 
 
 def plain_name(name: str) -> str:
     """The name as it will be on disk; one that is no plain file name, or of a kind of no use, is refused."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise RefusedUploadError(f"a file's name has 1 to {LONGEST_NAME} printable characters")
+    if not name or len(name.encode(errors="replace")) > LONGEST_NAME or not name.isprintable():
+        raise RefusedUploadError(f"a file's name has 1 to {LONGEST_NAME} bytes of printable characters")
     if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or name.startswith("."):
         raise RefusedUploadError(f"{name!r} is not a plain file name: no folders, drives or leading dots")
     suffix = PurePosixPath(name).suffix.lower()

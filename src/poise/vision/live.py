@@ -2,7 +2,8 @@
 
 Whoever takes longer than a picture's time for one moment misses pictures, but is never late: older ones are dropped,
 and counted. A camera that is silent is left out until it speaks again; one that breaks off, for good. A video file is
-played at its own pace, as if it were a camera.
+played at its own pace, as if it were a camera. Only the thread that reads a camera gives it back: doing so while
+another reads ends the process.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 SILENT = 0.5  # seconds without a picture after which the others do not wait for a camera
+HANGS = 2.0  # seconds that a camera has to answer when it is to be given back
 POLL = 0.05  # seconds between looks at whether a camera is silent
 
 
@@ -55,7 +57,8 @@ class LiveStep(InStep):
             self.notes.append(
                 f"{self.dropped} pictures came faster than poses could be found, and were left out"
             )
-        super().__exit__(kind, error, trace)
+        if not hasattr(self, "_readers"):  # nobody reads them
+            super().__exit__(kind, error, trace)
 
 
 class _Reader(threading.Thread):
@@ -87,12 +90,20 @@ class _Reader(threading.Thread):
         return found
 
     def stop(self) -> None:
-        """Read no further."""
+        """Read no further; a camera that hangs is given back when it answers, or by the end of the process."""
         self._stopped = True
-        self.join(timeout=2.0)
+        self.join(timeout=HANGS)
+        if self.is_alive():
+            self._notes.append(f"{self.name} hangs; it was left as it is")
 
     def run(self) -> None:
-        """Until the camera ends or breaks off, or it is told to stop."""
+        """Until the camera ends or breaks off, or it is told to stop; then it is given back."""
+        try:
+            self._read_on()
+        finally:
+            self._source.close()
+
+    def _read_on(self) -> None:
         while not self._stopped and (entry := read_or_note(self._source, self._notes)) is not None:
             if self._source.frames:  # a file has no pace of its own
                 time.sleep(max(0.0, self._begun + entry[0] - time.monotonic()))

@@ -113,7 +113,8 @@ def _capture(camera: str | Path | int) -> Any:
     cv = cv2()
     if isinstance(camera, int):
         return cv.VideoCapture(camera)
-    patience = [cv.CAP_PROP_OPEN_TIMEOUT_MSEC, round(1000 * ANSWERS_WITHIN)]
+    within = round(1000 * ANSWERS_WITHIN)
+    patience = [cv.CAP_PROP_OPEN_TIMEOUT_MSEC, within, cv.CAP_PROP_READ_TIMEOUT_MSEC, within]
     return cv.VideoCapture(str(camera), cv.CAP_FFMPEG, patience)
 
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from poise.motion.motion import Motion
 from poise.studio import messages
-from poise.studio.arrays import world_of
+from poise.studio.correcting import at_frame
+from poise.studio.layers import Layers
 from poise.studio.session import Answer, Session
-from poise.studio.state import Placed
 
 MOST_FRAMES = 36_000
 
 
 def put_on_timeline(session: Session, motion: Motion, name: str | None = None) -> Answer:
-    """The motion on a timeline of its own, as one step of undo; its skeleton is that of the body shown."""
-    session.motion, session.solved = motion, None
+    """The motion as a recording on a timeline of its own, as one step of undo; a model here has its skeleton."""
     timeline = messages.Timeline(
-        fps=motion.fps, frames=len(motion), frame=0, keys=[], pins=[], styles=[], clip=name or motion.name
-    )
-    answer = session.commit(session.state.with_(timeline=timeline, placed=Placed(motion[0])))
-    whole = messages.MotionRange(
-        seq=session.seq, fine=True, first=0, frames=len(motion), path_handles=[], paths=b"", unmet=[],
-        world=world_of(motion.skeleton, motion.root_positions, motion.rotations),
+        fps=motion.fps, frames=len(motion), frame=0, keys=[], pins=[], styles=[],
+        clip=name or motion.name or "recording",
     )  # fmt: skip
-    return [*answer, whole]
+    state = session.state
+    if not motion.skeleton.same_topology(state.pose.skeleton):
+        entry = next(
+            each
+            for each in session.models.learned
+            if each.prior.space.skeleton.same_topology(motion.skeleton)
+        )
+        state = state.with_(model=entry.id, weights=(), handles=(), look_at=None, photo=None)
+    state = state.with_(timeline=timeline, layers=Layers(motion), smooth=True)
+    return session.begin_with(at_frame(state, 0))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from poise.apps.outputs import save
 from poise.apps.posing import motion_of
-from poise.formats.files import replacing
+from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.pictures import draw_pose
 from poise.pictures import save as save_picture
+from poise.priors.model_file import Storable
+from poise.priors.model_file import save as save_model
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
-from poise.studio.scene_files import opened, saved
+from poise.studio.panels.performing import brought_back
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.state import State
 
@@ -29,30 +33,82 @@ class FilesPanel:
     @property
     def answers(self) -> dict[type, Handler]:
         """Who answers what."""
-        return {messages.Export: self.export, messages.OpenScene: self.open_scene}
+        return {
+            messages.Export: self.export,
+            messages.ExportModel: self.export_model,
+            messages.OpenScene: self.open_scene,
+            messages.OpenKept: self.open_kept,
+            messages.Cancel: self.cancel,
+        }
 
     def export(self, message: messages.Export) -> Answer:
         """Begins to write a file, which the page then fetches."""
-        session = self._session
-        state, motion = session.state, session.motion if message.whole else None
+        session, state = self._session, self._session.state
         name = f"{_plain(session.poser.entry_of(state).name)}.{message.format}"
-        path = session.uploads.folder(session.token) / name
 
-        def work(report: Report) -> Done:
-            _write(path, state, motion, report)
-            return Done(lambda: [self._ready(path)])
+        def write(path: Path, report: Report) -> None:
+            if message.format == "scene":
+                session.files.write(state, path)
+            else:
+                _write(path, state, state.motion if message.whole else None, report)
 
-        return [session.jobs.start("export", f"writing {name}", work)]
+        return self._written("export", name, write)
+
+    def export_model(self, message: messages.ExportModel) -> Answer:
+        """Begins to write a model."""
+        entry = self._session.models[message.model]
+        if entry.is_plain:
+            raise InvalidValueError("plain IK has learned nothing that could be written")
+        return self._written(
+            "exportModel",
+            f"{_plain(entry.name)}.poise",
+            lambda path, _: save_model(cast(Storable, entry.prior), path),
+        )
 
     def open_scene(self, message: messages.OpenScene) -> Answer:
         """The scene of a file, as one step of undo."""
         session = self._session
-        path = session.uploads.find(message.upload, owner=session.token).path
-        state = opened(path, session.models, session.state)
-        session.solved = None
-        other = not state.pose.skeleton.same_topology(session.state.pose.skeleton)
-        answer = session.commit(state)
-        return [*([session.body()] if other else []), *answer]
+        return self._opened(session.uploads.find(message.upload, owner=session.token).path)
+
+    def open_kept(self, message: messages.OpenKept) -> Answer:
+        """The scene that was kept of an earlier session, as one step of undo."""
+        path = self._session.autosave.find(message.token)
+        if path is None:
+            raise InvalidValueError("nothing is kept of that session any more")
+        return self._opened(path, lambda: brought_back(self._session, message.token))
+
+    def cancel(self, message: messages.Cancel) -> Answer:
+        """Ends a long task."""
+        self._session.jobs.cancel(message.task)
+        return []
+
+    def _opened(self, path: Path, then: Callable[[], Answer] = list) -> Answer:
+        session = self._session
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            state = session.files.opened(path, session.state)
+
+            def take() -> Answer:
+                models = messages.Models(models=session.models.described())
+                answer = [models, *session.begin_with(state)]
+                for restored in session.restorers:
+                    answer += restored(state)
+                return answer + then()
+
+            return Done(take)
+
+        return [session.jobs.start("openScene", "opening the scene", work)]
+
+    def _written(self, task: str, name: str, write: Callable[[Path, Report], None]) -> Answer:
+        session = self._session
+        path = session.uploads.folder(session.token) / name
+
+        def work(report: Report) -> Done:
+            write(path, report)
+            return Done(lambda: [self._ready(path)])
+
+        return [session.jobs.start(task, f"writing {name}", work)]
 
     def _ready(self, path: Path) -> messages.FileReady:
         upload = self._session.uploads.keep(path, owner=self._session.token)
@@ -61,11 +117,8 @@ class FilesPanel:
 
 
 def _write(path: Path, state: State, motion: Motion | None, report: Report) -> None:
-    """A scene, a picture of the pose with its handles, or a motion: of one frame without the timeline."""
-    if path.suffix == ".scene":
-        with replacing(path, "wb") as file:
-            file.write(saved(state))
-    elif path.suffix == ".png" and motion is None:
+    """A picture of the pose with its handles, or a motion: of one frame without the timeline."""
+    if path.suffix == ".png" and motion is None:
         handles = {
             handle.joint: np.array(handle.position) for handle in state.handles if handle.position is not None
         }

@@ -9,6 +9,8 @@ from poise.capture import markers
 from poise.capture.marker_takes import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
+from poise.priors.model_file import load
+from poise.priors.prior import Prior
 from poise.priors.registry import learn
 from poise.priors.style.prior import StylePrior
 from poise.studio import messages
@@ -28,7 +30,11 @@ class LearningPanel:
     @property
     def answers(self) -> dict[type, Handler]:
         """Who answers what."""
-        return {messages.Learn: self.learn}
+        return {
+            messages.Learn: self.learn,
+            messages.OpenModel: self.open_model,
+            messages.RenameModel: self.rename,
+        }
 
     def learn(self, message: messages.Learn) -> Answer:
         """Begins to learn; the model is chosen when it is there."""
@@ -45,14 +51,34 @@ class LearningPanel:
             )
             curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
 
-            def take() -> Answer:
-                entry = session.models.add(prior, message.name)
-                chosen = StylesPanel(session).choose(messages.ChooseModel(model=entry.id))
-                return [messages.Models(models=session.models.described()), *chosen]
-
-            return Done(take, curve)
+            return Done(lambda: self._used(prior, message.name), curve)
 
         return [session.jobs.start("learn", f"learning {message.name}", work)]
+
+    def open_model(self, message: messages.OpenModel) -> Answer:
+        """A model from a file, used as soon as it is read."""
+        session = self._session
+        path = session.uploads.find(message.upload, owner=session.token).path
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            prior = load(path)
+            return Done(lambda: self._used(prior, path.stem))
+
+        return [session.jobs.start("openModel", f"opening {path.name}", work)]
+
+    def rename(self, message: messages.RenameModel) -> Answer:
+        """Another name for a model of this page."""
+        session = self._session
+        session.models.rename(message.model, message.name)
+        session.keep()
+        return [messages.Models(models=session.models.described())]
+
+    def _used(self, prior: Prior, name: str) -> Answer:
+        session = self._session
+        entry = session.models.add(prior, name)
+        chosen = StylesPanel(session).choose(messages.ChooseModel(model=entry.id))
+        return [messages.Models(models=session.models.described()), *chosen]
 
 
 def _motion_in(path: Path) -> Motion:

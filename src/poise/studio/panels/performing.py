@@ -11,6 +11,8 @@ from threading import Thread
 import numpy as np
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.motion.retarget import retarget
+from poise.performance.journal import Journal, cut_off, journal_of
 from poise.performance.perform import PerformedFrame, motion_of
 from poise.performance.setup import UDP, udp_address
 from poise.priors.local.prior import LocalPrior
@@ -37,6 +39,7 @@ class PerformingPanel:
         self._session = session
         self._now: LivePerformance | None = None
         session.on_close.append(self._end)
+        session.on_greet.append(lambda: brought_back(session, session.token))
 
     @property
     def answers(self) -> dict[type, Handler]:
@@ -111,6 +114,7 @@ class LivePerformance:
         self._watched = time.monotonic()
         self._told = 0.0
         self._count = 0
+        self._journal = Journal(session.autosave.take_of(session.token))
         self._thread = Thread(target=self._run, name="poise-performance", daemon=True)
         self._thread.start()
 
@@ -156,6 +160,7 @@ class LivePerformance:
             state = session.state.with_(placed=Placed(frame.pose, frame.q, frame.space))
             pose = session.show(state, fine=False)
         self._times.append(time.monotonic())
+        self._journal.add(frame, self._times[-1])
         session.post(pose, self.told("following"))
         self._latencies.append(1000.0 * (time.perf_counter() - arrived))
 
@@ -168,17 +173,43 @@ class LivePerformance:
             self._told = now
             self._session.post(self.told("waiting"))
         gone = self._session.closed or now - self._watched > UNSEEN_FOR
-        return not (self.stopped or gone)
+        if self._count >= MOST_FRAMES:
+            self._source.notes.append(
+                f"the performance ended at {MOST_FRAMES} frames, as many as the timeline holds"
+            )
+        return not (self.stopped or gone or self._count >= MOST_FRAMES)
 
     def _finish(self) -> None:
-        """What was performed is on the timeline from now on, as one step of undo."""
+        """What was performed is on the timeline from now on, as one step of undo; its journal is needed until then."""
         session = self._session
         if self._frames and not session.closed:
             kept = motion_of(list(self._frames), self._fps(), name="performance")
             with session.lock:
                 session.post(*put_on_timeline(session, kept))
+            self._journal.close(saved=session.autosave.flush())
+        self._journal.close()
         session.post(self.told("over"))
 
     def _fps(self) -> float:
         """How many frames came in a second, at the end."""
         return float(np.clip(round(self.told("over").rate), 1.0, MOST_FPS))
+
+
+def brought_back(session: Session, token: str) -> Answer:
+    """A performance that was cut off, with the studio or its machine, put on the timeline after all."""
+    path = journal_of(session.autosave.take_of(token))
+    try:
+        motion = cut_off(path)
+    except PoiseError as error:
+        _LOG.warning("a performance that was cut off cannot be brought back: %s", error)
+        return []
+    skeletons = (entry.prior.space.skeleton for entry in session.models.learned)
+    alike = next(
+        (known for known in skeletons if motion is not None and known.same_topology(motion.skeleton)), None
+    )
+    if motion is None or alike is None:
+        return []
+    answer = put_on_timeline(session, retarget(motion[-MOST_FRAMES:], alike), "performance that was cut off")
+    if session.autosave.flush():
+        path.unlink(missing_ok=True)
+    return answer

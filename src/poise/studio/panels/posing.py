@@ -9,16 +9,14 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
-from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
 from poise.studio.messages import LOOK_AT, Handle, Vec3
 from poise.studio.models import stand
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import planted, point_of, points_of, replanted, vec3
+from poise.studio.solving import following, place_of, planted, replanted, vec3
 from poise.studio.state import Placed, State
-from poise.studio.timeline_script import without_handle
 
 
 class PosingPanel:
@@ -32,7 +30,6 @@ class PosingPanel:
         """Who answers what."""
         return {
             messages.PutHandle: self.put_handle,
-            messages.RemoveHandle: self.remove_handle,
             messages.Drag: self.drag,
             messages.SetFeet: self.set_feet,
             messages.SetLookAt: self.set_look_at,
@@ -48,18 +45,13 @@ class PosingPanel:
         handle = self._checked(message.handle)
         known = any(old.id == handle.id for old in state.handles)
         if handle.position is None and handle.rotation is None:
-            handle = msgspec.structs.replace(handle, position=_where(state.pose, handle))
+            handle = msgspec.structs.replace(handle, position=place_of(handle, state.pose))
         state = state.with_handle(handle)
         return (
             self._solved(state)
             if known or message.handle.position is not None
             else self._session.commit(state)
         )
-
-    def remove_handle(self, message: messages.RemoveHandle) -> Answer:
-        """The pose stays: what a handle held is let go only when something else is moved."""
-        state = self._session.state.without_handle(message.id)
-        return self._session.commit(state.with_(timeline=without_handle(state.timeline, message.id)))
 
     def drag(self, message: messages.Drag) -> Answer:
         """A moment of a drag; the last one is solved finely and is a step of undo."""
@@ -177,26 +169,5 @@ def mirrored(state: State) -> State:
 
 def _settled(state: State, dragged: str) -> State:
     """After a drag: feet that were moved stand where they are now, unpinned handles follow the body."""
-    following = tuple(
-        handle if handle.pinned else msgspec.structs.replace(handle, **_followed(state.pose, handle))
-        for handle in state.handles
-    )
-    return state.with_(anchors=replanted(state, dragged=dragged), handles=following)
-
-
-def _followed(pose: Pose, handle: Handle) -> dict[str, object]:
-    return {
-        "position": None if handle.position is None else _where(pose, handle),
-        "rotation": None if handle.rotation is None else _turn(pose, handle),
-    }
-
-
-def _where(pose: Pose, handle: Handle) -> Vec3:
-    return vec3(points_of(pose, [point_of(handle)])[0])
-
-
-def _turn(pose: Pose, handle: Handle) -> messages.Quaternion:
-    _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    turn = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(handle.joint)])
-    w, x, y, z = (float(value) for value in turn)
-    return w, x, y, z
+    followed = tuple(handle if handle.pinned else following(handle, state.pose) for handle in state.handles)
+    return state.with_(anchors=replanted(state, dragged=dragged), handles=followed)

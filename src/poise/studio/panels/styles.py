@@ -100,7 +100,8 @@ class StylesPanel:
             look_at=None,
             anchors=planted(pose),
             timeline=empty_timeline(),
+            layers=None,
+            smooth=True,
             photo=None,
         )
-        answer = session.commit(state)
-        return [messages.Ghost(world=b"", model=""), session.body(), *answer]
+        return [messages.Ghost(world=b"", model=""), *session.begin_with(state)]

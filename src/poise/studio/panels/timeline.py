@@ -1,44 +1,28 @@
-"""The timeline: keys, pins and styles; the touched range at once, the whole of it smoothed in the background."""
+"""The timeline: keys, pins and styles. Keys correct a recording, or make a motion that is solved in the background."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import msgspec
-import numpy as np
-from jaxtyping import Float
 
-from poise.apps.keyframing import keyframe_in, plan
 from poise.apps.learning import read_motion
 from poise.errors import InvalidValueError
-from poise.motion.motion import Motion
 from poise.motion.retarget import retarget
-from poise.priors.prior import Prior
-from poise.solvers.trajectory import common_space, frame_by_frame
-from poise.studio import messages, timeline_script
-from poise.studio.arrays import packed, world_of
-from poise.studio.jobs import Done, Report
+from poise.priors.registry import learn
+from poise.studio import messages
+from poise.studio.correcting import at_frame, recorrected
+from poise.studio.jobs import Done, Report, Steps
+from poise.studio.keyed import SMOOTHED, Span, TimelinePlan, about, is_made_of_keys, same_motion, stretches
+from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
-from poise.studio.models import PLAIN
-from poise.studio.panels.clips import put_on_timeline
+from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import point_of, points_of, vec3
 from poise.studio.state import Placed, State
-
-Array = np.ndarray
+from poise.studio.timeline_script import touched_range, with_key, without_handle
 
 MOST_KEYS = 2000
-SMOOTHING = "solveTimeline"
-
-
-@dataclass(frozen=True, eq=False)
-class TimelinePlan:
-    """A timeline made ready to solve: the priors, and how much of each every frame has."""
-
-    state: State
-    priors: Sequence[Prior]
-    weights: Float[Array, "frames styles"]
+SOLVING = "solveTimeline"
+FIRST_PASS = 0.4  # of the progress: frames one after the other, before all of them together
 
 
 class TimelinePanel:
@@ -57,6 +41,7 @@ class TimelinePanel:
             messages.PutKey: self.put_key,
             messages.DragKey: self.drag_key,
             messages.RemoveKey: self.remove_key,
+            messages.RemoveHandle: self.remove_handle,
             messages.PutPin: self.put_pin,
             messages.RemovePin: self.remove_pin,
             messages.PutStyleKey: self.put_style,
@@ -66,30 +51,37 @@ class TimelinePanel:
         }
 
     def resize(self, message: messages.SetTimeline) -> Answer:
-        """Keys beyond the end are cut off."""
+        """Keys beyond the end are cut off; a recording is cut, or its last frame held."""
         last = message.frames - 1
-        old = self._session.state.timeline
+        state, old = self._session.state, self._session.state.timeline
         timeline = Timeline(
             fps=message.fps, frames=message.frames, frame=min(old.frame, last),
             keys=[key for key in old.keys if key.frame <= last],
             pins=[_cut(pin, last) for pin in old.pins if pin.first < last],
-            styles=[key for key in old.styles if key.frame <= last], clip=None,
+            styles=[key for key in old.styles if key.frame <= last], clip=old.clip,
         )  # fmt: skip
-        self._session.motion = None
+        if state.is_recording and state.layers is not None:
+            layers = state.layers.resized(message.frames, message.fps)
+            return self._session.begin_with(
+                at_frame(state.with_(timeline=timeline, layers=layers), timeline.frame)
+            )
         return self._changed(timeline)
 
     def set_frame(self, message: messages.SetFrame) -> Answer:
         """Shows a frame; not a step of undo."""
-        session, motion = self._session, self._session.motion
+        session = self._session
         self._within(message.frame)
         timeline = msgspec.structs.replace(session.state.timeline, frame=message.frame)
         state = session.state.with_(timeline=timeline)
-        if motion is not None:
-            state = state.with_(placed=Placed(motion[message.frame]))
+        if state.is_recording:
+            state = at_frame(state, message.frame)
+        elif state.motion is not None:
+            state = state.with_(placed=Placed(state.motion[message.frame]))
+        if state.motion is not None:
             session.solved = None
         pose = session.show(state)
         session.history.amend(session.state)
-        return [pose]
+        return [session.scene(), pose] if state.is_recording and state.handles else [pose]
 
     def put_key(self, message: messages.PutKey) -> Answer:
         """A key of a handle, where the body is if it says nothing else."""
@@ -97,20 +89,22 @@ class TimelinePanel:
         if len(timeline.keys) >= MOST_KEYS:
             raise InvalidValueError(f"a timeline has at most {MOST_KEYS} keys")
         key = self._checked(message.key)
-        return self._changed(
-            timeline_script.with_key(timeline, key), timeline_script.touched_range(timeline, key)
-        )
+        return self._changed(with_key(timeline, key), touched_range(timeline, key), key.frame)
 
     def drag_key(self, message: messages.DragKey) -> Answer:
-        """A key on its way; frames between its neighbours follow."""
-        session = self._session
-        key = self._checked(message.key)
-        timeline = timeline_script.with_key(session.state.timeline, key)
-        span = timeline_script.touched_range(timeline, key)
+        """A key on its way; the frames about it follow."""
+        session, key = self._session, self._checked(message.key)
+        timeline = with_key(session.state.timeline, key)
+        span = touched_range(timeline, key)
         if message.last:
-            return self._changed(timeline, span)
-        session.state = session.state.with_(timeline=timeline)
-        return self._solved_range(session.state, span)
+            return self._changed(timeline, span, key.frame)
+        before, state = session.state.motion, session.state
+        if state.is_recording:
+            session.state = recorrected(state, timeline, [key.frame], session.poser)
+            return session.motion_shown(before, fine=False)
+        part = about(key.frame, span if self._fits(timeline) else (0, timeline.frames))
+        session.state = self._solved(state.with_(timeline=timeline), part)
+        return [session.frames_shown(*part, fine=False)]
 
     def remove_key(self, message: messages.RemoveKey) -> Answer:
         """One key less."""
@@ -120,16 +114,27 @@ class TimelinePanel:
         )
         if gone is None:
             raise InvalidValueError(f"{message.handle} has no key at frame {message.frame}")
-        left = [key for key in timeline.keys if key is not gone]
-        return self._changed(
-            msgspec.structs.replace(timeline, keys=left), timeline_script.touched_range(timeline, gone)
-        )
+        left = msgspec.structs.replace(timeline, keys=[key for key in timeline.keys if key is not gone])
+        return self._changed(left, touched_range(timeline, gone), gone.frame)
+
+    def remove_handle(self, message: messages.RemoveHandle) -> Answer:
+        """With its keys and pins. The pose stays: what it held is let go only when something else is moved."""
+        session = self._session
+        state = session.state.without_handle(message.id)
+        old, timeline = state.timeline, without_handle(state.timeline, message.id)
+        if timeline == old:
+            return session.commit(state)
+        if not state.is_recording:
+            return self._changed(timeline, state=state)
+        frames = [key.frame for key in old.keys if key.handle == message.id]
+        return session.begin_with(recorrected(state, timeline, frames, session.poser))
 
     def put_pin(self, message: messages.PutPin) -> Answer:
         """A range in which a handle stays where it is."""
         timeline, pin = self._session.state.timeline, message.pin
         self._session.state.handle(pin.handle)
         self._within(pin.last)
+        self._not_recorded("pins")
         if pin.last <= pin.first:
             raise InvalidValueError(f"a pin ends after it begins; got frames {pin.first} to {pin.last}")
         others = [old for old in timeline.pins if old.handle != pin.handle or not _overlap(old, pin)]
@@ -147,6 +152,7 @@ class TimelinePanel:
         """Other styles from a frame on."""
         timeline, session = self._session.state.timeline, self._session
         self._within(message.key.frame)
+        self._not_recorded("styles")
         session.models.blend(message.key.weights)  # or an error that says what cannot be blended
         others = [key for key in timeline.styles if key.frame != message.key.frame]
         styles = sorted([*others, message.key], key=lambda key: key.frame)
@@ -161,32 +167,54 @@ class TimelinePanel:
     def solve(self, message: messages.SolveTimeline) -> Answer:
         """All frames together, in the background."""
         del message
-        if not _has_something(self._session.state.timeline):
-            raise InvalidValueError("there is nothing on the timeline yet: key a handle, or pin one")
-        self._smooth()
+        state = self._session.state
+        if state.is_recording or not is_made_of_keys(state.timeline):
+            raise InvalidValueError("there is nothing on the timeline to solve: key a handle, or pin one")
+        self._solve((0, 0), (0, 0))
         return []
 
     def open_clip(self, message: messages.OpenClip) -> Answer:
-        """A recorded motion to look at, and to take handles and keys from."""
+        """A recorded motion to play and to correct; where no model has its skeleton, one is learned from it."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
-        clip, skeleton = read_motion(path), session.state.pose.skeleton
-        if not clip.skeleton.same_topology(skeleton):
-            raise InvalidValueError(
-                f"{path.name} has another skeleton than the model; learn a model from it, then open it"
-            )
-        return put_on_timeline(session, retarget(clip, skeleton), path.name)
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            clip = read_motion(path)
+            if len(clip) > MOST_FRAMES:
+                raise InvalidValueError(
+                    f"{path.name} has {len(clip)} frames; the studio shows up to {MOST_FRAMES}"
+                )
+            skeletons = [
+                session.state.pose.skeleton,
+                *(each.prior.space.skeleton for each in session.models.learned),
+            ]
+            alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
+            prior = None if alike else learn([clip], "gaussian")
+            skeleton = alike[0] if prior is None else prior.space.skeleton
+            motion = retarget(clip, skeleton)
+
+            def take() -> Answer:
+                told: Answer = []
+                if prior is not None:
+                    session.models.add(prior, path.stem)
+                    told = [messages.Models(models=session.models.described())]
+                return [*told, *put_on_timeline(session, motion, path.name)]
+
+            return Done(take)
+
+        return [session.jobs.start("openClip", f"opening {path.name}", work)]
 
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _checked(self, key: Key) -> Key:
         """A key within the timeline of a handle that is there, at a place."""
-        session = self._session
+        state = self._session.state
         self._within(key.frame)
-        handle = session.state.handle(key.handle)
+        handle = state.handle(key.handle)
         if key.position is not None:
             return key
-        pose = session.motion[key.frame] if session.motion is not None else session.state.pose
+        pose = state.motion[key.frame] if state.motion is not None else state.pose
         return msgspec.structs.replace(key, position=vec3(points_of(pose, [point_of(handle)])[0]))
 
     def _within(self, frame: int) -> None:
@@ -195,123 +223,100 @@ class TimelinePanel:
                 f"the timeline has frames 0 to {self._session.state.timeline.frames - 1}; got {frame}"
             )
 
-    def _changed(self, timeline: Timeline, span: tuple[int, int] | None = None) -> Answer:
-        """The timeline is another: the touched range at once, the whole of it later, as one step of undo."""
-        session = self._session
-        state = session.state.with_(timeline=timeline)
-        if timeline.keys or timeline.pins:
-            state = state.with_(timeline=msgspec.structs.replace(timeline, clip=None))
-        solved = self._solved_range(state, span)
-        if session.motion is not None:
-            state = state.with_(placed=Placed(session.motion[timeline.frame]))
-            session.solved = None
-        answer = [*session.commit(state), *solved]
-        if solved:
-            self._smooth()
-        return answer
-
-    def _restored(self, before: State, after: State) -> Answer:
-        """After undo and redo: the motion that goes with the timeline."""
-        same = before.timeline.keys == after.timeline.keys and before.timeline.pins == after.timeline.pins
-        if (
-            same
-            and before.timeline.styles == after.timeline.styles
-            and before.timeline.frames == after.timeline.frames
-        ):
-            return []
-        self._session.motion = None
-        solved = self._solved_range(after, None)
-        if solved:
-            self._smooth()
-        return solved
-
-    def _solved_range(self, state: State, span: tuple[int, int] | None) -> Answer:
-        """Frames of a range solved one after the other; all, where some are not known yet."""
-        session, timeline = self._session, state.timeline
-        if not _has_something(timeline):
-            return []
-        first, end = span if span is not None and self._fits(timeline) else (0, timeline.frames)
-        ready = self._plan(state)
-        _, frames = plan(timeline_script.script_of(state), ready.priors, ready.weights)
-        space = common_space(ready.priors).space
-        after = session.motion[first] if session.motion is not None and self._fits(timeline) else state.pose
-        q = frame_by_frame(ready.priors, frames[first:end], space, after=after)
-        self._take(Motion(space.skeleton, timeline.fps, *space.frames_from_q(q)), first, timeline)
-        return [self._range(first, end - first, seq=session.seq, fine=False, state=state, unmet=[])]
-
-    def _take(self, part: Motion, first: int, timeline: Timeline) -> None:
-        session = self._session
-        if session.motion is None or not self._fits(timeline):
-            session.motion = part
-            return
-        roots, turns = session.motion.root_positions.copy(), session.motion.rotations.copy()
-        roots[first : first + len(part)], turns[first : first + len(part)] = (
-            part.root_positions,
-            part.rotations,
-        )
-        session.motion = session.motion.with_frames(roots, turns)
+    def _not_recorded(self, what: str) -> None:
+        if self._session.state.is_recording:
+            raise InvalidValueError(
+                f"{what} are for motions made of keys; a recording is corrected by keys, each about its frame"
+            )
 
     def _fits(self, timeline: Timeline) -> bool:
-        motion = self._session.motion
-        return motion is not None and len(motion) == timeline.frames and motion.fps == timeline.fps
+        layers = self._session.state.layers
+        return layers is not None and len(layers) == timeline.frames
 
-    def _plan(self, state: State) -> TimelinePlan:
-        if state.model == PLAIN and not state.timeline.styles:
-            raise InvalidValueError("keyframing needs a learned model; choose a style or a gaussian")
-        session, lane = self._session, state.timeline
-        if state.weights and not lane.styles:
-            return TimelinePlan(state, [session.poser.prior_of(state)], np.ones((lane.frames, 1)))
-        names, weights = timeline_script.weights_of(lane, state.model)
-        skeleton = session.poser.prior_of(state).space.skeleton
-        return TimelinePlan(state, [session.models[name].prior.on_body(skeleton) for name in names], weights)
-
-    def _smooth(self) -> None:
-        """Solves all frames together, until the timeline changes again."""
+    def _changed(
+        self,
+        timeline: Timeline,
+        span: Span | None = None,
+        frame: int | None = None,
+        *,
+        state: State | None = None,
+    ) -> Answer:
+        """The timeline is another: some frames at once, the others in the background, as one step of undo."""
         session = self._session
-        ready = self._plan(session.state)
+        state = state or session.state
+        if state.is_recording:
+            changed = recorrected(state, timeline, [] if frame is None else [frame], session.poser)
+            return session.begin_with(at_frame(changed, timeline.frame))
+        state = state.with_(timeline=msgspec.structs.replace(timeline, clip=None))
+        if not is_made_of_keys(timeline):
+            return session.commit(state.with_(layers=None, smooth=True))
+        whole = span if span is not None and self._fits(timeline) else (0, timeline.frames)
+        part = about(timeline.frame if frame is None else frame, whole)
+        state = self._solved(state, part)
+        assert state.motion is not None
+        session.solved = None
+        answer = session.commit(state.with_(placed=Placed(state.motion[timeline.frame])))
+        self._solve(whole, part)
+        return [*answer, session.frames_shown(*part, fine=False)]
+
+    def _solved(self, state: State, part: Span) -> State:
+        """With some frames solved one after the other."""
+        session = self._session
+        layers = TimelinePlan.of(state, session.models, session.poser).stretch(state.layers, part)
+        return state.with_(layers=layers, smooth=False)
+
+    def _restored(self, state: State) -> Answer:
+        """After undo and redo: what was left when it was overtaken is solved now."""
+        if not state.smooth:
+            self._solve((0, state.timeline.frames), (0, 0))
+        return []
+
+    def _solve(self, whole: Span, done: Span) -> None:
+        """Solves what is left of a span, and then all frames together, until the timeline changes again."""
+        session = self._session
+        ready = TimelinePlan.of(session.state, session.models, session.poser)
         timeline = session.state.timeline
 
-        def work(report: Report) -> Done:
-            found = keyframe_in(
-                timeline_script.script_of(ready.state), ready.priors, ready.weights,
-                progress=lambda done, total: report(done / max(total, 1)),
-            )  # fmt: skip
+        def is_wanted() -> bool:
+            return same_motion(session.state.timeline, timeline) and not session.state.is_recording
 
-            def take() -> Answer:
-                if (
-                    session.state.timeline.keys != timeline.keys
-                    or session.state.timeline.frames != timeline.frames
-                ):
-                    return []
-                session.motion = found.motion
-                unmet = list(found.trajectory.unmet)
-                whole = self._range(
-                    0, len(found.motion), seq=session.seq, fine=True, state=session.state, unmet=unmet
-                )
-                return [whole]
+        def work(report: Report) -> Steps:
+            left = stretches(whole, done)
+            smoothed = timeline.frames <= SMOOTHED
+            for number, part in enumerate(left):
+                layers = ready.stretch(session.state.layers, part)
+                with session.lock:
+                    if not is_wanted():
+                        return Done(list)
+                    session.revise(layers=_with_part(session.state.layers, layers, part))
+                    session.post(session.frames_shown(*part, fine=False))
+                report(number / len(left) * (FIRST_PASS if smoothed else 1.0))
+                yield
+            if not smoothed:
+                return Done(lambda: self._finished(is_wanted(), session.state.layers))
+            found = ready.all_together(
+                lambda done, total: report(FIRST_PASS + (1.0 - FIRST_PASS) * done / max(total, 1))
+            )
+            layers = Layers(found.motion, unmet=tuple(found.trajectory.unmet))
+            return Done(lambda: self._finished(is_wanted(), layers))
 
-            return Done(take)
+        session.jobs.start_newest(SOLVING, "solving the timeline", work)
 
-        session.jobs.start_newest(SMOOTHING, "smoothing the timeline", work)
-
-    def _range(
-        self, first: int, count: int, *, seq: int, fine: bool, state: State, unmet: list[int]
-    ) -> messages.MotionRange:
-        motion = self._session.motion
-        assert motion is not None
-        span, timeline = slice(first, first + count), state.timeline
-        handles = list(dict.fromkeys(key.handle for key in timeline.keys))
-        times = np.arange(timeline.frames)[span] / timeline.fps
-        ways = [timeline_script.path_of(state, handle).at(times) for handle in handles]
-        world = world_of(motion.skeleton, motion.root_positions[span], motion.rotations[span])
-        return messages.MotionRange(
-            seq=seq, fine=fine, first=first, frames=count, world=world, path_handles=handles,
-            paths=packed(np.array(ways).reshape(-1, 3)), unmet=unmet,
-        )  # fmt: skip
+    def _finished(self, wanted: bool, layers: Layers | None) -> Answer:
+        """What was solved is the motion from now on."""
+        session = self._session
+        if not wanted or layers is None:
+            return []
+        session.revise(layers=layers, smooth=True)
+        session.keep()
+        return session.motion_shown()
 
 
-def _has_something(timeline: Timeline) -> bool:
-    return bool(timeline.keys or timeline.pins)
+def _with_part(now: Layers | None, solved: Layers, part: Span) -> Layers:
+    """A stretch put into the motion as it is by now."""
+    if now is None or len(now) != len(solved):
+        return solved
+    return Layers(joined(now.motion, solved.motion[part[0] : part[1]], part[0]))
 
 
 def _cut(pin: messages.Pin, last: int) -> messages.Pin:

@@ -9,24 +9,26 @@ const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
 const MOTIONS = /\.(bvh|amc|asf|glb)$/i;
 const TAKES = /\.(c3d|trc)$/i;
 const SCENES = /\.scene$/i;
+const MODELS = /\.poise$/i;
 
 export async function openFile(file: File): Promise<void> {
   if (IMAGES.test(file.name)) return openPhoto(file);
   if (TAKES.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
   if (MOTIONS.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
+  if (MODELS.test(file.name)) return openAs(file, "openModel", null);
   if (MOTIONS.test(file.name) || TAKES.test(file.name)) {
     addToLearn([file]);
     return;
   }
   state.notify(
-    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), pictures (PNG, JPEG) and scenes.`,
+    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), pictures (PNG, JPEG), models and scenes.`,
   );
 }
 
 async function openAs(
   file: File,
-  type: "openTake" | "openClip" | "openScene",
+  type: "openTake" | "openClip" | "openScene" | "openModel",
   workspace: state.Workspace | null,
 ): Promise<void> {
   const id = await upload(file);
@@ -56,6 +58,18 @@ function save(address: string, name: string): void {
   link.href = new URL(address, document.baseURI).href;
   link.download = name;
   link.click();
+}
+
+/** The stage as it is seen, without the handles. */
+export function savePicture(): void {
+  const { stage } = window.poise;
+  stage.draw(1);
+  stage.canvas.toBlob((picture) => {
+    if (!picture) return;
+    const address = URL.createObjectURL(picture);
+    save(address, `${(state.model.value?.name ?? "pose").replace(/[^\w()+-]+/g, "-")}.png`);
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  }, "image/png");
 }
 
 listen((message) => {

@@ -5,11 +5,14 @@ export const PROTOCOL = 1;
 
 export const LOOK_AT = "look-at";
 
-/** The first message of every connection. */
+export const EASE = 12;
+
+/** The first message of every connection; `known` are tokens of this browser's earlier sessions. */
 export interface Hello {
   type: "hello";
   protocol: number;
   token?: string | null;
+  known?: string[];
 }
 
 /** A point fixed to a joint, and where it should be. The page chooses the id when it makes one. */
@@ -132,12 +135,13 @@ export interface SetFrame {
   frame: number;
 }
 
-/** Where a handle is at a frame. */
+/** Where a handle is at a frame; over a recording the change fades over `ease` frames to either side. */
 export interface Key {
   handle: string;
   frame: number;
   position: [number, number, number] | null;
   rotation: [number, number, number, number] | null;
+  ease: number;
 }
 
 /** Key a handle at a frame; targets left out are where the body is at that frame. */
@@ -289,6 +293,25 @@ export interface Learn {
   uploads: string[];
 }
 
+/** Put an uploaded model on the shelf, and use it. */
+export interface OpenModel {
+  type: "openModel";
+  upload: string;
+}
+
+/** Give a model of this page another name. */
+export interface RenameModel {
+  type: "renameModel";
+  model: string;
+  name: string;
+}
+
+/** Write a model as a file; `file` answers. */
+export interface ExportModel {
+  type: "exportModel";
+  model: string;
+}
+
 /** Put an uploaded motion on the timeline. */
 export interface OpenClip {
   type: "openClip";
@@ -299,6 +322,18 @@ export interface OpenClip {
 export interface OpenScene {
   type: "openScene";
   upload: string;
+}
+
+/** Open the scene that was kept of an earlier session, by its token. */
+export interface OpenKept {
+  type: "openKept";
+  token: string;
+}
+
+/** End a long task, by the `task` of its `progress`; what it has found so far stays. */
+export interface Cancel {
+  type: "cancel";
+  task: string;
 }
 
 /** Write the pose, or the whole timeline, as a file; `file` answers. */
@@ -324,7 +359,20 @@ export interface Welcome {
   largestUpload: number;
 }
 
-/** Something to solve with. */
+/** A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words. */
+export interface Kept {
+  token: string;
+  age: number;
+  words: string;
+}
+
+/** What can be taken up again, the newest first. */
+export interface KeptScenes {
+  type: "keptScenes";
+  scenes: Kept[];
+}
+
+/** Something to solve with; `own` if it came into this page, by learning or as a file. */
 export interface Model {
   id: string;
   name: string;
@@ -332,6 +380,7 @@ export interface Model {
   summary: string;
   latent: boolean;
   clips: string[];
+  own: boolean;
 }
 
 /** All models there are to choose from. */
@@ -380,7 +429,7 @@ export interface Photo {
   points: PhotoPoint[];
 }
 
-/** All that a session holds but for the pose itself. */
+/** All that a session holds but for the pose itself; `moving` says whether there is a motion to play. */
 export interface Scene {
   model: string;
   weights: Weight[];
@@ -392,6 +441,7 @@ export interface Scene {
   timeline: Timeline;
   photo: Photo | null;
   streaming: string | null;
+  moving: boolean;
 }
 
 /** The scene as it is now. */
@@ -561,13 +611,19 @@ export type ClientMessage =
   | Perform
   | StopPerforming
   | Learn
+  | OpenModel
+  | RenameModel
+  | ExportModel
   | OpenClip
   | OpenScene
+  | OpenKept
+  | Cancel
   | Export
   | StreamOut;
 
 export type ServerMessage =
   | Welcome
+  | KeptScenes
   | Models
   | Body
   | SceneChanged

@@ -22,7 +22,10 @@ export class Motion {
     next.known.set(this.known);
     next.world.set(this.world);
     this.unmet.forEach((frame) => next.unmet.add(frame));
-    this.paths.forEach((path, handle) => next.paths.set(handle, path.slice()));
+    for (const handle of range.pathHandles) {
+      const path = this.paths.get(handle);
+      if (path) next.paths.set(handle, path.slice());
+    }
     next.take(range);
     return next;
   }

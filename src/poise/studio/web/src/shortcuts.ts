@@ -101,9 +101,12 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** A focused button keeps its own keys. */
+/** A button that was reached by keyboard keeps its own keys; one that was clicked lets go of them. */
 function belongsTo(target: EventTarget | null, key: string): boolean {
-  return target instanceof HTMLButtonElement && (key === "Space" || key === "Enter");
+  if (!(target instanceof HTMLButtonElement) || (key !== "Space" && key !== "Enter")) return false;
+  if (target.matches(":focus-visible")) return true;
+  target.blur();
+  return false;
 }
 
 export function installShortcuts(director: Director): () => void {

@@ -7,7 +7,9 @@ export type LineState = "connecting" | "open" | "lost";
 
 const FIRST_WAIT = 250; // milliseconds
 const LONGEST_WAIT = 4000;
-const TOKEN = "poise.session";
+const TOKEN = "poise.session"; // of this tab
+const KNOWN = "poise.sessions"; // of this browser, the newest first
+const MOST_KNOWN = 20;
 
 export const lineState = signal<LineState>("connecting");
 
@@ -39,7 +41,9 @@ export class Line {
     address.search = location.search; // the token that an off-loopback server asks for
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
-    socket.addEventListener("open", () => this.send({ type: "hello", protocol: PROTOCOL, token: this.token }));
+    socket.addEventListener("open", () =>
+      this.send({ type: "hello", protocol: PROTOCOL, token: this.token, known: known() }),
+    );
     socket.addEventListener("message", (event) => this.hear(event.data as ArrayBuffer));
     socket.addEventListener("close", () => this.retry());
     this.socket = socket;
@@ -50,6 +54,7 @@ export class Line {
     if (message.type === "welcome") {
       this.token = message.token;
       sessionStorage.setItem(TOKEN, message.token);
+      remember(message.token);
       this.wait = FIRST_WAIT;
       lineState.value = "open";
     }
@@ -61,4 +66,13 @@ export class Line {
     setTimeout(() => this.connect(), this.wait);
     this.wait = Math.min(this.wait * 1.6, LONGEST_WAIT);
   }
+}
+
+function known(): string[] {
+  return (localStorage.getItem(KNOWN) ?? "").split(" ").filter(Boolean);
+}
+
+function remember(token: string): void {
+  const tokens = [token, ...known().filter((other) => other !== token)];
+  localStorage.setItem(KNOWN, tokens.slice(0, MOST_KNOWN).join(" "));
 }

@@ -1,7 +1,8 @@
 /** What the page knows: the server's scene and pose, and what the person is looking at. */
 import { computed, signal } from "@preact/signals";
 import type { Vec2, Vec3 } from "./arrays";
-import type { Body, Handle, Joint, LatentMap, Model, Performing, Pose, Progress, Scene } from "./messages";
+import type { Body, Handle, Joint, Kept, LatentMap, Model, Performing, Pose, Progress, Scene } from "./messages";
+import { EASE } from "./messages";
 import type { Motion } from "./motion";
 import type { TakeData } from "./take";
 
@@ -38,6 +39,8 @@ export const alternatives = signal<readonly Float32Array[]>([]);
 export const asked = signal(0);
 export const learningCurve = signal<readonly number[]>([]);
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
+/** Scenes of this browser's earlier sessions that can be taken up again. */
+export const kept = signal<readonly Kept[]>([]);
 export const notices = signal<readonly Notice[]>([]);
 
 export const workspace = signal<Workspace>("pose");
@@ -47,6 +50,8 @@ export const selectedMarker = signal<string | null>(null);
 export const selectedKey = signal<{ readonly handle: string; readonly frame: number } | null>(null);
 export const playing = signal(false);
 export const autoKey = signal(true);
+/** Frames to either side over which a key changes a recording. */
+export const ease = signal(EASE);
 export const onion = signal(false);
 export const showHelp = signal(false);
 export const showGhost = signal(true);

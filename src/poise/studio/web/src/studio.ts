@@ -96,6 +96,12 @@ export function hoverLatent(point: Vec2): void {
 
 export const setTimeline = (fps: number, frames: number): void => say({ type: "setTimeline", fps, frames });
 export const putKey = (key: Key): void => say({ type: "putKey", key });
+export const cancel = (task: string): void => say({ type: "cancel", task });
+
+export function openKept(token: string): void {
+  say({ type: "openKept", token });
+  state.kept.value = [];
+}
 
 export function setFrame(frame: number, last = true): void {
   stream("frame", last, () => say({ type: "setFrame", frame }));
@@ -156,6 +162,7 @@ function takeIn(message: ServerMessage): void {
     case "scene":
       if (message.scene.model !== state.scene.value?.model) state.latentPlace.value = null;
       state.scene.value = message.scene;
+      if (!message.scene.moving) state.motion.value = null;
       break;
     case "pose":
       takePose(message);
@@ -185,6 +192,9 @@ function takeIn(message: ServerMessage): void {
       break;
     case "error":
       state.notify(message.words);
+      break;
+    case "keptScenes":
+      state.kept.value = message.scenes;
       break;
     case "welcome":
       state.performing.value = null; // where one is under way it says so at once

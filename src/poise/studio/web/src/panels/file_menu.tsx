@@ -2,13 +2,13 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Download, FileBox, FolderOpen, Radio, Save } from "lucide-preact";
-import { openFile } from "../files";
+import { openFile, savePicture } from "../files";
 import type { Export } from "../messages";
 import * as state from "../state";
 import { say } from "../studio";
 import { Button, PickFiles, Toggle } from "./ui";
 
-const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene";
+const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene,.poise,.glb";
 const STREAM_TO = "127.0.0.1:39539"; // where VMC receivers listen
 
 interface Choice {
@@ -78,7 +78,7 @@ function ExportRow({
             label={label}
             disabled={disabled}
             hint={disabled ? "Key a motion first" : `${title} as ${label}`}
-            onPress={() => say({ type: "export", format, whole })}
+            onPress={() => (format === "png" ? savePicture() : say({ type: "export", format, whole }))}
           />
         ))}
       </div>

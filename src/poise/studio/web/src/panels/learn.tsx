@@ -2,13 +2,13 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { FilePlus2, GraduationCap, X } from "lucide-preact";
-import type { Learn } from "../messages";
+import { Download, FilePlus2, GraduationCap, Pencil, X } from "lucide-preact";
+import type { Learn, Model } from "../messages";
 import * as state from "../state";
 import { say } from "../studio";
 import { palette } from "../theme";
 import { upload } from "../upload";
-import { Button, PickFiles, Section, Segmented, useCanvas } from "./ui";
+import { Button, IconButton, PickFiles, Section, Segmented, useCanvas } from "./ui";
 
 const STEEP = 0.12; // of the curve, its steep beginning, is cut off so that the rest can be seen
 
@@ -123,6 +123,11 @@ function Curve({ values }: { values: readonly number[] }): JSX.Element {
   );
 }
 
+function rename(model: Model): void {
+  const name = prompt("Name of the model", model.name)?.trim();
+  if (name) say({ type: "renameModel", model: model.id, name });
+}
+
 function ModelList(): JSX.Element {
   return (
     <Section title="Models">
@@ -133,6 +138,14 @@ function ModelList(): JSX.Element {
               <strong>{model.name}</strong>
               <span class="quiet">{model.summary}</span>
             </button>
+            {model.own && <IconButton label={`Rename ${model.name}`} icon={Pencil} onPress={() => rename(model)} />}
+            {model.kind !== "plain" && (
+              <IconButton
+                label={`Save ${model.name}`}
+                icon={Download}
+                onPress={() => say({ type: "exportModel", model: model.id })}
+              />
+            )}
           </li>
         ))}
       </ul>

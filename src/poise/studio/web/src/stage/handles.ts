@@ -27,7 +27,8 @@ export class HandleTool {
   private readonly gizmo: TransformControls;
   private readonly proxy = new Object3D();
   private grip: Grip | null = null;
-  private pressedEmpty: Vec2 | null = null;
+  /** What was pressed that only a click counts on. */
+  private pressed: { readonly picked: Picked | null; readonly pixel: Vec2 } | null = null;
 
   constructor(private readonly stage: Stage) {
     this.marks = new HandleMarks(stage);
@@ -67,12 +68,16 @@ export class HandleTool {
   // --- the pointer --------------------------------------------------------------------------------------------------
 
   private press(event: PointerEvent): void {
-    if (event.button !== 0 || state.playing.value || this.gizmo.axis) return;
+    if (event.button !== 0 || event.altKey || state.playing.value || this.gizmo.axis) return;
     const pixel = this.stage.pixelOf(event);
     const picked = pick(this.stage, pixel);
     if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
     if (!picked || picked.what === "marker") {
-      this.pressedEmpty = pixel;
+      this.pressed = { picked: null, pixel };
+      return;
+    }
+    if (state.tool.value !== "drag" && (picked.what === "joint" || picked.what === "handle")) {
+      this.pressed = { picked, pixel }; // the gizmo moves; a drag beside it turns the view
       return;
     }
     const at = this.stage.project(picked.position) ?? pixel;
@@ -97,7 +102,7 @@ export class HandleTool {
       if (event.buttons === 0) this.hover(this.gizmo.axis ? null : pick(this.stage, pixel));
       return;
     }
-    if (!grip.moved && Math.hypot(pixel[0] - grip.start[0], pixel[1] - grip.start[1]) < CLICK) return;
+    if (!grip.moved && isClick(grip.start, pixel)) return;
     if (!grip.moved) this.begin(grip);
     grip.moved = true;
     this.pull(grip, pixel, false);
@@ -111,10 +116,9 @@ export class HandleTool {
     if (grip?.moved) {
       this.pull(grip, pixel, true);
       state.dragged.value = null;
-    } else if (grip?.picked.what === "joint") state.selected.value = handleOn(grip.picked.joint).id;
-    else if (this.pressedEmpty && Math.hypot(pixel[0] - this.pressedEmpty[0], pixel[1] - this.pressedEmpty[1]) < CLICK)
-      state.selected.value = null;
-    this.pressedEmpty = null;
+    } else if (grip) choose(grip.picked);
+    else if (this.pressed && isClick(this.pressed.pixel, pixel)) choose(this.pressed.picked);
+    this.pressed = null;
     this.refresh();
   }
 
@@ -178,6 +182,16 @@ export class HandleTool {
     const [w, x, y, z]: Quat = handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]);
     return new Quaternion(x, y, z, w);
   }
+}
+
+function isClick(from: Vec2, to: Vec2): boolean {
+  return Math.hypot(to[0] - from[0], to[1] - from[1]) < CLICK;
+}
+
+function choose(picked: Picked | null): void {
+  if (!picked) state.selected.value = null;
+  else if (picked.what === "joint") state.selected.value = handleOn(picked.joint).id;
+  else if (picked.what === "handle") state.selected.value = picked.id;
 }
 
 function idOf(picked: Picked): string {

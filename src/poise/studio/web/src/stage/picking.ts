@@ -1,4 +1,4 @@
-/** What is under the pointer: handles before keys before joints, nearest on the screen first. */
+/** What is under the pointer: near on the screen, not behind something else, handles rather than keys or joints. */
 import { LOOK_AT, type Key } from "../messages";
 import { type Vec2, type Vec3, distance, jointPosition } from "../arrays";
 import { ahead, frame, shownJoints } from "../shown";
@@ -16,40 +16,40 @@ const HANDLE_REACH = 15; // pixels
 const KEY_REACH = 10;
 const JOINT_REACH = 22;
 const END_PENALTY = 8; // tips of fingers, toes and head come after the joints next to them
+const KEY_PENALTY = 10; // handles come before keys, and both before joints
+const JOINT_PENALTY = 20;
+const BEHIND = 150; // pixels that a metre behind the nearest thing counts as
 
 export function pick(stage: Stage, pixel: Vec2): Picked | null {
-  if (state.workspace.value === "capture") return nearest(stage, pixel, markerCandidates(), HANDLE_REACH);
-  return (
-    nearest(stage, pixel, handleCandidates(), HANDLE_REACH) ??
-    nearest(stage, pixel, keyCandidates(), KEY_REACH) ??
-    nearest(stage, pixel, jointCandidates(), JOINT_REACH)
-  );
+  if (state.workspace.value === "capture") return best(stage, pixel, markerCandidates());
+  return best(stage, pixel, [...handleCandidates(), ...keyCandidates(), ...jointCandidates()]);
 }
 
 interface Candidate {
   readonly picked: Picked;
+  readonly reach: number;
   readonly penalty: number;
 }
 
-function nearest(stage: Stage, pixel: Vec2, candidates: Candidate[], reach: number): Picked | null {
-  let best: Picked | null = null;
-  let shortest = reach;
-  for (const { picked, penalty } of candidates) {
+function best(stage: Stage, pixel: Vec2, candidates: Candidate[]): Picked | null {
+  const near = candidates.flatMap(({ picked, reach, penalty }) => {
     const at = stage.project(picked.position);
-    if (!at) continue;
-    const away = Math.hypot(at[0] - pixel[0], at[1] - pixel[1]) + penalty;
-    if (away < shortest) [best, shortest] = [picked, away];
-  }
-  return best;
+    const away = at ? Math.hypot(at[0] - pixel[0], at[1] - pixel[1]) : Infinity;
+    return away < reach ? [{ picked, cost: away + penalty, depth: stage.depthOf(picked.position) }] : [];
+  });
+  const front = Math.min(...near.map(({ depth }) => depth));
+  const ranked = near.map(({ picked, cost, depth }) => ({ picked, cost: cost + BEHIND * (depth - front) }));
+  return ranked.sort((a, b) => a.cost - b.cost)[0]?.picked ?? null;
 }
 
 function handleCandidates(): Candidate[] {
   const found: Candidate[] = handlePlaces().map(({ id, wanted }) => ({
     picked: { what: "handle", id, position: wanted },
+    reach: HANDLE_REACH,
     penalty: 0,
   }));
   const target = lookAtPlace();
-  if (target) found.push({ picked: { what: "lookAt", position: target }, penalty: 0 });
+  if (target) found.push({ picked: { what: "lookAt", position: target }, reach: HANDLE_REACH, penalty: 0 });
   return found;
 }
 
@@ -57,7 +57,9 @@ function keyCandidates(): Candidate[] {
   if (state.workspace.value !== "animate") return [];
   return (state.scene.value?.timeline.keys ?? []).flatMap((key) => {
     const position = key.position;
-    return position ? [{ picked: { what: "key", key, position } as const, penalty: 0 }] : [];
+    return position
+      ? [{ picked: { what: "key", key, position } as const, reach: KEY_REACH, penalty: KEY_PENALTY }]
+      : [];
   });
 }
 
@@ -65,7 +67,8 @@ function markerCandidates(): Candidate[] {
   const take = state.take.value;
   return (take?.markers ?? []).flatMap((marker, number) => {
     const shown = take?.marker(frame.value, number);
-    return shown ? [{ picked: { what: "marker", marker, position: shown.position } as const, penalty: 0 }] : [];
+    const picked = { what: "marker", marker, position: shown?.position ?? [0, 0, 0] } as const;
+    return shown ? [{ picked, reach: HANDLE_REACH, penalty: 0 }] : [];
   });
 }
 
@@ -74,7 +77,8 @@ function jointCandidates(): Candidate[] {
   if (!joints) return [];
   return (state.body.value?.joints ?? []).map((joint, number) => ({
     picked: { what: "joint", joint: joint.name, position: jointPosition(joints, number) },
-    penalty: joint.end ? END_PENALTY : 0,
+    reach: joint.end ? JOINT_REACH - END_PENALTY : JOINT_REACH,
+    penalty: JOINT_PENALTY + (joint.end ? END_PENALTY : 0),
   }));
 }
 

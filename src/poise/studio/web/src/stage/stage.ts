@@ -197,6 +197,11 @@ export class Stage {
     return [((seen.x + 1) / 2) * this.host.clientWidth, ((1 - seen.y) / 2) * this.host.clientHeight];
   }
 
+  /** How far before the camera a point is. */
+  depthOf(point: Vec3): number {
+    return -new Vector3(...point).applyMatrix4(this.camera.matrixWorldInverse).z;
+  }
+
   /** The point under a pixel in the plane through `through` that faces the camera. */
   unproject(pixel: Vec2, through: Vec3): Vec3 {
     const x = (pixel[0] / this.host.clientWidth) * 2 - 1;

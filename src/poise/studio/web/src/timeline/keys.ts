@@ -18,14 +18,14 @@ export function keySelected(): void {
 /** A key where the stage shows the handle. */
 function keyHandle(handle: Handle): void {
   const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
-  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
+  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation, ease: state.ease.value });
 }
 
 /** What was dragged on the timeline is keyed at once, if that is wished. */
 export function keyDragged(handle: string, position: Vec3, turned: Quat | null = null): void {
   if (state.workspace.value !== "animate" || !state.autoKey.value) return;
   const held = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
-  putKey({ handle, frame: frame.value, position, rotation: turned ?? held });
+  putKey({ handle, frame: frame.value, position, rotation: turned ?? held, ease: state.ease.value });
 }
 
 export function pinSelected(length: number): void {

@@ -85,13 +85,7 @@ function Transport(): JSX.Element {
             onChange={(on) => (state.autoKey.value = on)}
           />
           <span class="rule" />
-          <Button
-            label="Pin"
-            icon={Pin}
-            hint="Hold the selected handle from here on"
-            onPress={() => pinSelected(PIN_FRAMES)}
-          />
-          <Button label="Style" icon={Sparkles} hint="From here on, the styles as they are now" onPress={styleHere} />
+          {timeline?.clip ? <Ease /> : <PinAndStyle />}
           <Button
             label="Onion"
             icon={Layers}
@@ -118,15 +112,47 @@ function Transport(): JSX.Element {
             unit="fps"
             onEnter={(fps) => setTimeline(fps, timeline?.frames ?? 60)}
           />
-          <Button
-            label="Solve all"
-            kind="primary"
-            hint="Solve the whole timeline with the fine model"
-            onPress={() => say({ type: "solveTimeline" })}
-          />
+          {!timeline?.clip && (
+            <Button
+              label="Solve all"
+              kind="primary"
+              hint="Solve the whole timeline with the fine model"
+              onPress={() => say({ type: "solveTimeline" })}
+            />
+          )}
         </>
       )}
     </div>
+  );
+}
+
+/** Over a recording: how far a key reaches. */
+function Ease(): JSX.Element {
+  return (
+    <NumberField
+      label="Frames over which a key fades to either side"
+      prefix="ease"
+      digits={0}
+      low={0}
+      high={1000}
+      value={state.ease.value}
+      unit="frames"
+      onEnter={(frames) => (state.ease.value = Math.round(frames))}
+    />
+  );
+}
+
+function PinAndStyle(): JSX.Element {
+  return (
+    <>
+      <Button
+        label="Pin"
+        icon={Pin}
+        hint="Hold the selected handle from here on"
+        onPress={() => pinSelected(PIN_FRAMES)}
+      />
+      <Button label="Style" icon={Sparkles} hint="From here on, the styles as they are now" onPress={styleHere} />
+    </>
   );
 }
 
@@ -218,7 +244,7 @@ function movePin(pin: Extract<Hold, { what: "pin" }>, to: number): void {
 function keyAt(event: MouseEvent, lanes: readonly Lane[]): void {
   const { lane, scale, x } = under(event, lanes);
   if (!lane || lane.name === "style" || state.workspace.value === "capture") return;
-  putKey({ handle: lane.name, frame: scale.frame(x), position: null, rotation: null });
+  putKey({ handle: lane.name, frame: scale.frame(x), position: null, rotation: null, ease: state.ease.value });
 }
 
 function arrow(event: KeyboardEvent): void {

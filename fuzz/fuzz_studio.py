@@ -1,0 +1,269 @@
+"""Feeds damaged datagrams, scenes, uploads, messages and requests to a studio.
+
+    python fuzz/fuzz_studio.py [--count 10000] [--seed 0] [--only datagrams scenes uploads messages requests]
+
+Each may be taken or refused in words. A failure is anything else: an exception that is not a PoiseError, an answer of
+HTTP 500, a refusal that names a folder of the server or sends people to its terminal, a pose that is not finite, or
+more than two seconds. What once did harm (`defects/`) comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import socket
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import numpy as np
+from mutations import Mutator
+
+from poise.errors import PoiseError
+from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import LOCOMOTION, marker_layout
+from poise.performance.perform import Performance
+from poise.performance.streams import Stream
+from poise.performer import act
+from poise.priors.local.prior import LocalPrior
+from poise.studio import messages as said
+from poise.studio.autosave import Autosave
+from poise.studio.models import ModelStore
+from poise.studio.panels.clips import put_on_timeline
+from poise.studio.server import Studio, listen, server_of
+from poise.studio.session import Session
+from poise.studio.uploads import Uploads
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+LONGEST = 2.0  # seconds
+DEFECTS = Path(__file__).parent / "defects"
+HARM = ("/tmp", "/root", "/home", "terminal")  # what no refusal may say
+Inputs = Iterator[bytes]
+Try = Callable[[bytes], str]
+
+
+def main() -> int:
+    """Fuzzes and says what came of it; 1 if anything failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=list(TARGETS))
+    given = parser.parse_args()
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder))
+        for name in given.only:
+            failures += _fuzz(name, place, given.count, np.random.default_rng(given.seed))
+        place.close()
+    for failure in failures[:20]:
+        print(failure)
+    return int(bool(failures))
+
+
+class Place:
+    """A studio that listens, a session beside it, and what they know."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.walk = folder, act("walk", seconds=2.0, fps=20)
+        self.local = LocalPrior.learn([self.walk])
+        self.models = ModelStore()
+        self.models.add(self.local, "steps")
+        self.session = Session(self.models, Uploads(), Autosave(folder / "kept"))
+        put_on_timeline(self.session, self.walk, "walk.bvh")
+        self._listener = listen("127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.studio = Studio(self.models)
+        self._server = server_of(self.studio)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+        self.session.close()
+        self.session.autosave.close()
+        self.session.uploads.close()
+
+
+def datagrams(place: Place) -> tuple[list[bytes], Try]:
+    layout = marker_layout(place.walk.skeleton, LOCOMOTION)
+    performance = Performance(place.local, layout, fps=20.0)
+    take = virtual_markers(place.walk, layout)
+    seeds = [
+        json.dumps(dict(zip(take.labels, points.tolist(), strict=True)) | {"time": number / 20}).encode()
+        for number, points in enumerate(take.points[:5])
+    ]
+    header = "time," + ",".join(f"{label}.{axis}" for label in take.labels for axis in "xyz")
+    row = "0.1," + ",".join(map(str, take.points[0].ravel()))
+    stream = Stream(performance)
+
+    def attempt(data: bytes) -> str:
+        answers = list(stream.answers(data.decode("utf-8", errors="replace").splitlines()))
+        bad = [frame for frame in stream.frames if not np.isfinite(frame.q).all()]
+        stream.frames.clear()
+        if bad or any("root" not in answer for answer in stream.answers([seeds[0].decode()])):
+            raise AssertionError("a frame was poisoned")
+        return "refused" if any("error" in answer for answer in answers) else "taken"
+
+    known = [path.read_bytes() for path in sorted(DEFECTS.glob("*.datagram"))]
+    return [*known, b'{"a": ' + b"[" * 30_000, *seeds, f"{header}\n{row}".encode()], attempt
+
+
+def scenes(place: Place) -> tuple[list[bytes], Try]:
+    session, path = place.session, place.folder / "odd.scene"
+    session.files.write(session.state, path)
+    whole = path.read_bytes()
+    text = msgspec.json.encode(session.files.saved(session.state))
+
+    def attempt(data: bytes) -> str:
+        path.write_bytes(data)
+        try:
+            state = session.files.opened(path, session.state)
+        except PoiseError as error:
+            return _refusal(str(error))
+        if not np.isfinite(state.pose.rotations).all():
+            raise AssertionError("a pose that is not finite")
+        return "taken"
+
+    return [whole, text, text], attempt
+
+
+def uploads(place: Place) -> tuple[list[bytes], Try]:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("a.bvh", "clips/b.amc"):
+            archive.writestr(name, b"HIERARCHY\n" * 50)
+    token, client = _joined(place), httpx.Client()
+
+    def attempt(data: bytes) -> str:
+        names = ("clips.zip", "a.bvh", data[:12].decode("latin-1") + ".bvh")
+        answer = client.post(
+            f"{place.address}/upload", params={"name": names[len(data) % 3]}, content=data,
+            headers={"X-Poise-Session": token},
+        )  # fmt: skip
+        return _answered(answer)
+
+    return [content.getvalue(), b"HIERARCHY"], attempt
+
+
+def messages(place: Place) -> tuple[list[bytes], Try]:
+    session = place.session
+    decoder = msgspec.msgpack.Decoder(said.ClientMessage)
+    hand = said.Handle(id="hand", joint="left_hand", position=(0.2, 1.0, 0.1))
+    key = said.Key(handle="hand", frame=5, position=(0.2, 1.0, 0.1))
+    seeds: list[said.ClientMessage] = [
+        said.PutHandle(handle=hand), said.Drag(seq=1, handle="hand", position=(0.3, 1.0, 0.2)), said.PutKey(key=key),
+        said.SetFrame(frame=3), said.DragKey(seq=2, key=key), said.RemoveKey(handle="hand", frame=5), said.Undo(),
+        said.SetTimeline(fps=20.0, frames=40), said.SetLookAt(target=(0.0, 1.0, 1.0)), said.Mirror(), said.Redo(),
+        said.RemoveHandle(id="hand"), said.Cancel(task="export"), said.RenameModel(model="x", name="y"),
+        said.OpenKept(token="x"), said.ChooseModel(model="plain"), said.ChooseModel(model="steps"),
+    ]  # fmt: skip
+
+    def attempt(data: bytes) -> str:
+        try:
+            answer = session.answer(decoder.decode(data))
+        except (PoiseError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _refusal(str(error))
+        poses = [message for message in answer if isinstance(message, said.Pose)]
+        if not all(np.isfinite(np.frombuffer(pose.world, "<f4")).all() for pose in poses):
+            raise AssertionError("a pose that is not finite")
+        return "taken"
+
+    return [msgspec.msgpack.encode(message) for message in seeds], attempt
+
+
+def requests(place: Place) -> tuple[list[bytes], Try]:
+    port = int(place.address.rpartition(":")[2])
+    known = [line for path in DEFECTS.glob("*.request") for line in path.read_bytes().splitlines()]
+    paths = [b"/", b"/index.html", b"/ws", b"/upload?name=a.bvh", b"/files/abc/walk.bvh", *known]
+    headers = (
+        b"Host: localhost",
+        b"Origin: http://localhost",
+        b"Cookie: poise-studio=x",
+        b"Content-Length: 0",
+    )
+    head = b" HTTP/1.1\r\n" + b"".join(header + b"\r\n" for header in headers)
+    ways = (b"GET ", b"POST ", b"HEAD ", b"PUT ")
+    seeds = [way + path + head + b"Connection: close\r\n\r\n" for path in paths for way in ways]
+
+    def attempt(data: bytes) -> str:
+        answer = b""
+        with socket.create_connection(("127.0.0.1", port), timeout=LONGEST) as client:
+            try:
+                client.sendall(data)
+                client.shutdown(socket.SHUT_WR)
+                while part := client.recv(65536):
+                    answer += part
+            except (TimeoutError, ConnectionError):
+                return "hung up on"
+        if answer.startswith(b"HTTP/1.1 500"):
+            raise AssertionError(f"HTTP 500 for {data[:120]!r}")
+        return _refusal(answer.decode("latin-1"))
+
+    return seeds, attempt
+
+
+TARGETS = {function.__name__: function for function in (datagrams, scenes, uploads, messages, requests)}
+
+
+def _fuzz(name: str, place: Place, count: int, rng: np.random.Generator) -> list[str]:
+    seeds, attempt = TARGETS[name](place)
+    mutator, tally, failures, slowest = Mutator(rng, tuple(seeds)), Counter[str](), [], 0.0
+    for number in range(count):
+        seed = seeds[number % len(seeds)]
+        data = seed if number < len(seeds) else mutator(seed)
+        begun = time.perf_counter()
+        try:
+            tally[attempt(data)] += 1
+        except Exception as error:
+            failures.append(f"{name} {number}: {type(error).__name__}: {str(error)[:300]}")
+        slowest = max(slowest, time.perf_counter() - begun)
+        if time.perf_counter() - begun > LONGEST:
+            failures.append(f"{name} {number}: took {time.perf_counter() - begun:.1f} s")
+    print(
+        f"{name}: {count} inputs, {dict(tally)}, {len(failures)} failures, slowest {slowest:.2f} s",
+        flush=True,
+    )
+    return failures
+
+
+def _joined(place: Place) -> str:
+    """The token of a session of the studio, as a page would have it."""
+    from websockets.sync.client import connect
+
+    from running_studio import Page
+
+    address = place.address.replace("http", "ws") + "/ws"
+    with connect(address, max_size=None) as line:
+        return Page(line).hello().token
+
+
+def _answered(answer: httpx.Response) -> str:
+    if answer.status_code == 500:
+        raise AssertionError(f"HTTP 500: {answer.text[:200]}")
+    return "taken" if answer.status_code == 200 else _refusal(answer.text)
+
+
+def _refusal(words: str) -> str:
+    plain = said.without_folders(words)
+    if any(harm in plain for harm in HARM):
+        raise AssertionError(f"a refusal that says too much: {plain[:200]}")
+    return "refused"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""A take written as it comes, so that whatever ends a performance, only what was not performed yet is missing.
+
+A line of JSON with the skeleton, then a row of numbers (little-endian float64) per frame: its time, the root's position
+and every joint's rotation (wxyz). The journal goes when the take has been saved; one that is still there was cut off,
+and the next performance brings it back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from poise.errors import ParseError, PoiseError
+from poise.formats import write
+from poise.formats.files import make_folder, try_lock
+from poise.motion.motion import Motion
+from poise.performance.perform import PerformedFrame
+from poise.skeleton.skeleton import Skeleton
+
+SUFFIX = ".journal"
+LONGEST_HEAD = 1_000_000  # bytes
+MOST_FPS = 240.0
+
+
+class Head(msgspec.Struct):
+    """What a journal begins with; without a frame rate it follows from the times."""
+
+    names: list[str]
+    parents: list[int]
+    offsets: list[tuple[float, float, float]]
+    orders: list[str]
+    roles: Mapping[str, str]
+    fps: Annotated[float, Meta(ge=1.0, le=10_000.0)] | None = None
+
+
+class Journal:
+    """The journal of what will be a file, or of nothing; it is not there before the first frame."""
+
+    def __init__(self, output: Path | None, *, fps: float | None = None) -> None:
+        self._path = None if output is None else journal_of(output)
+        self._fps = fps
+        self._file: int | None = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, frame: PerformedFrame, at: float) -> None:
+        """One more frame; it is in the system's hands at once."""
+        if self._path is None:
+            return
+        pose = frame.pose
+        if self._file is None:
+            self._file = self._begun(self._path, pose.skeleton)
+        row = np.concatenate([[at], pose.root_position, pose.rotations.ravel()])
+        os.write(self._file, row.astype("<f8").tobytes())
+
+    def close(self, *, saved: bool = False) -> None:
+        """Ends it; a take that was saved needs it no more."""
+        if self._file is not None and self._path is not None:
+            os.close(self._file)
+            self._file = None
+            if saved:
+                self._path.unlink(missing_ok=True)
+
+    def _begun(self, path: Path, skeleton: Skeleton) -> int:
+        make_folder(path.parent)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        try_lock(file)
+        head = Head(
+            list(skeleton.names), skeleton.parents.tolist(), skeleton.offsets.tolist(), list(skeleton.orders),
+            dict(skeleton.role_overrides), self._fps,
+        )  # fmt: skip
+        os.write(file, msgspec.json.encode(head) + b"\n")
+        return file
+
+
+def brought_back(output: Path) -> tuple[Path, int] | None:
+    """What an earlier performance left that was cut off before it was written: as a file of its own, and its frames."""
+    journal = journal_of(output)
+    motion = cut_off(journal)
+    if motion is None:
+        return None
+    tried = (output.with_stem(f"{output.stem}-recovered{number or ''}") for number in count())
+    target = next(path for path in tried if not path.exists())
+    write(motion, target)
+    journal.unlink(missing_ok=True)
+    return target, len(motion)
+
+
+def journal_of(output: Path) -> Path:
+    """Where the journal of a take is."""
+    return output.with_name(output.name + SUFFIX)
+
+
+def cut_off(path: Path) -> Motion | None:
+    """The take of a journal that nobody writes any more; None where there is none, or nothing in it."""
+    try:
+        with path.open("r+b") as file:
+            if not try_lock(file.fileno()):
+                return None
+            head, rows = file.readline(LONGEST_HEAD), file.read()
+    except OSError:
+        return None
+    try:
+        return _motion(msgspec.json.decode(head, type=Head), rows, path.name.removesuffix(SUFFIX))
+    except (msgspec.DecodeError, PoiseError, ValueError) as error:
+        raise ParseError(f"not a journal of a performance: {error}", path=path) from error
+
+
+def _motion(head: Head, rows: bytes, name: str) -> Motion | None:
+    skeleton = Skeleton(
+        tuple(head.names), np.array(head.parents), np.array(head.offsets), tuple(head.orders), role_overrides=head.roles
+    )  # fmt: skip
+    width = 4 + 4 * len(skeleton)
+    whole = len(rows) // (8 * width)  # the last may have been cut off
+    table = np.frombuffer(rows, "<f8", whole * width).reshape(whole, width)
+    table = table[np.isfinite(table).all(axis=1)]
+    if not len(table):
+        return None
+    span = float(table[-1, 0] - table[0, 0])
+    fps = head.fps or float(np.clip(round((len(table) - 1) / span) if span > 0 else 30.0, 1.0, MOST_FPS))
+    return Motion(skeleton, fps, table[:, 1:4], table[:, 4:].reshape(len(table), -1, 4), name=name)

@@ -1,0 +1,81 @@
+"""Keys over a recording: at its frame a key bends the recorded pose as little as it can, and fades to either side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from poise.motion.motion import Motion
+from poise.skeleton.skeleton import Pose
+from poise.studio.layers import Correction, Layers
+from poise.studio.messages import Key, Timeline
+from poise.studio.models import PLAIN
+from poise.studio.solving import Poser, following, planted
+from poise.studio.state import Placed, State
+
+MET = 1e-3  # metres and radians within which a pose that is shown meets a key
+
+
+def recorrected(state: State, timeline: Timeline, frames: Iterable[int], poser: Poser) -> State:
+    """A state under a timeline whose keys at some frames are others: the corrections there follow from them."""
+    assert state.layers is not None
+    layers, changed = state.layers, state.with_(timeline=timeline)
+    for frame in frames:
+        fewer = len(_keys_at(timeline, frame)) < len(_keys_at(state.timeline, frame))
+        layers = _recorrected(changed, layers, frame, layers.base if fewer else layers.motion, poser)
+    return changed.with_(layers=layers)
+
+
+def _recorrected(state: State, layers: Layers, frame: int, start: Motion, poser: Poser) -> Layers:
+    keys = _keys_at(state.timeline, frame)
+    if not keys:
+        return layers.without(frame)
+    pose = state.pose if _shows(state, keys) else _solved(state, keys, start[frame], poser)
+    ease = max(key.ease for key in keys)
+    return layers.with_correction(Correction.between(layers.base[frame], pose, frame=frame, ease=ease))
+
+
+def at_frame(state: State, frame: int) -> State:
+    """A frame of the recording as what is posed next: handles and planted feet are where the body has them."""
+    assert state.motion is not None
+    pose = state.motion[frame]
+    handles = tuple(following(handle, pose) for handle in state.handles)
+    return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose))
+
+
+def _keys_at(timeline: Timeline, frame: int) -> list[Key]:
+    return [key for key in timeline.keys if key.frame == frame]
+
+
+def _shows(state: State, keys: Sequence[Key]) -> bool:
+    """Whether the pose on the stage is of this frame and does what its keys ask for: then it is taken as it is."""
+    return state.timeline.frame == keys[0].frame and all(_is_met(state, key) for key in keys)
+
+
+def _is_met(state: State, key: Key) -> bool:
+    handle = state.handle(key.handle)
+    if (handle.position, handle.rotation) == (key.position, key.rotation):
+        return True  # by the drag just before
+    there = following(
+        msgspec.structs.replace(handle, position=key.position, rotation=key.rotation), state.pose
+    )
+    gaps = [(key.position, there.position), (key.rotation, there.rotation)]
+    return all(
+        np.allclose(goal, place, atol=MET) for goal, place in gaps if goal is not None and place is not None
+    )
+
+
+def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pose:
+    """The least change of a pose that meets the keys of its frame, with the feet where they are."""
+    handles = tuple(
+        msgspec.structs.replace(
+            state.handle(key.handle), position=key.position, rotation=key.rotation, pinned=True
+        )
+        for key in keys
+    )
+    asked = state.with_(
+        model=PLAIN, weights=(), placed=Placed(start), handles=handles, look_at=None, anchors=planted(start)
+    )
+    return poser.solve(asked).placed.pose

@@ -1,0 +1,101 @@
+"""A motion made of keys: its frames solved one after the other in stretches, and then all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.apps.keyframing import Keyframed, keyframe_in, plan
+from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
+from poise.priors.prior import Prior
+from poise.solvers.trajectory import common_space, frame_by_frame
+from poise.studio.layers import Layers, held, joined
+from poise.studio.messages import Timeline
+from poise.studio.models import PLAIN, ModelStore
+from poise.studio.solving import Poser
+from poise.studio.state import State
+from poise.studio.timeline_script import script_of, weights_of
+
+Array = np.ndarray
+Span = tuple[int, int]
+"""The first of some frames and the one after their last."""
+
+AT_ONCE = 30  # frames that are solved while the page waits
+SMOOTHED = 900  # frames up to which a motion is solved as a whole: that takes memory for each of them
+
+
+@dataclass(frozen=True, eq=False)
+class TimelinePlan:
+    """A timeline made ready to solve: the priors, and how much of each every frame has."""
+
+    state: State
+    priors: Sequence[Prior]
+    weights: Float[Array, "frames styles"]
+
+    @classmethod
+    def of(cls, state: State, models: ModelStore, poser: Poser) -> TimelinePlan:
+        """The models that the lane of styles names, or the one in use."""
+        lane = state.timeline
+        if state.model == PLAIN and not lane.styles:
+            raise InvalidValueError("keyframing needs a learned model; choose a style or a gaussian")
+        if state.weights and not lane.styles:
+            return cls(state, [poser.prior_of(state)], np.ones((lane.frames, 1)))
+        names, weights = weights_of(lane, state.model)
+        skeleton = poser.prior_of(state).space.skeleton
+        return cls(state, [models[name].prior.on_body(skeleton) for name in names], weights)
+
+    def stretch(self, layers: Layers | None, span: Span) -> Layers:
+        """The motion with the frames of a span solved one after the other, from the one before them."""
+        whole, first = self._whole(layers), span[0]
+        _, frames = plan(script_of(self.state), self.priors, self.weights, span=span)
+        space = common_space(self.priors).space
+        after = whole[max(first - 1, 0)]
+        q = frame_by_frame(self.priors, frames, space, fps=whole.fps, after=after)
+        part = Motion(space.skeleton, whole.fps, *space.frames_from_q(q))
+        return Layers(joined(whole, part, first))
+
+    def all_together(self, progress: Callable[[int, int], None]) -> Keyframed:
+        """All frames at once, so that nothing pops."""
+        return keyframe_in(script_of(self.state), self.priors, self.weights, progress=progress)
+
+    def _whole(self, layers: Layers | None) -> Motion:
+        """What was solved before, if it is of this length; else the pose, which stands still."""
+        timeline = self.state.timeline
+        if layers is not None and len(layers) == timeline.frames:
+            return layers.motion.with_frames(
+                layers.motion.root_positions, layers.motion.rotations, fps=timeline.fps
+            )
+        return held(self.state.pose, timeline.frames, timeline.fps)
+
+
+def is_made_of_keys(timeline: Timeline) -> bool:
+    """Whether a timeline has anything that makes a motion."""
+    return bool(timeline.keys or timeline.pins)
+
+
+def same_motion(one: Timeline, other: Timeline) -> bool:
+    """Whether two timelines make the same motion."""
+    return _made_of(one) == _made_of(other)
+
+
+def about(frame: int, span: Span) -> Span:
+    """As much of a span as is solved at once, about a frame of it."""
+    first, end = span
+    start = min(max(frame - AT_ONCE // 2, first), max(end - AT_ONCE, first))
+    return start, min(start + AT_ONCE, end)
+
+
+def stretches(whole: Span, done: Span) -> list[Span]:
+    """What is left of a span, in stretches."""
+    parts = [(whole[0], min(done[0], whole[1])), (max(done[1], whole[0]), whole[1])]
+    return [
+        (first, min(first + AT_ONCE, end)) for start, end in parts for first in range(start, end, AT_ONCE)
+    ]
+
+
+def _made_of(timeline: Timeline) -> tuple[object, ...]:
+    return timeline.frames, timeline.fps, timeline.keys, timeline.pins, timeline.styles
