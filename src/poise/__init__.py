@@ -1,68 +1,103 @@
 """Poise: a few handles in, a natural whole-body pose or motion out.
 
-The public names below are imported when first used, so that `import poise` is quick and brings in nothing compiled.
+```python
+model = poise.learn(["walk_1.bvh", "walk_2.bvh"], kind="style")
+solution = poise.solve(model, {"right_hand": (0.2, 1.4, 0.3)})
+solution.save("pose.png")
+```
+
+The names below are imported when first used, so that `import poise` is quick and brings in nothing compiled.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poise import performer
+    from poise import performer, pictures
+    from poise.apps.learning import learn
+    from poise.apps.outputs import save, show
     from poise.errors import PoiseError
     from poise.formats import Format, read, register_format, write
+    from poise.geometry.cameras import Camera
     from poise.motion import Motion
     from poise.motion.markers import Markers
+    from poise.priors.blend import BlendPrior
+    from poise.priors.dynamics.prior import DynamicsPrior
+    from poise.priors.gaussian import GaussianPrior
+    from poise.priors.local.prior import LocalPrior
+    from poise.priors.model_file import load
     from poise.priors.registry import register_prior
+    from poise.priors.style.prior import StylePrior
     from poise.skeleton import JointLimits, Pose, Skeleton
+    from poise.skeleton.pose_space import Handle
+    from poise.solvers.constraints import (
+        CentreOfMass,
+        Distance,
+        HalfSpace,
+        Line,
+        LookAt,
+        Orientation,
+        Pinned,
+        Plane,
+        Position,
+        Projection,
+    )  # fmt: skip
+    from poise.solvers.problem import Settings
+    from poise.solvers.solution import Solution, Status
+    from poise.solvers.solve import Solver, solve, solve_batch, track
 
     __version__: str
 
 __all__ = [
-    "Format",
-    "JointLimits",
-    "Markers",
-    "Motion",
-    "PoiseError",
-    "Pose",
-    "Skeleton",
-    "__version__",
-    "performer",
-    "read",
-    "register_format",
-    "register_prior",
-    "write",
-]
+    "BlendPrior", "Camera", "CentreOfMass", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
+    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers", "Motion",
+    "Orientation", "Pinned", "Plane", "PoiseError", "Pose", "Position", "Projection", "Settings",
+    "Skeleton", "Solution", "Solver", "Status", "StylePrior", "__version__",
+    "learn", "load", "performer", "pictures", "read", "register_format", "register_prior", "save",
+    "show", "solve", "solve_batch", "track", "write",
+]  # fmt: skip
 
-_HOME_OF = {
-    "Format": "poise.formats",
-    "JointLimits": "poise.skeleton",
-    "Markers": "poise.motion.markers",
-    "Motion": "poise.motion",
-    "PoiseError": "poise.errors",
-    "Pose": "poise.skeleton",
-    "Skeleton": "poise.skeleton",
-    "read": "poise.formats",
-    "register_format": "poise.formats",
-    "register_prior": "poise.priors.registry",
-    "write": "poise.formats",
+_HOMES = {
+    "": "performer pictures",
+    "apps.learning": "learn",
+    "apps.outputs": "save show",
+    "errors": "PoiseError",
+    "formats": "Format read register_format write",
+    "geometry.cameras": "Camera",
+    "motion.markers": "Markers",
+    "motion.motion": "Motion",
+    "priors.blend": "BlendPrior",
+    "priors.dynamics.prior": "DynamicsPrior",
+    "priors.gaussian": "GaussianPrior",
+    "priors.local.prior": "LocalPrior",
+    "priors.model_file": "load",
+    "priors.registry": "register_prior",
+    "priors.style.prior": "StylePrior",
+    "skeleton.pose_space": "Handle",
+    "skeleton.skeleton": "JointLimits Pose Skeleton",
+    "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection",
+    "solvers.problem": "Settings",
+    "solvers.solution": "Solution Status",
+    "solvers.solve": "Solver solve solve_batch track",
 }
+_HOME_OF = {name: f"poise.{home}".rstrip(".") for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return _installed_version()
-    if name == "performer":
-        return import_module("poise.performer")
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
-    raise AttributeError(f"module 'poise' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'poise' has no attribute {name!r}")
+    globals()[name] = value = _found(name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__
 
 
-def _installed_version() -> str:
-    from importlib.metadata import version
+def _found(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
 
-    return version("poise")
+        return version("poise")
+    home = _HOME_OF[name]
+    return import_module(f"poise.{name}") if home == "poise" else getattr(import_module(home), name)

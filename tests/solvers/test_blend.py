@@ -10,7 +10,7 @@ from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Pinned, Position
-from poise.solvers.solve import Solver, solve, solve_sequence
+from poise.solvers.solve import Solver, solve, track
 
 FEET = ("left_foot", "right_foot", "left_toes", "right_toes")
 
@@ -111,7 +111,7 @@ def test_a_blend_of_styles_that_know_velocities_moves_more_evenly() -> None:
     ]
 
     def unevenness(fps: float | None) -> float:
-        found = solve_sequence(blend, frames, starts=list(q), root="given", fps=fps)
+        found = track(blend, frames, starts=list(q), root="given", fps=fps)
         assert all(solution.reached for solution in found)
         poses = np.stack([solution.q for solution in found])
         return float(np.sqrt(np.mean(np.diff(poses[3:, 7:], n=2, axis=0) ** 2)))

@@ -23,7 +23,7 @@ from poise.solvers.constraints import (
 )
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.solution import NotSolvedError, Status
-from poise.solvers.solve import Solver, solve, solve_batch, solve_sequence
+from poise.solvers.solve import Solver, solve, solve_batch, track
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 
@@ -319,9 +319,9 @@ def test_solves_are_deterministic_in_sequence_and_in_batch(prior: GaussianPrior,
     first = solve_batch(prior, frames, starts=starts, root="given")
     second = solve_batch(prior, frames, starts=starts, root="given", threads=1)
     assert all(np.array_equal(a.q, b.q) for a, b in zip(first, second, strict=True))
-    sequence = solve_sequence(space, frames)
+    sequence = track(space, frames)
     assert all(solution.reached for solution in sequence)
-    assert np.array_equal(sequence[-1].q, solve_sequence(space, frames)[-1].q)
+    assert np.array_equal(sequence[-1].q, track(space, frames)[-1].q)
 
 
 @pytest.mark.parametrize("method", ["dls", "transpose", "sdls", "ccd", "fabrik"])

@@ -11,7 +11,7 @@ from poise.geometry import rotations
 from poise.priors.model_file import load, save
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Pinned, Position
-from poise.solvers.solve import Solver, solve, solve_sequence
+from poise.solvers.solve import Solver, solve, track
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 
@@ -155,7 +155,7 @@ def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
     starts = [np.concatenate([q[:7], style.mean]) for q in truth]
 
     def jerkiness(fps: float | None) -> tuple[float, float]:
-        found = solve_sequence(style, frames, starts=starts, root="given", fps=fps)
+        found = track(style, frames, starts=starts, root="given", fps=fps)
         poses = np.stack([solution.q for solution in found])
         error = np.mean([mean_angle(style, one, other) for one, other in zip(poses, truth, strict=True)])
         return float(np.abs(np.diff(poses[:, 7:], n=2, axis=0)).mean()), float(error)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from poise.apps.outputs import save
-from poise.apps.posing import motion_of
 from poise.capture.image_files import Shot
 from poise.capture.image_poses import Explanation
 from poise.formats.files import make_folder
@@ -28,7 +27,7 @@ def save_alternatives(found: Sequence[Explanation], path: Path) -> list[Path]:
     saved = []
     for number, one in enumerate(found, start=1):
         name = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
-        saved.append(save(motion_of([one.space.pose_from_q(one.q)], name=name.stem), name))
+        saved.append(save(one.space.pose_from_q(one.q), name))
     return saved
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from PIL import Image
 
 from poise.apps.outputs import save
-from poise.apps.posing import motion_of
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.files import make_folder
+from poise.motion.motion import Motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import load
 from poise.priors.style.prior import StylePrior
@@ -72,7 +72,7 @@ def sample_poses(prior: StylePrior, *, count: int = 8, seed: int = 0) -> list[Po
 def save_samples(poses: list[Pose], path: Path) -> Path:
     """Poses as a page of pictures, or as the frames of a motion file."""
     if path.suffix.lower() != ".png":
-        return save(motion_of(poses, name="samples"), path)
+        return save(Motion.of_poses(poses, name="samples"), path)
     from poise import pictures
 
     named = {str(number): pose for number, pose in enumerate(poses, start=1)}

@@ -1,13 +1,62 @@
-"""Reads motions and learns a model from them: what `poise learn` does."""
+"""Reads motions and learns a model from them: `poise.learn`, and what `poise learn` reads."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poise.errors import InvalidValueError
-from poise.formats import read
+from poise.formats import extensions, motion_files, read
 from poise.motion.motion import Motion
+
+if TYPE_CHECKING:
+    from poise.priors.model_file import Storable
+
+Clip = Motion | str | os.PathLike[str]
+
+
+def learn(
+    clips: Clip | Iterable[Clip],
+    kind: str = "gaussian",
+    *,
+    progress: Callable[[float], None] = lambda _share: None,
+    **options: Any,
+) -> Storable:
+    """A model of one kind from motions, motion files or folders of them, all of one skeleton.
+
+    Options are those of the kind: `learn(clips, kind="style", dimensions=3)`; `dir(poise)` has the kinds' classes, and
+    each has its `Options`. `progress` is called with the share that is done.
+    """
+    from poise.priors import registry  # compiled; those who only read a motion do without
+
+    chosen = registry.options_for(kind, options)
+    return registry.learn(motions_from(clips), kind, chosen, progress=progress)
+
+
+def motions_from(clips: Clip | Iterable[Clip]) -> list[Motion]:
+    """Motions as they are given, and those of files and of folders, in order."""
+    if isinstance(clips, Motion | str | os.PathLike) or not isinstance(clips, Iterable):
+        clips = [clips]
+    if not (found := [motion for clip in clips for motion in _motions_of(clip)]):
+        raise InvalidValueError("there are no clips; give motions, motion files or a folder of them")
+    return found
+
+
+def _motions_of(clip: Clip) -> list[Motion]:
+    if isinstance(clip, Motion):
+        return [clip]
+    if not isinstance(clip, str | os.PathLike):
+        raise InvalidValueError(f"a clip is a motion, a motion file or a folder of them; got {clip!r}")
+    path = Path(clip)
+    if not path.is_dir():
+        return [read_motion(path)]
+    known = extensions(markers=False)
+    files = [file for file in motion_files([path]) if file.suffix.lower() in known]
+    if not files:
+        raise InvalidValueError(f"there is no motion file in {path}; known are {', '.join(known)}")
+    return [read_motion(file) for file in files]
 
 
 def read_motion(path: Path, **options: Any) -> Motion:

@@ -1,16 +1,22 @@
-"""Writes a motion as whatever the file's name asks for: a motion file, a contact sheet or an animation."""
+"""Writes anything as its file's name asks for: a model, a motion file, a picture or an animation."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from poise.errors import UnknownNameError
+from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.formats import extensions, write
 from poise.formats.files import make_folder
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
+from poise.savable import Savable
+from poise.skeleton.skeleton import Pose
+
+if TYPE_CHECKING:
+    from poise.priors.model_file import Storable
 
 STILLS = (".png",)
 ANIMATIONS = (".gif", ".mp4")
@@ -19,19 +25,37 @@ Progress = Callable[[int, int], None]
 """Called with the pictures drawn so far and how many there will be."""
 
 
-def save(value: Motion | Markers, path: Path, *, progress: Progress | None = None) -> Path:
-    """Writes the motion (or the markers) in the format that the extension names, making its folder if need be."""
-    extension = path.suffix.lower()
-    if extension in (*STILLS, *ANIMATIONS):
-        return draw(value, path, progress=progress)
+def save(
+    value: Savable | Storable,
+    path: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Path:
+    """Writes a model, or a motion, markers, a pose or a solution in the format that the extension names.
+
+    The folder is made if need be. Options are those of the format's writer, or of `pictures.save`.
+    """
+    target, shown = Path(path), _shown(value)
+    extension, pictures = target.suffix.lower(), (*STILLS, *ANIMATIONS)
+    if isinstance(shown, Pose):
+        if extension in STILLS:
+            return draw(shown, target, **options)
+        shown = Motion.of_poses([shown], name=target.stem)
+    if not isinstance(shown, Motion | Markers):
+        return _save_model(value, target)
+    if extension in pictures:
+        return draw(shown, target, progress=progress, **options)
     if extension not in (motions := extensions()):
-        raise UnknownNameError("file format for the extension", extension, (*motions, *STILLS, *ANIMATIONS))
-    make_folder(path.parent)
-    return write(value, path)
+        raise UnknownNameError("file format for the extension", extension, (*motions, *pictures))
+    make_folder(target.parent)
+    return write(shown, target, **options)
 
 
-def draw(value: Motion | Markers, path: Path, *, progress: Progress | None = None, **options: Any) -> Path:
-    """Draws a contact sheet (.png) or an animation (.gif, .mp4); options are those of `poise.pictures`."""
+def draw(
+    value: Motion | Markers | Pose, path: Path, *, progress: Progress | None = None, **options: Any
+) -> Path:
+    """Draws a picture (.png) or an animation (.gif, .mp4); options are those of `poise.pictures`."""
     extension = path.suffix.lower()
     if extension not in (*STILLS, *ANIMATIONS):
         raise UnknownNameError("picture format for the extension", extension, (*STILLS, *ANIMATIONS))
@@ -41,3 +65,36 @@ def draw(value: Motion | Markers, path: Path, *, progress: Progress | None = Non
     if extension in ANIMATIONS:
         options["progress"] = progress
     return pictures.save(value, path, **options)
+
+
+def show(value: Savable, **options: Any) -> None:
+    """Opens a picture in the system's viewer: of a pose or a solution, or the contact sheet of a motion or markers."""
+    from PIL import ImageShow
+
+    from poise import pictures
+
+    if not ImageShow.show(pictures.picture(_shown(value), **options)):
+        raise PoiseError(
+            'there is no picture viewer on this machine; write a file instead: save("picture.png")'
+        )
+
+
+def _shown(value: Any) -> Any:
+    """A solution's pose; anything else as it is."""
+    return getattr(value, "pose", value)
+
+
+def _save_model(model: Savable | Storable, path: Path) -> Path:
+    from poise.priors.model_file import Storable, save  # compiled, as models are
+
+    if not isinstance(model, Storable):
+        raise InvalidValueError(
+            f"a model, a motion, markers, a pose or a solution can be saved; got {type(model).__name__}"
+        )
+    if path.suffix.lower() in (*extensions(), *STILLS, *ANIMATIONS):
+        raise InvalidValueError(
+            f"{path.name} would hold a model, not a motion or a picture; call it {path.stem}.poise"
+        )
+    make_folder(path.parent)
+    save(model, path)
+    return path

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from poise.apps.outputs import save
+from poise.apps.outputs import STILLS, save
 from poise.errors import InvalidValueError
-from poise.formats.files import make_folder
-from poise.motion.motion import Motion
 from poise.priors.prior import Prior
-from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint, LookAt, Position, floor
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
@@ -62,23 +58,9 @@ def point_from_text(text: str) -> np.ndarray:
 
 def save_pose(solution: Solution, path: Path, handles: dict[str, np.ndarray]) -> Path:
     """The pose as a one-frame motion file, or as a picture with its handles."""
-    if path.suffix.lower() == ".png":
-        from poise import pictures
-
-        make_folder(path.parent)
-        return pictures.save(pictures.draw_pose(solution.pose, handles=handles), path)
-    return save(motion_of([solution.pose]), path)
-
-
-def motion_of(poses: Sequence[Pose], *, fps: float = 30.0, name: str = "pose") -> Motion:
-    """Poses as a motion."""
-    return Motion(
-        poses[0].skeleton,
-        fps,
-        np.stack([pose.root_position for pose in poses]),
-        np.stack([pose.rotations for pose in poses]),
-        name=name,
-    )
+    if path.suffix.lower() in STILLS:
+        return save(solution, path, handles=handles)
+    return save(solution, path)
 
 
 def report(solution: Solution) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -90,6 +90,21 @@ def extensions(*, markers: bool | None = None) -> tuple[str, ...]:
     """The extensions of all formats, or of those that hold markers, or of those that do not."""
     chosen = [known for known in FORMATS.values() if markers in (None, known.markers)]
     return tuple(extension for known in chosen for extension in known.extensions)
+
+
+def motion_files(sources: Sequence[Path]) -> list[Path]:
+    """The files given and those below the folders given, each once, in order."""
+    if not sources:
+        raise InvalidValueError("name the clips or folders to take in")
+    found: dict[Path, None] = {}
+    known = {*extensions()} - {".asf"}
+    for source in sources:
+        if source.is_dir():
+            inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
+            found.update(dict.fromkeys(inside))
+        else:
+            found[source] = None
+    return list(found)
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:

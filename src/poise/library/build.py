@@ -14,7 +14,7 @@ from typing import Any
 
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
-from poise.formats import extensions, read
+from poise.formats import motion_files, read
 from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
 from poise.library.lock import only_one
@@ -101,21 +101,6 @@ def build(
             built.refused[str(folder)] = f"the poses of all clips could not be put together: {error}"
     built.damaged = {name: library.catalogue.clip(name).source for name in sorted(library.catalogue.damaged)}
     return built
-
-
-def motion_files(sources: Sequence[Path]) -> list[Path]:
-    """The files given and those below the folders given, each once, in order."""
-    if not sources:
-        raise InvalidValueError("name the clips or folders to take in")
-    found: dict[Path, None] = {}
-    known = {*extensions()} - {".asf"}
-    for source in sources:
-        if source.is_dir():
-            inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
-            found.update(dict.fromkeys(inside))
-        else:
-            found[source] = None
-    return list(found)
 
 
 # --- what is to be done --------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Origin
+from poise.savable import Savable
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Markers:
+class Markers(Savable):
     """Points in metres, Y up, over frames; NaN where a marker was not seen. `residuals` (metres) may be absent."""
 
     labels: tuple[str, ...]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.skeleton.skeleton import Pose, Skeleton, read_only
+from poise.savable import Savable
+from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only
 
 Array = np.ndarray
 
@@ -32,7 +34,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Savable):
     """A skeleton moving: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
 
     skeleton: Skeleton
@@ -55,6 +57,14 @@ class Motion:
             raise InvalidValueError(f"a motion needs a positive frame rate; got {self.fps}")
         if not (np.all(np.isfinite(self.root_positions)) and np.all(np.isfinite(self.rotations))):
             raise InvalidValueError("a motion's positions and rotations must be finite; got NaN or infinity")
+
+    @classmethod
+    def of_poses(cls, poses: Sequence[Pose], *, fps: float = 30.0, name: str = "") -> Motion:
+        """Poses of one skeleton, one after the other."""
+        if not poses or not all(pose.skeleton.same_topology(poses[0].skeleton) for pose in poses):
+            raise InvalidValueError("a motion is made of one pose or more, all of one skeleton")
+        roots, turns = [pose.root_position for pose in poses], [pose.rotations for pose in poses]
+        return cls(poses[0].skeleton, fps, np.stack(roots), np.stack(turns), name=name)
 
     def __len__(self) -> int:
         return len(self.root_positions)
@@ -81,6 +91,11 @@ class Motion:
     def seconds(self) -> float:
         """How long it lasts."""
         return len(self) / self.fps
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Where its joints are in every frame, `motion.positions["right_hand"]`, worked out when first asked for."""
+        return Positions.of(self.skeleton, self.root_positions, self.rotations)
 
     def with_frames(
         self,

@@ -2,7 +2,7 @@
 
 from poise.pictures.animation import animate
 from poise.pictures.posing import draw_panels, draw_pose
-from poise.pictures.saving import save
+from poise.pictures.saving import picture, save
 from poise.pictures.sheet import contact_sheet
 
-__all__ = ["animate", "contact_sheet", "draw_panels", "draw_pose", "save"]
+__all__ = ["animate", "contact_sheet", "draw_panels", "draw_pose", "picture", "save"]

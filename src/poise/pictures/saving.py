@@ -36,11 +36,12 @@ def save(shown: Motion | Markers | Pose | Image.Image, path: str | os.PathLike[s
         valid = (*STILLS, *ANIMATIONS) if isinstance(shown, (Motion, Markers)) else STILLS
         raise UnknownNameError("picture format for the extension", extension, valid)
     with replacing(target, "wb") as file:
-        _still(shown, options).save(file, format="PNG", optimize=True)
+        picture(shown, **options).save(file, format="PNG", optimize=True)
     return target
 
 
-def _still(shown: Motion | Markers | Pose | Image.Image, options: dict[str, Any]) -> Image.Image:
+def picture(shown: Motion | Markers | Pose | Image.Image, **options: Any) -> Image.Image:
+    """What `save` writes as .png: a contact sheet, the one pose, or the image given."""
     if isinstance(shown, Image.Image):
         return shown
     if isinstance(shown, Pose):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
+from poise.savable import Savable
 
 Array = np.ndarray
 
@@ -180,8 +181,53 @@ class Skeleton:
                 raise UnknownNameError(f"joint for the role {role!r}:", name, self.names)
 
 
+class Positions(np.lib.mixins.NDArrayOperatorsMixin):
+    """Where joints are in the world, in metres: by joint name or role, and as an array (..., joints, 3).
+
+    `positions["right_hand"]` is one joint, in every frame. Other indices, arithmetic and NumPy's functions take the
+    array, and so does `np.asarray(positions)`; what they give are plain arrays.
+    """
+
+    def __init__(self, skeleton: Skeleton, values: Float[Array, "*frames joints 3"]) -> None:
+        self.skeleton, self._values = skeleton, read_only(values)
+
+    @classmethod
+    def of(
+        cls, skeleton: Skeleton, roots: Float[Array, "*frames 3"], rotations: Float[Array, "*frames joints 4"]
+    ) -> Positions:
+        """By forward kinematics, of one pose or of many."""
+        from poise.skeleton.kinematics import world_transforms
+
+        return cls(skeleton, world_transforms(skeleton, roots, rotations)[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the array."""
+        return self._values.shape
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self._values)
+
+    def __getitem__(self, key: Any) -> Array:
+        """A joint by its name or role; by any other index, what the array has there."""
+        return self._values[..., self.skeleton.index(key), :] if isinstance(key, str) else self._values[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [np.asarray(value) if isinstance(value, Positions) else value for value in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __repr__(self) -> str:
+        return f"Positions({', '.join(self.skeleton.names)}; an array {self.shape})"
+
+
 @dataclass(frozen=True, eq=False)
-class Pose:
+class Pose(Savable):
     """One frame: where the root is, and every joint's rotation relative to its parent (identity at end sites)."""
 
     skeleton: Skeleton
@@ -202,6 +248,11 @@ class Pose:
     def rest(cls, skeleton: Skeleton, *, root_position: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
         """The pose in which nothing is turned."""
         return cls(skeleton, np.asarray(root_position), np.tile(rotations.IDENTITY, (len(skeleton), 1)))
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Where its joints are, `pose.positions["right_hand"]`, worked out when first asked for."""
+        return Positions.of(self.skeleton, self.root_position, self.rotations)
 
 
 def read_only(values: Any, *, dtype: Any = np.float64) -> Array:

@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import PoiseError
+from poise.savable import Savable
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import Pose
+from poise.skeleton.skeleton import Pose, Positions
 
 if TYPE_CHECKING:
     from poise.priors.prior import Prior
@@ -53,7 +54,7 @@ class Residual:
 
 
 @dataclass(eq=False)
-class Solution:
+class Solution(Savable):
     """A solved pose vector with its residuals, status, steps and time.
 
     Residuals are worked out when they are first asked for: a frame of a live performance has no time for words, nor
@@ -78,6 +79,11 @@ class Solution:
     def pose(self) -> Pose:
         """The solved pose."""
         return self.space.pose_from_q(self.q)
+
+    @property
+    def positions(self) -> Positions:
+        """Where the joints of the solved pose are, by name or role: `solution.positions["right_hand"]`."""
+        return self.pose.positions
 
     @property
     def reached(self) -> bool:

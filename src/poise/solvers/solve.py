@@ -22,7 +22,7 @@ from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.classic.task import Task
-from poise.solvers.constraints import Constraint
+from poise.solvers.given import Given, constraints_from
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import Residual, Solution, Status
@@ -41,7 +41,7 @@ CLASSIC_STEPS = 200  # iterations a classic method may take
 
 def solve(
     model: Model,
-    constraints: Sequence[Constraint],
+    constraints: Given,
     *,
     start: Pose | Float[Array, "size"] | None = None,
     root: Root = "solved",
@@ -52,7 +52,8 @@ def solve(
 ) -> Solution:
     """The most likely pose under the model that meets the constraints.
 
-    The model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
+    Constraints are a list of them, or a mapping such as `{"right_hand": (x, y, z)}` (see `solvers.given`). The model is
+    a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
     start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik";
     for a style also the paper's own, "lbfgs" and "sqp", to compare with.
     Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
@@ -61,9 +62,9 @@ def solve(
     return solver.solve(start, before=before)
 
 
-def solve_sequence(
+def track(
     model: Model,
-    frames: Sequence[Sequence[Constraint]],
+    frames: Sequence[Given],
     *,
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
     **options: Any,
@@ -74,7 +75,7 @@ def solve_sequence(
     """
     solutions: list[Solution] = []
     solver: Solver | None = None
-    for number, constraints in enumerate(frames):
+    for number, constraints in enumerate(map(constraints_from, frames)):
         start = starts[number] if starts is not None else (solutions[-1].q if solutions else None)
         before = [solution.q for solution in solutions[: -HISTORY - 1 : -1]]
         if solver is not None and solver.problem.suits(constraints):
@@ -87,7 +88,7 @@ def solve_sequence(
 
 def solve_batch(
     model: Model,
-    frames: Sequence[Sequence[Constraint]],
+    frames: Sequence[Given],
     *,
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
     threads: int | None = None,
@@ -111,7 +112,7 @@ def solve_batch(
 def _one_of(
     model: Model,
     options: dict[str, Any],
-    constraints: Sequence[Constraint],
+    constraints: Given,
     start: Pose | Float[Array, "size"] | None,
 ) -> Solution:
     return solve(model, constraints, start=start, **options)
@@ -127,7 +128,7 @@ class Solver:
     def __init__(
         self,
         model: Model,
-        constraints: Sequence[Constraint],
+        constraints: Given,
         *,
         root: Root = "solved",
         method: str | None = None,
@@ -141,7 +142,9 @@ class Solver:
         self.space = space_of(model)
         self.method = method or (DLS if self.prior is None else MAP)
         limits = self.prior.limits if self.prior is not None else None
-        self.problem = Problem(self.space, constraints, root=root, limits=limits, settings=settings)
+        self.problem = Problem(
+            self.space, constraints_from(constraints), root=root, limits=limits, settings=settings
+        )
         self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
         self.runner: Runner | None = None
         self._run = self._chosen_run()
@@ -294,7 +297,11 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Run:
 
 def prior_of(model: Model) -> Prior | None:
     """The model, if it is a learned one."""
-    return None if isinstance(model, Skeleton | PoseSpace) else model
+    if isinstance(model, Skeleton | PoseSpace):
+        return None
+    if not hasattr(model, "guide"):
+        raise InvalidValueError(f"a model is learned, loaded by poise.load, or a skeleton; got {model!r}")
+    return model
 
 
 def space_of(model: Model) -> PoseSpace:

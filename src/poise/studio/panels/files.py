@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 
 from poise.apps.outputs import save
-from poise.apps.posing import motion_of
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.pictures import draw_pose
@@ -124,8 +123,11 @@ def _write(path: Path, state: State, motion: Motion | None, report: Report) -> N
         }
         save_picture(draw_pose(state.pose, handles=handles), path)
     else:
-        shown = motion if motion is not None else motion_of([state.pose])
-        save(shown, path, progress=lambda done, all_: report(done / max(all_, 1)))
+        save(
+            motion if motion is not None else state.pose,
+            path,
+            progress=lambda done, all_: report(done / max(all_, 1)),
+        )
 
 
 def _plain(name: str) -> str:
