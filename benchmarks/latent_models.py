@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import PoseLoss
-from poise.priors.style.placing import place_new
+from poise.gp.covariance import Kernel
+from poise.gp.exact import Posterior
+from poise.gp.placing import PlacingLoss, place_new
 
 STALL_STEPS = 100  # of the optimiser, over which
 STALL_GAIN = 0.1  # nats per frame must be gained to go on
@@ -30,10 +30,12 @@ class LatentModel:
     steps: int
 
     @cached_property
-    def loss(self) -> PoseLoss:
+    def loss(self) -> PlacingLoss:
         """What poses are placed by."""
         logs = np.log([self.variance, 1.0 / self.noise, 1.0])
-        return PoseLoss(Kernel("rbf", logs), self.active, self.outputs, np.ones(self.outputs.shape[1]))
+        return PlacingLoss(
+            Posterior.given(Kernel.of("rbf", logs), self.active, self.outputs), np.ones(self.outputs.shape[1])
+        )
 
     def learned_error(self, scaled: Array) -> float:
         """Of the frames learned from, rms over frames and features."""

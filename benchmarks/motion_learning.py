@@ -21,11 +21,11 @@ import numpy as np
 from benchmarks.latent_models import LatentModel, stalled
 from benchmarks.table import Row
 from poise.evaluation.splits import GAITS, Fold, performer_gaits, split_of_files
+from poise.gp import latent
 from poise.motion.recordings import find_recordings
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.sequences import Sequences, sequences_of
 from poise.priors.dynamics.structure import MODELS
-from poise.priors.style import fitting
 
 DIMENSIONS, ITERATIONS, RUNS = 3, 200, 3
 MOST_ITERATIONS = 2000  # within which ours stalls
@@ -61,7 +61,7 @@ class Data:
     @cached_property
     def start(self) -> Array:
         """Where all latent points start."""
-        return fitting.principal_latents(self.scaled, DIMENSIONS)
+        return latent.principal_latents(self.scaled, DIMENSIONS)
 
 
 def run() -> list[Row]:

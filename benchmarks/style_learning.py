@@ -20,17 +20,18 @@ import numpy as np
 from benchmarks.table import Row, best_seconds
 from poise import performer
 from poise.formats import read
+from poise.gp import latent
+from poise.gp.covariance import Kernel
+from poise.gp.exact import Posterior
+from poise.gp.placing import PlacingLoss, log_evidence, place, place_new
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
-from poise.priors.style import fitting
+from poise.priors.latent.features import Features
+from poise.priors.latent.model import LatentModel
+from poise.priors.poses import pose_space_of
 from poise.priors.style.adding import add_poses
-from poise.priors.style.covariance import Kernel
-from poise.priors.style.data import TrainingPoses, pose_space_of, thinned, training_poses
-from poise.priors.style.features import Features
-from poise.priors.style.learning import learn_model, pose_loss_of
-from poise.priors.style.model import StyleModel
-from poise.priors.style.objective import PoseLoss, profiled_loss
-from poise.priors.style.placing import log_evidence, place, place_new
+from poise.priors.style.data import TrainingPoses, thinned, training_poses
+from poise.priors.style.learning import learn_model, placing_loss_of
 
 FRAMES, ACTIVE, DIMENSIONS, ITERATIONS = 500, 100, 3, 200
 LONG_FRAMES = 20_000
@@ -56,7 +57,7 @@ class Result:
 def run() -> list[Row]:
     """Learning times, errors and likelihoods on poses never seen, ours and GPy's in one run."""
     poses, unseen = _poses()
-    fitting.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)  # compiles what is compiled
+    latent.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)  # compiles what is compiled
     ours = {name: _ours(poses, unseen, name) for name in ("heuristic", "full")}
     theirs = _gpy(poses, unseen) if find_spec("GPy") else None
     rows = [row for name, result in ours.items() for row in _rows(name, result, theirs)]
@@ -94,7 +95,7 @@ def _ours(poses: TrainingPoses, unseen: Array, algorithm: str) -> Result:
     seconds, model = _timed(
         lambda: learn_model(poses, dimensions=DIMENSIONS, active=ACTIVE, algorithm=algorithm)
     )
-    return _judged(seconds, pose_loss_of(model, poses.varying), poses, unseen)
+    return _judged(seconds, placing_loss_of(model, poses.varying), poses, unseen)
 
 
 def _gpy(poses: TrainingPoses, unseen: Array) -> Result:
@@ -111,7 +112,7 @@ def _gpy(poses: TrainingPoses, unseen: Array) -> Result:
 
 def _gpy_learned(poses: TrainingPoses, unseen: Array, scales: Array) -> Result:
     gpy, scaled = import_module("GPy"), poses.centred * scales
-    start = fitting.principal_latents(scaled, DIMENSIONS)
+    start = latent.principal_latents(scaled, DIMENSIONS)
 
     def learn() -> Any:
         model = gpy.models.GPLVM(scaled, DIMENSIONS, X=start.copy(), kernel=gpy.kern.RBF(DIMENSIONS))
@@ -121,22 +122,22 @@ def _gpy_learned(poses: TrainingPoses, unseen: Array, scales: Array) -> Result:
     seconds, model = _timed(learn)
     variance, width = float(model.kern.variance[0]), float(model.kern.lengthscale[0])
     logs = np.log([variance, 1.0 / float(model.likelihood.variance[0]), width**-2.0])
-    loss = PoseLoss(Kernel("rbf", logs), np.array(model.X), poses.centred, scales)
+    loss = PlacingLoss(Posterior.given(Kernel.of("rbf", logs), np.array(model.X), poses.centred), scales)
     return _judged(seconds, loss, poses, unseen)
 
 
-def _judged(seconds: float, loss: PoseLoss, poses: TrainingPoses, unseen: Array) -> Result:
+def _judged(seconds: float, loss: PlacingLoss, poses: TrainingPoses, unseen: Array) -> Result:
     centred = (unseen - poses.mean)[:, poses.varying]
     placed, _ = place_new(loss, centred)
-    made = loss.kernel.matrix(placed, loss.latents) @ loss.scaled_weights / loss.scales
+    made = loss.process.mean(placed)
     angles = poses.features.groups[poses.varying] == 0
     degrees = np.degrees(np.sqrt(np.mean((made - centred)[:, angles] ** 2)))
     return Result(seconds, float(degrees), float(log_evidence(loss, centred, placed).mean()))
 
 
 def _evaluation(poses: TrainingPoses) -> Row:
-    fit = fitting.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)
-    (seconds,) = best_seconds(lambda: profiled_loss(poses.centred, fit.latents, fit.kernel))
+    fit = latent.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)
+    (seconds,) = best_seconds(lambda: latent.training_loss(poses.centred, fit.latents, fit.kernel))
     return Row(f"L_GP of {FRAMES} poses with its gradient", seconds * 1e3, "ms")
 
 
@@ -168,8 +169,8 @@ def _recorded() -> list[tuple[str, TrainingPoses]]:
     return found
 
 
-def _own_likelihood(model: StyleModel, poses: TrainingPoses) -> float:
-    loss = pose_loss_of(model, poses.varying)
+def _own_likelihood(model: LatentModel, poses: TrainingPoses) -> float:
+    loss = placing_loss_of(model, poses.varying)
     placed, _ = place(loss, poses.centred, model.latents)
     return float(log_evidence(loss, poses.centred, placed).mean())
 

@@ -78,7 +78,7 @@ def test_a_corrected_phase_and_sets_of_transitions_are_learned_from(
     )
     prior = learn(named, "dynamics", options)
     assert isinstance(prior, DynamicsPrior)
-    assert prior.frames.names == ("stroll", "dash")
+    assert prior.frames.activity_names == ("stroll", "dash")
     assert [points.tolist() for points in prior.frames.transitions] == [[15, 81], [30, 45]]
     assert 0.0 < np.abs(prior.frames.phases["phase"][:60] - np.arange(60) * 2 * np.pi / 30).max() < 1.5
 

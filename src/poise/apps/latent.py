@@ -12,26 +12,26 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.files import make_folder
 from poise.motion.motion import Motion
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.latent.prior import LatentPrior
+from poise.priors.latent.sampling import sample_latents, standing_pose
 from poise.priors.model_file import load
-from poise.priors.style.prior import StylePrior
-from poise.priors.style.sampling import sample_latents, standing_pose
 from poise.skeleton.skeleton import Pose
 
 VIEWS = ("map", "annealed", "mixture", "curve")
 _COLUMNS = 8  # of a page of samples, at most
 
 
-def load_style(path: Path) -> StylePrior:
+def load_style(path: Path) -> LatentPrior:
     """A style from a model file; models of other kinds have no latent space."""
     prior = load(path)
-    if not isinstance(prior, StylePrior):
+    if not isinstance(prior, LatentPrior):
         raise InvalidValueError(
             f"{path.name} is not a style, so it has no latent space; learn a model of kind style"
         )
     return prior
 
 
-def draw_latent(prior: StylePrior, *, view: str = "map", seed: int = 0) -> Image.Image:
+def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Image.Image:
     """A map with poses, the three annealed models, a mixture of Gaussians beside it, or the learning curve."""
     from poise.pictures.latent_map import (
         draw_annealed_maps,
@@ -63,7 +63,7 @@ def save_picture(image: Image.Image, path: Path) -> Path:
     return pictures.save(image, path)
 
 
-def sample_poses(prior: StylePrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
+def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
     """Poses from places of the latent space that are about as likely as the training poses."""
     places = sample_latents(prior.model, count, np.random.default_rng(seed))
     return [standing_pose(prior, x) for x in places]

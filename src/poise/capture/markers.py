@@ -21,6 +21,7 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.performer import Body
 from poise.priors.broad import BroadPrior
+from poise.priors.latent.prior import LatentPrior
 from poise.priors.prior import Prior
 from poise.priors.style.adding import add_poses
 from poise.priors.style.prior import StylePrior
@@ -318,7 +319,7 @@ class MarkerStream:
     def learn(self) -> int:
         """Teach the style the well-seen poses since the last time; how many they were. The next push uses it."""
         prior, count = self.tracker.prior, len(self._new)
-        if not isinstance(prior, StylePrior):
+        if not isinstance(prior, LatentPrior):
             raise InvalidValueError(f"only a style goes on learning; this is a {type(prior).__name__}")
         if count < 2:
             return 0

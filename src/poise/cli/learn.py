@@ -37,8 +37,8 @@ The latent space of a motion model is described in a line: a model's name
 hybrid) or parts joined by +, such as cylinder, torus, or
 "circle(phase) by back-constraints + smooth style axis by local linearity".
 
-Kernels of a style: rbf, matern32, matern52, rational-quadratic, rbf+linear,
-linear, periodic, or auto for the one that suits poses left out best.
+Kernels of a style: rbf, laplacian, matern32, matern52, rational-quadratic,
+rbf+linear, linear, periodic, or auto for the one that suits poses left out best.
 
 Examples:
   poise learn walk.poise --kind gaussian walk_1.bvh walk_2.bvh

@@ -49,7 +49,7 @@ def simulate(
     from poise.apps.simulating import simulate_motion
 
     prior = load_dynamics(model)
-    activities = [from_ or prior.frames.names[0], *to] if from_ or to else []
+    activities = [from_ or prior.frames.activity_names[0], *to] if from_ or to else []
     simulated = simulate_motion(
         prior,
         activities=activities,

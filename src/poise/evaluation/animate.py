@@ -22,7 +22,7 @@ from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.motion.world import accelerations, joint_positions
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.style.data import pose_space_of
+from poise.priors.poses import pose_space_of
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Constraint

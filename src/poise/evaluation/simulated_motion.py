@@ -129,7 +129,7 @@ def unsureness(
 def transition_paths(prior: DynamicsPrior, first: str, second: str) -> Float[Array, "paths frames latent"]:
     """Latent paths from frames of one activity into another."""
     frames = round(SECONDS * RATE)
-    doing = np.flatnonzero(prior.frames.activity_of == prior.frames.names.index(first))
+    doing = np.flatnonzero(prior.frames.activity_of == prior.frames.activity_names.index(first))
     chosen = doing[np.linspace(0, len(doing) - 1, STARTS).round().astype(np.int64)]
     x, before = start_points(prior, chosen)
     return simulate(

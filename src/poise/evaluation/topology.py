@@ -91,8 +91,8 @@ def measured(prior: DynamicsPrior, recorded: Recorded) -> dict[str, float]:
     sequences = recorded.sequences
     simulated = [
         measure_simulations(prior, recorded, first, second)
-        for first in prior.frames.names
-        for second in prior.frames.names
+        for first in prior.frames.activity_names
+        for second in prior.frames.activity_names
         if first != second
     ]
     return {

@@ -20,14 +20,14 @@ from matplotlib.patches import Ellipse
 from PIL import Image
 from scipy.spatial import cKDTree
 
+from poise.gp.covariance import Kernel
 from poise.pictures.scene import Figure, Floor, Paper, figure, render
 from poise.pictures.stage import facing_of
 from poise.pictures.view import fitted
-from poise.priors.style.covariance import Kernel
+from poise.priors.latent.model import LatentModel
+from poise.priors.latent.prior import INTERMEDIATE, LatentPrior
+from poise.priors.latent.sampling import novel_latents, spread_latents, standing_pose
 from poise.priors.style.mixture import Mixture
-from poise.priors.style.model import StyleModel
-from poise.priors.style.prior import INTERMEDIATE, StylePrior
-from poise.priors.style.sampling import novel_latents, spread_latents, standing_pose
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import Colour, build_mannequin
 from poise.skeleton.skeleton import Pose
@@ -83,7 +83,7 @@ class LatentPlane:
         return np.asarray(self.middle + coordinates @ self.directions)
 
 
-def draw_latent_map(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.Image:
+def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 1: the likelihood map with training poses (orange) and made-up ones (green), each joined to its place."""
     model = prior.model
     plane = LatentPlane.of(model.latents)
@@ -101,7 +101,7 @@ def draw_latent_map(prior: StylePrior, *, title: str = "", seed: int = 0) -> Ima
     return _image(plot)
 
 
-def draw_annealed_maps(prior: StylePrior, *, title: str = "") -> Image.Image:
+def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
     """Fig. 3: the model itself, the one between and the smooth one, as maps and as surfaces."""
     model = prior.model
     plane = LatentPlane.of(model.latents)
@@ -122,7 +122,7 @@ def draw_annealed_maps(prior: StylePrior, *, title: str = "") -> Image.Image:
     return _image(plot)
 
 
-def draw_learning_curve(prior: StylePrior) -> Image.Image:
+def draw_learning_curve(prior: LatentPrior) -> Image.Image:
     """The loss after every round of learning: L_GP and, of inactive poses, L_IK."""
     curve = prior.model.learning_curve
     plot, (axes,) = _plot(1, width=7.0, height=4.2)
@@ -135,7 +135,7 @@ def draw_learning_curve(prior: StylePrior) -> Image.Image:
     return _image(plot)
 
 
-def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.Image:
+def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 2: Gaussians on two principal components and their log-likelihood, with the style's map to compare."""
     model = prior.model
     mixture = Mixture.fit(_remembered(prior), gaussians=min(GAUSSIANS, len(model.latents)), seed=seed)
@@ -165,14 +165,14 @@ def draw_mixture(prior: StylePrior, *, title: str = "", seed: int = 0) -> Image.
     return _image(plot)
 
 
-def mapped(model: StyleModel, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
+def mapped(model: LatentModel, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
     """The likelihood map around all training points, its rows from the bottom up, and what it covers."""
     extent = _extent(plane.split(model.latents)[0])
     places, shape = _places(extent)
     return likelihood_grid(model, plane, places).reshape(shape), extent
 
 
-def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
+def likelihood_grid(model: LatentModel, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
     """The likelihood map over places of the plane: the best at the depths of the training points near each."""
     seen, depths = plane.split(model.latents)
     if depths.shape[1] == 0:
@@ -187,7 +187,7 @@ def likelihood_grid(model: StyleModel, plane: LatentPlane, places: Float[Array, 
 # --- maps ------------------------------------------------------------------------------------------------------------
 
 
-def draw_map(axes: Axes, model: StyleModel, plane: LatentPlane) -> Extent:
+def draw_map(axes: Axes, model: LatentModel, plane: LatentPlane) -> Extent:
     """The likelihood map in grey, and what part of the plane it shows."""
     values, extent = mapped(model, plane)
     _grey(axes, values, extent)
@@ -209,7 +209,7 @@ def _frame(axes: Axes, extent: Extent) -> None:
         spine.set_color("#b9bcc2")
 
 
-def _points(axes: Axes, model: StyleModel, plane: LatentPlane) -> None:
+def _points(axes: Axes, model: LatentModel, plane: LatentPlane) -> None:
     seen = plane.split(model.latents)[0]
     _pluses(axes, seen)
     axes.scatter(
@@ -247,7 +247,7 @@ def _places(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
     return np.column_stack([across.ravel(), down.ravel()]), (rows, columns)
 
 
-def _surface(plot: Plot, model: StyleModel, plane: LatentPlane, column: int) -> None:
+def _surface(plot: Plot, model: LatentModel, plane: LatentPlane, column: int) -> None:
     """The map as a surface over its plane."""
     values, extent = mapped(model, plane)
     places, shape = _places(extent)
@@ -271,7 +271,7 @@ def _ellipse(mean: Float[Array, "2"], covariance: Float[Array, "2 2"]) -> Ellips
     return Ellipse(at, width, height, angle=angle, fill=False, edgecolor=ACTIVE, linewidth=1.3)
 
 
-def _remembered(prior: StylePrior) -> Float[Array, "poses maps"]:
+def _remembered(prior: LatentPrior) -> Float[Array, "poses maps"]:
     """The exponential maps of all training poses, as the style remembers them."""
     return np.asarray(prior.model.predict(prior.model.latents)[:, : prior.mean.size])
 
@@ -343,7 +343,7 @@ def _plot(columns: int, *, width: float, height: float) -> tuple[Plot, list[Axes
     return plot, list(plot.subplots(1, columns, squeeze=False)[0])
 
 
-def _words(plot: Plot, prior: StylePrior, title: str) -> None:
+def _words(plot: Plot, prior: LatentPrior, title: str) -> None:
     model = prior.model
     clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
     counts = f"{len(model.latents)} poses in {model.dimensions} dimensions, {len(model.active)} active"

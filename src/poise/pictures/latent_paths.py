@@ -97,7 +97,7 @@ def draw_paths_2d(axes: Axes, prior: DynamicsPrior, paths: Paths) -> None:
 
 
 def _key(plot: Plot, prior: DynamicsPrior, paths: Paths) -> None:
-    words = [(_colour(prior, name), f"— {name}") for name in prior.frames.names]
+    words = [(_colour(prior, name), f"— {name}") for name in prior.frames.activity_names]
     sides = ("left foot lands", "right foot lands")
     words += [(colour, f"● {side}") for colour, side in zip(LANDINGS, sides, strict=True)]
     words += [(colour, f"— {name}") for name, colour in zip(paths, GENERATED, strict=False)]
@@ -106,7 +106,7 @@ def _key(plot: Plot, prior: DynamicsPrior, paths: Paths) -> None:
 
 
 def _colour(prior: DynamicsPrior, activity: str) -> str:
-    return ACTIVITIES[prior.frames.names.index(activity) % len(ACTIVITIES)]
+    return ACTIVITIES[prior.frames.activity_names.index(activity) % len(ACTIVITIES)]
 
 
 def image_of(plot: Plot) -> Image.Image:

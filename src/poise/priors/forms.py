@@ -1,7 +1,7 @@
 """What the compiled loop asks of a prior, for each type of compiled form: one loop, specialised by the form's type.
 
 A form is a named tuple of arrays. Four functions say what it means; a new form overloads each of them (see `Fixed` for
-the simplest, `style.form` for one with a state):
+the simplest, `latent.form` for one with a state):
 
     room_for(form, free)                 arrays that one solve works in, `room.covariance` among them
     look(form, room, q, x, free, gap)    fill the gap m - q and the covariance of all freedoms at a pose and a state x

@@ -19,23 +19,25 @@ lambda_2 to 0 at once (R = lambda_2 / 2), where that schedule ends: at the most 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
+from poise.gp import regression
+from poise.gp.covariance import LAPLACIAN
+from poise.gp.regression import Groups
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
-from poise.priors import process
+from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.model_file import Stored
 from poise.priors.poses import (
     Prepared,
@@ -56,6 +58,7 @@ from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 Array = np.ndarray
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
+OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
 STRONGEST = 4  # clusters that take part in a mixed covariance
 PREPARED = 16  # sets of handles for which a prior keeps its predictions
@@ -232,12 +235,16 @@ class GaussianGuide(PredictingGuide):
         self._whole = total_covariance(prior)
         if len(handles) == 0:
             return
-        limbs = process.limbs_between(prior.space, handles)
-        self.process = process.fit(
-            self._inputs, prior.means, limbs=limbs, blocks=prior.blocks, centre=prior.means.mean(axis=0)
+        flat, moved = self._inputs.reshape(len(self._inputs), -1), moved_maps(prior.space, handles)
+        self.regression = regression.fit(
+            flat,
+            prior.means,
+            groups=limb_groups(prior.space, handles),
+            blocks=prior.blocks,
+            centre=prior.means.mean(axis=0),
         )
-        self._lending = LENDING * process.spacing(self._inputs)
-        self._floor = WHOLE_SHARE * np.where(_same_side(prior.space, handles), self._whole, 0.0)
+        self._lending = LENDING * regression.spacing(flat)
+        self._floor = WHOLE_SHARE * np.where(moved[:, None] == moved, self._whole, 0.0)
 
     def __call__(
         self, targets: Float[Array, "handles 3"]
@@ -245,12 +252,8 @@ class GaussianGuide(PredictingGuide):
         """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
         if targets.size == 0:
             return self.prior.mean, self._whole
-        fitted, size = self.process, len(self._whole)
-        mean, covariance, distances = np.empty(size), np.empty((size, size)), np.empty(len(self._inputs))
-        predict_mean(
-            np.ascontiguousarray(targets), self._inputs, fitted.limbs.weights, fitted.limbs.order, fitted.limbs.ends,
-            fitted.reach, fitted.weights, fitted.centre, mean, distances,
-        )  # fmt: skip
+        mean, covariance = np.zeros(len(self._whole)), np.empty_like(self._whole)
+        distances = self.regression.add(np.ascontiguousarray(targets).ravel(), mean)
         mix_covariances(distances, self._lending, self.prior.covariances, self._floor, covariance)
         return mean, covariance
 
@@ -261,46 +264,14 @@ class GaussianGuide(PredictingGuide):
         return shifts[best], rotations.quaternion_from_matrix(turns[best])
 
 
-@compiled
-def predict_mean(
-    targets: Array,
-    inputs: Array,
-    limbs: Array,
-    order: Array,
-    ends: Array,
-    reach: float,
-    weights: Array,
-    centre: Array,
-    mean: Array,
-    distances: Array,
-) -> None:
-    """Eq. 9 with a Laplacian kernel (Eq. 8) per limb; leaves how far the targets are from each cluster's.
+def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
+    """A Laplacian kernel (Eq. 8) per limb, in which its own handles count more than the others.
 
-    The columns of `weights` are sorted by limb: column i is of component order[i], and limb l ends before ends[l].
+    The paper's kernel takes all targets as one vector, so that a hand predicts a knee as much as an elbow.
     """
-    squares, sums, rate = np.empty(len(targets)), np.zeros(len(mean)), 1.0 / reach
-    for j in range(len(inputs)):
-        total = 0.0
-        for h in range(len(targets)):
-            x, y, z = (
-                targets[h, 0] - inputs[j, h, 0],
-                targets[h, 1] - inputs[j, h, 1],
-                targets[h, 2] - inputs[j, h, 2],
-            )
-            squares[h] = x * x + y * y + z * z
-            total += squares[h]
-        distances[j] = math.sqrt(total)
-        begin = 0
-        for limb in range(len(limbs)):
-            apart = 0.0
-            for h in range(len(targets)):
-                apart += limbs[limb, h] * squares[h]
-            kernel = math.exp(-math.sqrt(apart) * rate)
-            for i in range(begin, ends[limb]):
-                sums[i] += kernel * weights[j, i]
-            begin = ends[limb]
-    for i in range(len(mean)):
-        mean[order[i]] = centre[order[i]] + sums[i]
+    limbs, unit = limbs_of(space, handles), np.repeat(np.arange(len(handles)), 3)
+    weights = np.where([limb.own for limb in limbs], 1.0, OTHER_HANDLES)
+    return Groups.of(LAPLACIAN, unit, [limb.components for limb in limbs], weights=weights)
 
 
 @compiled
@@ -351,12 +322,6 @@ def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
     if not 1 <= rank <= maps.shape[1]:
         raise InvalidValueError(f"the rank must be from 1 to {maps.shape[1]}, the freedoms; got {rank}")
     return rank
-
-
-def _same_side(space: PoseSpace, handles: Handles) -> Bool[Array, "maps maps"]:
-    """Which pairs of freedoms both move a handle, or both move none."""
-    moved = np.repeat(process.moved_joints(space.skeleton, handles)[space.moving], 3)
-    return np.asarray(moved[:, None] == moved[None, :])
 
 
 def _density_terms(covariances: Float[Array, "clusters maps maps"]) -> tuple[Array, Array]:

@@ -35,6 +35,11 @@ def common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "fr
     return skeleton, np.concatenate([motion.rotations for motion in motions])
 
 
+def pose_space_of(motions: Sequence[Motion]) -> PoseSpace:
+    """The pose space of clips of one topology; the first clip's limb lengths are kept."""
+    return PoseSpace.of_rotations(*common_frames(motions))
+
+
 def limits_of(space: PoseSpace, maps: Float[Array, "poses maps"]) -> JointLimits:
     """Joint limits from data: its range, widened at each end."""
     lower, upper = np.zeros((len(space.skeleton), 3)), np.zeros((len(space.skeleton), 3))

@@ -268,18 +268,14 @@ class _Expected:
     """What the model expects at latent points, how that changes with them, and how sure it is."""
 
     def __init__(self, prior: DynamicsPrior, x: Float[Array, "frames latent"]) -> None:
-        model = prior.model
-        weights = np.hstack([model.weights, prior.root_weights])
-        mean = np.concatenate([model.mean, prior.root.mean])
-        k, dk = model.kernel.slopes_in_x(x, model.active_latents)
-        features = mean + k @ weights
-        slopes = np.stack([dk[:, :, a] @ weights for a in range(x.shape[1])], axis=1)
-        count = model.features.dimension + 1  # the height is the pose's own
+        process = prior.process
+        k, dk = process.kernel.slopes_in_x(x, process.inputs)
+        features = prior.all_mean + k @ process.weights
+        slopes = np.stack([dk[:, :, a] @ process.weights for a in range(x.shape[1])], axis=1)
+        count = prior.model.features.dimension + 1  # the height is the pose's own
         self.pose, self.steps = features[:, :count], features[:, count:]
         self.slopes, self.step_slopes = slopes[:, :, :count], slopes[:, :, count:]
-        self.variance = model.variance(x)
-        solved = k @ model.inverse
-        in_variance = model.kernel.diagonal_slopes(x) - 2.0 * np.einsum("nma,nm->na", dk, solved)
+        self.variance, in_variance = process.variance_slopes(x, k, dk)
         self.relative = in_variance / self.variance[:, None]
 
 

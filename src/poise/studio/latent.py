@@ -17,7 +17,7 @@ from poise.geometry import rotations
 from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.surface import Ring, surface_through
-from poise.priors.style.prior import StylePrior
+from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
 from poise.studio.arrays import packed
@@ -31,7 +31,7 @@ GRID = (140, 90)  # columns and rows of an unrolled cylinder
 class LatentView(ABC):
     """A latent space seen in two dimensions."""
 
-    prior: StylePrior
+    prior: LatentPrior
 
     @abstractmethod
     def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
@@ -149,7 +149,7 @@ class CylinderView(LatentView):
         return x
 
 
-def view_of(prior: StylePrior) -> LatentView:
+def view_of(prior: LatentPrior) -> LatentView:
     """A style's latent space, as it is best seen."""
     if isinstance(prior, DynamicsPrior) and prior.model.dimensions == 3 and len(prior.structure.phases) == 1:
         return _cylinder(prior)

@@ -14,9 +14,9 @@ import numpy as np
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.priors.blend import BlendPrior
+from poise.priors.latent.prior import LatentPrior
+from poise.priors.latent.sampling import spread_latents, standing_pose
 from poise.priors.prior import Prior
-from poise.priors.style.prior import StylePrior
-from poise.priors.style.sampling import spread_latents, standing_pose
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
@@ -48,7 +48,7 @@ class Entry:
         """Its latent space, if it has one."""
         from poise.studio.latent import view_of  # brings a plotting library along
 
-        return view_of(self.prior) if isinstance(self.prior, StylePrior) and not self.is_plain else None
+        return view_of(self.prior) if isinstance(self.prior, LatentPrior) and not self.is_plain else None
 
     @property
     def is_plain(self) -> bool:
@@ -60,7 +60,7 @@ class Entry:
         clips = [name for name, _ in getattr(self.prior, "clips", ())]
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,
-            latent=isinstance(self.prior, StylePrior) and not self.is_plain, clips=clips, own=own,
+            latent=isinstance(self.prior, LatentPrior) and not self.is_plain, clips=clips, own=own,
         )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class ModelStore:
 
 def stand(prior: Prior) -> Pose:
     """A style's most central training pose, or any other model's mean, standing on the floor."""
-    if isinstance(prior, StylePrior):
+    if isinstance(prior, LatentPrior):
         return standing_pose(prior, spread_latents(prior.model, 1)[0])
     q = np.zeros(prior.space.size)
     q[3:ROOT_SIZE] = rotations.IDENTITY

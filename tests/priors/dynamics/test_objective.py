@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError
+from poise.gp.covariance import Kernel
 from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.sequences import Sequences
-from poise.priors.dynamics.sparse import Scaling, SparseLoss, sparse_loss
 from poise.priors.dynamics.structure import ADDED, LOCAL, MODELS, Dimension, Structure, circle
-from poise.priors.style.covariance import Kernel
 from tests.differences import gradient
 
 CYLINDER_BY_LINES = Structure((*circle("phase", LOCAL), Dimension(LOCAL)), order=2).with_transitions()
@@ -93,28 +92,6 @@ def meets_differences(loss: MotionLoss, at: np.ndarray, chosen: np.ndarray) -> N
     np.testing.assert_allclose(loss(at)[1][chosen], gradient(along, at[chosen]), rtol=2e-4, atol=2e-3)
 
 
-@pytest.mark.parametrize("scaling", ["none", "one", "each"])
-def test_the_reverse_pass_of_the_sparse_process(scaling: Scaling, rng: np.random.Generator) -> None:
-    inputs, inducing, outputs = rng.normal(size=(20, 3)), rng.normal(size=(6, 3)), rng.normal(size=(20, 4))
-    logs = np.array([0.2, 2.0, -0.3])
-    loss = sparse_loss(outputs, inputs, inducing, Kernel("rbf", logs), scaling=scaling)
-
-    def value(**changed: np.ndarray) -> float:
-        given = {"outputs": outputs, "inputs": inputs, "inducing": inducing, "logs": logs, **changed}
-        kernel = Kernel("rbf", given.pop("logs"))
-        return sparse_loss(**given, kernel=kernel, scaling=scaling).value
-
-    for name, found in {
-        "logs": loss.in_logs,
-        "inputs": loss.in_inputs,
-        "inducing": loss.in_inducing,
-        "outputs": loss.in_outputs,
-    }.items():
-        at = {"logs": logs, "inputs": inputs, "inducing": inducing, "outputs": outputs}[name]
-        slopes = gradient(lambda changed, name=name: value(**{name: changed}), at)
-        np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4, err_msg=name)
-
-
 def test_with_every_frame_inducing_the_bound_is_the_likelihood(sequences: Sequences) -> None:
     few = small(sequences)
     layout = Layout(MODELS["gpdm"], few)
@@ -127,7 +104,7 @@ def test_with_every_frame_inducing_the_bound_is_the_likelihood(sequences: Sequen
 def test_the_slopes_of_a_prediction(order: int, rng: np.random.Generator) -> None:
     path = rng.normal(size=(12, 2)).cumsum(axis=0) * 0.3
     steps = steps_of([(0, 6), (6, 12)], order=order, pace=3.0, turn=TURN, homing=np.array([0.0, 1.0]))
-    kernel = Kernel("rbf", np.array([0.1, 4.0, -0.5]))
+    kernel = Kernel.of("rbf", np.array([0.1, 4.0, -0.5]))
     parts = (steps.inputs(path), steps.outputs(path), order, 3.0, TURN, steps.homes(path))
     flow = Flow("walk", kernel, *parts, np.empty(0), np.empty((len(steps.now), 0)))
     x, before = rng.normal(size=(1, 2)), rng.normal(size=(1, 2))
@@ -143,27 +120,10 @@ def test_the_slopes_of_a_prediction(order: int, rng: np.random.Generator) -> Non
 def test_the_gradient_of_the_dynamics(order: int, rng: np.random.Generator) -> None:
     path = rng.normal(size=(11, 2)).cumsum(axis=0)
     steps = steps_of([(0, 6), (6, 11)], order=order, pace=2.0, turn=TURN, homing=np.array([0.0, 1.0]))
-    kernel = Kernel("rbf", np.array([0.3, 2.0, -0.5]))
+    kernel = Kernel.of("rbf", np.array([0.3, 2.0, -0.5]))
     _, in_logs, in_latents = flow_loss(path, steps, kernel)
     np.testing.assert_allclose(
         in_latents, gradient(lambda at: flow_loss(at, steps, kernel)[0], path), rtol=1e-5, atol=1e-5
     )
-    slopes = gradient(lambda at: flow_loss(path, steps, Kernel("rbf", at))[0], kernel.logs.copy())
+    slopes = gradient(lambda at: flow_loss(path, steps, Kernel.of("rbf", at))[0], kernel.logs.copy())
     np.testing.assert_allclose(in_logs, slopes, rtol=1e-5, atol=1e-5)
-
-
-def test_inducing_points_that_lie_close_do_not_drown_the_bound_in_rounding(rng: np.random.Generator) -> None:
-    turns = np.linspace(0.0, 16.0 * np.pi, 600)
-    inputs = np.column_stack([np.cos(turns), np.sin(turns), 0.3 * np.sin(turns / 9.0)])
-    inputs += 0.01 * rng.normal(size=inputs.shape)
-    outputs = np.sin(2.0 * inputs @ rng.normal(size=(3, 40))) + 0.01 * rng.normal(size=(600, 40))
-    kernel = Kernel("rbf", np.array([0.0, np.log(70.0), 0.0]))
-
-    def bound(x: np.ndarray) -> SparseLoss:
-        return sparse_loss(outputs, x.reshape(inputs.shape), inputs[::3], kernel, scaling="each")
-
-    at, slope = inputs.ravel(), bound(inputs).in_inputs.ravel()
-    towards = slope / np.linalg.norm(slope)
-    for step in (1e-4, 1e-5):
-        found = (bound(at + step * towards).value - bound(at - step * towards).value) / (2.0 * step)
-        assert found == pytest.approx(np.linalg.norm(slope), rel=1e-4)

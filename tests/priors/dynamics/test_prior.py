@@ -9,10 +9,11 @@ from poise import performer
 from poise.apps.simulating import simulate_motion
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.topology import transition_gap
+from poise.gp.descent import descend
 from poise.motion import Motion
 from poise.priors.dynamics.flow import mixed
 from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.learning import BALANCE, _descend, learn_motion
+from poise.priors.dynamics.learning import BALANCE, learn_motion
 from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, sequences_of
@@ -52,7 +53,7 @@ def test_learning_tries_several_orders_of_styles_and_keeps_the_likeliest(motions
     apart = [np.diff([own[sequences.sequence_of == number].mean() for number in (0, 1)])[0] for own in axes]
     assert (apart[1] - apart[0]) * (apart[2] - apart[0]) < 0.0
     learned = learn_motion(sequences, MODELS["transitions"], steps=20)
-    alone = [_descend(loss, start, 20, lambda _: None)[1][-1] for start in starts]
+    alone = [descend(loss, start, bounds=loss.bounds(), steps=20)[1][-1] for start in starts]
     assert learned.curve[-1] == pytest.approx(min(alone))
     assert max(alone) > min(alone)
     assert len(MotionLoss(Layout(MODELS["topology"], sequences)).starts()) == 1
@@ -118,7 +119,7 @@ def test_activities_lead_over_where_both_are_known(prior: DynamicsPrior) -> None
 def test_an_activity_leads_over_into_another_in_several_frames(
     prior: DynamicsPrior, there: list[str]
 ) -> None:
-    first, second = (prior.flows[prior.frames.names.index(name)].home[2] for name in there)
+    first, second = (prior.flows[prior.frames.activity_names.index(name)].home[2] for name in there)
     x, before = start_points(prior, prior.start_in(there[0]) + np.arange(5, 25, 5))
     wishes = plan(prior, there, frames=120)
     axis = simulate(prior, x, before=before, frames=120, wishes=wishes).latents[:, :, 2]

@@ -8,9 +8,10 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion import Motion
+from poise.priors.limbs import Limb
 from poise.priors.local import regression
 from poise.priors.local.examples import Examples
-from poise.priors.local.kernels import Data, Limb, Signal
+from poise.priors.local.kernels import Data, Signal
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior

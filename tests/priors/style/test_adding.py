@@ -7,12 +7,12 @@ import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.priors.style import fitting, objective
+from poise.gp import exact
+from poise.gp.placing import PlacingLoss
+from poise.priors.latent.model import LatentModel
 from poise.priors.style.adding import add_poses, laid_out
 from poise.priors.style.data import TrainingPoses
 from poise.priors.style.learning import learn_model, learn_style
-from poise.priors.style.model import StyleModel
-from poise.priors.style.objective import PoseLoss
 from tests.priors.style.test_learning import mean_evidence
 
 
@@ -26,21 +26,20 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    counted, inverse_of, shape = Work(), objective.inverse_of, PoseLoss.shape
+    counted, inverse_of, shape = Work(), exact.inverse_of, PlacingLoss.shape
 
     def inverted(K: np.ndarray) -> tuple[np.ndarray, float]:
         counted.inversions += 1
         return inverse_of(K)
 
     def shaped(
-        self: PoseLoss, x: np.ndarray, centred: np.ndarray
+        self: PlacingLoss, x: np.ndarray, centred: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         counted.placings += len(x)
         return shape(self, x, centred)
 
-    monkeypatch.setattr(objective, "inverse_of", inverted)
-    monkeypatch.setattr(fitting, "inverse_of", inverted)
-    monkeypatch.setattr(PoseLoss, "shape", shaped)
+    monkeypatch.setattr(exact, "inverse_of", inverted)
+    monkeypatch.setattr(PlacingLoss, "shape", shaped)
     return counted
 
 
@@ -89,6 +88,6 @@ def test_places_that_are_linear_in_features_are_continued(rng: np.random.Generat
     np.testing.assert_allclose(found, places[3000:] / 1.1, atol=0.1)  # held back by the ridge
 
 
-def test_poses_of_other_features_cannot_be_added(model: StyleModel) -> None:
+def test_poses_of_other_features_cannot_be_added(model: LatentModel) -> None:
     with pytest.raises(InvalidValueError, match="poses added to this style need"):
         add_poses(model, np.zeros((3, 5)))

@@ -5,28 +5,28 @@ import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.gp import latent
+from poise.gp.covariance import Kernel
+from poise.gp.latent import principal_latents, training_loss
+from poise.gp.placing import PlacingLoss, log_evidence, place, place_new
 from poise.motion import Motion
-from poise.priors.style import choice, fitting
-from poise.priors.style.covariance import Kernel
+from poise.priors.latent.model import LatentModel
+from poise.priors.style import choice
 from poise.priors.style.data import TrainingPoses, thinned
-from poise.priors.style.fitting import principal_latents
-from poise.priors.style.learning import learn_model, learn_style, pose_loss_of
-from poise.priors.style.model import StyleModel
-from poise.priors.style.objective import PoseLoss, training_loss
-from poise.priors.style.placing import log_evidence, place, place_new
+from poise.priors.style.learning import learn_model, learn_style, placing_loss_of
 
 
-def pose_loss(model: StyleModel) -> PoseLoss:
-    return pose_loss_of(model, np.ones(len(model.mean), dtype=np.bool_))
+def pose_loss(model: LatentModel) -> PlacingLoss:
+    return placing_loss_of(model, np.ones(len(model.mean), dtype=np.bool_))
 
 
-def mean_evidence(model: StyleModel, y: np.ndarray) -> float:
+def mean_evidence(model: LatentModel, y: np.ndarray) -> float:
     loss = pose_loss(model)
     placed, _ = place_new(loss, y - model.mean)
     return float(log_evidence(loss, y - model.mean, placed).mean())
 
 
-def angle_error(model: StyleModel, y: np.ndarray) -> float:
+def angle_error(model: LatentModel, y: np.ndarray) -> float:
     """Degrees between poses and what the model makes of them, root mean square over joint angles."""
     placed, _ = place_new(pose_loss(model), y - model.mean)
     gaps = (model.predict(placed) - y)[:, model.features.groups == 0]
@@ -44,9 +44,9 @@ def test_it_learns_to_tell_poses_it_knows(poses: TrainingPoses, algorithm: str) 
 
 
 def test_full_optimisation_never_loses_and_beats_the_start(poses: TrainingPoses) -> None:
-    first = fitting.start(poses.centred, dimensions=2, active=40)
+    first = latent.start(poses.centred, dimensions=2, active=40)
     before = training_loss(poses.centred, first.latents, kernel=first.kernel, scales=first.scales).value
-    curve = fitting.full(poses.centred, first, active=40, steps=30).curve
+    curve = latent.full(poses.centred, first, active=40, steps=30).curve
     assert np.all(np.diff(curve) <= 1e-6)
     assert curve[-1] < before
 
@@ -57,7 +57,7 @@ def test_with_a_linear_kernel_and_no_scaling_it_is_pca(rng: np.random.Generator)
 
     y = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 8)) + 0.01 * rng.normal(size=(40, 8))
     y -= y.mean(axis=0)
-    kernel, scales = Kernel("linear", np.array([0.0, np.log(1e3)])), np.ones(8)
+    kernel, scales = Kernel.of("linear", np.array([0.0, np.log(1e3)])), np.ones(8)
 
     def loss_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
         loss = training_loss(y, flat.reshape(40, 2), kernel=kernel, scales=scales)
@@ -78,7 +78,7 @@ def test_principal_latents_are_uncorrelated_with_variance_one(rng: np.random.Gen
     np.testing.assert_allclose(latents.T @ latents / 50, np.eye(3), atol=1e-9)
 
 
-def test_places_are_where_the_pose_loss_is_flat(model: StyleModel, poses: TrainingPoses) -> None:
+def test_places_are_where_the_pose_loss_is_flat(model: LatentModel, poses: TrainingPoses) -> None:
     loss, centred = pose_loss(model), poses.y - model.mean
     placed, values = place(loss, centred, model.latents, iterations=60)
     assert np.all(values <= loss.value(model.latents, centred) + 1e-9)
@@ -93,7 +93,7 @@ def test_learning_is_deterministic(poses: TrainingPoses) -> None:
     np.testing.assert_array_equal(one.annealed.logs, other.annealed.logs)
 
 
-def test_the_annealed_kernel_is_smoother(model: StyleModel) -> None:
+def test_the_annealed_kernel_is_smoother(model: LatentModel) -> None:
     """Learned on noisy poses, it expects more noise: its likelihood map has lower peaks (Fig. 3)."""
     smooth = model.with_kernel(model.annealed)
     assert smooth.kernel.noise_variance > model.kernel.noise_variance
@@ -103,7 +103,7 @@ def test_the_annealed_kernel_is_smoother(model: StyleModel) -> None:
     assert smooth_rise < rise
 
 
-def test_scaled_features_vary_by_one(model: StyleModel, poses: TrainingPoses) -> None:
+def test_scaled_features_vary_by_one(model: LatentModel, poses: TrainingPoses) -> None:
     scaled = (poses.y * model.scales)[:, poses.varying]
     np.testing.assert_allclose(np.mean(scaled.var(axis=0)), 1.0)
 

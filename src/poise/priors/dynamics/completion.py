@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.gp.placing import PlacingLoss, place_new
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.style.objective import PoseLoss
-from poise.priors.style.placing import place_new
 
 Array = np.ndarray
 
 
 def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:
     """Where poses lie, each told by those of its features that are not missing (NaN)."""
-    model = prior.model
-    outputs, mean = (
-        np.hstack([model.outputs, prior.root.outputs]),
-        np.concatenate([model.mean, prior.root.mean]),
-    )
+    process, mean = prior.process, prior.all_mean
     if y.shape[1] != len(mean):
         raise InvalidValueError(
             f"poses here have {len(mean)} features, missing ones as NaN; got {y.shape[1]}"
@@ -29,15 +26,11 @@ def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> F
         raise InvalidValueError(
             "a pose of which every feature is missing lies anywhere; at least one is needed"
         )
-    latents = np.empty((len(y), model.dimensions))
+    latents = np.empty((len(y), prior.model.dimensions))
     for pattern in np.unique(known, axis=0):
         alike = np.all(known == pattern, axis=1)
-        loss = PoseLoss(
-            model.kernel,
-            model.active_latents,
-            np.ascontiguousarray(outputs[:, pattern]),
-            prior.all_scales[pattern],
-        )
+        seen = replace(process, weights=np.ascontiguousarray(process.weights[:, pattern]))
+        loss = PlacingLoss(seen, prior.all_scales[pattern])
         latents[alike] = place_new(loss, (y[alike] - mean)[:, pattern])[0]
     return latents
 

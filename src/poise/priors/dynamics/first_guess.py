@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.gp.latent import principal_latents
 from poise.priors.dynamics.local_linearity import LocalWeights
 from poise.priors.dynamics.measures import circle_coordinate
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import waves
-from poise.priors.style.fitting import principal_latents
 
 Array = np.ndarray
 

@@ -18,14 +18,16 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import inverse_of
+from poise.gp.covariance import Kernel
+from poise.gp.exact import Posterior
+from poise.gp.sparse import process_loss
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
 HOMING = 0.2  # of the way to an activity's own place, a frame, where its process knows nothing
+FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
 SLOWEST = 0.25  # of an activity's own pace: a phase goes on at least so fast
 
 
@@ -89,19 +91,22 @@ def inputs_of(
 
 
 def flow_loss(
-    latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel
+    latents: Float[Array, "frames latent"],
+    steps: Steps,
+    kernel: Kernel,
+    *,
+    inducing: Int[Array, "chosen"] | None = None,
 ) -> tuple[float, Float[Array, "parameters"], Float[Array, "frames latent"]]:
-    """-ln p(X) of one activity's steps (Eq. 2) with the prior of its kernel, and gradients in log-parameters and X."""
-    inputs, outputs = steps.inputs(latents), steps.outputs(latents)
-    covariance = kernel.at(inputs)
-    inverse, log_determinant = inverse_of(covariance.K)
-    solved = inverse @ outputs
-    size = outputs.shape[1]
-    value = 0.5 * size * log_determinant + 0.5 * float(np.vdot(outputs, solved)) + float(kernel.logs.sum())
-    in_logs, in_inputs = covariance.gradients(0.5 * size * inverse - 0.5 * solved @ solved.T)
+    """-ln p(X) of one activity's steps (Eq. 2) with the prior of its kernel, and gradients in log-parameters and X.
+
+    Exactly, or through the steps that are chosen as inducing ones.
+    """
+    loss = process_loss(
+        steps.outputs(latents), steps.inputs(latents), kernel, scaling="none", inducing=inducing
+    )
     in_latents = np.zeros_like(latents)
-    steps.spread_back(in_inputs, solved, in_latents)
-    return value, in_logs + 1.0, in_latents
+    steps.spread_back(loss.in_inputs, loss.in_outputs, in_latents)
+    return loss.value + float(kernel.logs.sum()), loss.in_logs + 1.0, in_latents
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,26 +125,20 @@ class Flow:
     advances: Float[Array, "steps phases"]  # those of the steps, less the beat
 
     def __post_init__(self) -> None:
-        for name in ("inputs", "outputs", "turn", "home", "beat", "advances"):
+        for name in FLOW_ARRAYS:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @cached_property
-    def inverse(self) -> Float[Array, "steps steps"]:
-        """Of the kernel matrix of the inputs."""
-        return inverse_of(self.kernel.noisy(self.inputs))[0]
-
-    @cached_property
-    def weights(self) -> Float[Array, "steps latent"]:
-        """mean(x) = turn x + home + k(x) weights."""
-        return np.asarray(self.inverse @ self.outputs)
+    def process(self) -> Posterior:
+        """Of the next x, less turn x + home, and of the advances of phases, less the beat."""
+        return Posterior.given(self.kernel, self.inputs, np.hstack([self.outputs, self.advances]))
 
     def predict(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
         """Mean and variance of the next x."""
-        at = inputs_of(x, before, self.order, self.pace)
-        k = self.kernel.matrix(at, self.inputs)
-        return x @ self.turn.T + self.home + k @ self.weights, self._variances(at, k)
+        mean, variances = self.process.predict(inputs_of(x, before, self.order, self.pace))
+        return x @ self.turn.T + self.home + mean[:, : x.shape[1]], np.maximum(variances, NOISE_FLOOR)
 
     def lead(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
@@ -155,11 +154,6 @@ class Flow:
         return np.where(self._axes, known * mean + (1.0 - known) * homeward, mean), variances
 
     @cached_property
-    def _advance_weights(self) -> Float[Array, "steps phases"]:
-        """The advance of phases is the beat + k(x) these."""
-        return np.asarray(self.inverse @ self.advances)
-
-    @cached_property
     def _axes(self) -> Bool[Array, "latent"]:
         """The dimensions that are no phase's, where others are."""
         turned = self.turn.any(axis=1)
@@ -168,18 +162,14 @@ class Flow:
     @cached_property
     def _usual_variance(self) -> float:
         """The largest variance where the activity was learned from."""
-        return float(self._variances(self.inputs, self.kernel.matrix(self.inputs, self.inputs)).max())
-
-    def _variances(self, at: Float[Array, "n inputs"], k: Float[Array, "n steps"]) -> Float[Array, "n"]:
-        left = self.kernel.diagonal(at) - np.einsum("nm,nm->n", k @ self.inverse, k)
-        return np.maximum(left, NOISE_FLOOR)
+        return float(np.maximum(self.process.predict(self.inputs)[1], NOISE_FLOOR).max())
 
     def advance(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> Float[Array, "n phases"]:
         """How far each phase goes on, in radians."""
-        k = self.kernel.matrix(inputs_of(x, before, self.order, self.pace), self.inputs)
-        return np.maximum(self.beat + k @ self._advance_weights, SLOWEST * self.beat)
+        mean = self.process.mean(inputs_of(x, before, self.order, self.pace))
+        return np.maximum(self.beat + mean[:, x.shape[1] :], SLOWEST * self.beat)
 
     def slopes(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
@@ -187,8 +177,8 @@ class Flow:
         """How the mean changes with x and with the x before it."""
         at = inputs_of(x, before, self.order, self.pace)
         _, dk = self.kernel.slopes_in_x(at, self.inputs)
-        whole = np.einsum("nma,mb->nba", dk, self.weights)
         size = x.shape[1]
+        whole = np.einsum("nma,mb->nba", dk, self.process.weights[:, :size])
         if self.order == 1:
             return whole + self.turn, np.zeros_like(whole)
         velocity = self.pace * whole[:, :, size:]

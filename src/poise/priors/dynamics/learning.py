@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.optimize import minimize
 
 from poise.errors import InvalidValueError
+from poise.gp.covariance import Kernel
+from poise.gp.descent import Progress, descend
+from poise.gp.sparse import sparse_loss
 from poise.priors.dynamics.flow import Flow, Steps, flow_loss
 from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.objective import FIRST_FLOW, FLOW_BOUNDS, KIND, MotionLoss
 from poise.priors.dynamics.sequences import Sequences
-from poise.priors.dynamics.sparse import sparse_loss
 from poise.priors.dynamics.structure import Structure
-from poise.priors.style.covariance import Kernel
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
-Progress = Callable[[float], None]
 
 STEPS = 200  # of L-BFGS
 SPARSE_STEPS = 400  # of it on inducing frames: more coordinates are to be found, and a step is cheap
@@ -69,32 +67,15 @@ def learn_motion(
     starts = loss.starts()
     steps = steps or (STEPS if loss.inducing is None else SPARSE_STEPS)
 
-    def descended(number: int) -> tuple[Float[Array, "unknowns"], list[float]]:
-        return _descend(
-            loss, starts[number], steps, lambda done: progress(0.95 * (number + done) / len(starts))
-        )
+    def descended(number: int) -> tuple[Float[Array, "unknowns"], Float[Array, "steps"]]:
+        def so_far(done: float) -> None:
+            progress(0.95 * (number + done) / len(starts))
 
-    unknowns, curve = min(map(descended, range(len(starts))), key=lambda found: found[1][-1])
-    learned = _learned(loss, unknowns, np.array(curve))
+        return descend(loss, starts[number], bounds=loss.bounds(), steps=steps, progress=so_far)
+
+    learned = _learned(loss, *min(map(descended, range(len(starts))), key=lambda found: found[1][-1]))
     progress(1.0)
     return learned
-
-
-def _descend(
-    loss: MotionLoss, start: Float[Array, "unknowns"], steps: int, progress: Progress
-) -> tuple[Float[Array, "unknowns"], list[float]]:
-    """The unknowns that L-BFGS finds from a start, and the loss after every step."""
-    curve: list[float] = []
-
-    def after_step(intermediate_result: object) -> None:
-        curve.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
-        progress(min(1.0, len(curve) / steps))
-
-    options = {"maxiter": steps, "maxcor": 20}
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=loss.bounds(), callback=after_step, options=options
-    )
-    return found.x, curve or [float(found.fun)]
 
 
 def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[Array, "steps"]) -> Learned:
@@ -114,7 +95,7 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
         scales,
         latents,
         active,
-        _outputs(sequences.centred, latents, active, found.kernel),
+        _outputs(sequences.centred, latents, loss.inducing, found.kernel),
         tuple(
             _flow(name, latents, steps, kernel, loss.inducing_steps(steps), phases)
             for name, steps, kernel in zip(sequences.activity_names, loss.steps, kernels, strict=True)
@@ -126,14 +107,14 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
 def _outputs(
     outputs: Float[Array, "frames outputs"],
     inputs: Float[Array, "frames inputs"],
-    active: Int[Array, "active"],
+    chosen: Int[Array, "chosen"] | None,
     kernel: Kernel,
-) -> Float[Array, "active outputs"]:
-    """What stands for all outputs at the active inputs: over them alone, the process predicts as over all frames."""
-    if len(active) == len(inputs):
+) -> Float[Array, "chosen outputs"]:
+    """What stands for all outputs at the inducing inputs: over them alone, the process predicts as over all frames."""
+    if chosen is None:
         return outputs
-    weights = sparse_loss(outputs, inputs, inputs[active], kernel, scaling="none").weights
-    return np.asarray(kernel.noisy(inputs[active]) @ weights)
+    weights = sparse_loss(outputs, inputs, inputs[chosen], kernel, scaling="none").weights
+    return np.asarray(kernel.noisy(inputs[chosen]) @ weights)
 
 
 def _flow(
@@ -141,7 +122,7 @@ def _flow(
     latents: Float[Array, "frames latent"],
     steps: Steps,
     kernel: Kernel,
-    chosen: Int[Array, "n"],
+    chosen: Int[Array, "chosen"] | None,
     phases: Float[Array, "frames phases"],
 ) -> Flow:
     inputs = steps.inputs(latents)
@@ -153,7 +134,7 @@ def _flow(
     return Flow(
         name,
         kernel,
-        inputs[chosen],
+        inputs if chosen is None else inputs[chosen],
         told[:, :size],
         steps.order,
         steps.pace,
@@ -168,19 +149,11 @@ def _flow_afterwards(latents: Float[Array, "frames latent"], steps: Steps) -> Ke
     """The dynamics of points that were learned without any: its kernel alone is fitted."""
 
     def loss_and_gradient(logs: Array) -> tuple[float, Array]:
-        value, in_logs, _ = flow_loss(latents, steps, Kernel(KIND, logs))
+        value, in_logs, _ = flow_loss(latents, steps, Kernel.of(KIND, logs))
         return value, in_logs
 
-    options = {"maxiter": AFTERWARDS}
-    found = minimize(
-        loss_and_gradient,
-        np.log(FIRST_FLOW),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=FLOW_BOUNDS,
-        options=options,
-    )
-    return Kernel(KIND, found.x)
+    found, _ = descend(loss_and_gradient, np.log(FIRST_FLOW), bounds=FLOW_BOUNDS, steps=AFTERWARDS, memory=10)
+    return Kernel.of(KIND, found)
 
 
 def _inducing_frames(sequences: Sequences, wanted: int | None) -> Int[Array, "inducing"] | None:

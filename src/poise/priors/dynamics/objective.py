@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.gp.covariance import Kernel
+from poise.gp.sparse import process_loss
 from poise.priors.dynamics.flow import Steps, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.sparse import sparse_loss
-from poise.priors.style.covariance import Kernel
-from poise.priors.style.objective import inverse_of
 
 Array = np.ndarray
 
@@ -92,8 +91,8 @@ class MotionLoss:
     def apart(self, unknowns: Float[Array, "unknowns"]) -> Unknowns:
         """The unknowns by name."""
         logs = unknowns[1 : 1 + 3 * len(self._flow_steps)].reshape(-1, 3)
-        kernel = Kernel(KIND, np.array([0.0, unknowns[0], 0.0]))
-        return Unknowns(kernel, tuple(Kernel(KIND, own) for own in logs), unknowns[1 + logs.size :])
+        kernel = Kernel.of(KIND, np.array([0.0, unknowns[0], 0.0]))
+        return Unknowns(kernel, tuple(Kernel.of(KIND, own) for own in logs), unknowns[1 + logs.size :])
 
     def __call__(self, unknowns: Float[Array, "unknowns"]) -> tuple[float, Float[Array, "unknowns"]]:
         """The loss and its gradient."""
@@ -105,7 +104,7 @@ class MotionLoss:
         value, in_latents = value + local * own, in_latents + local * gradient
         in_flows: list[Array] = []
         for steps, kernel in zip(self._flow_steps, found.flows, strict=True):
-            own, in_logs, gradient = self.flow_loss(latents, steps, kernel)
+            own, in_logs, gradient = flow_loss(latents, steps, kernel, inducing=self.inducing_steps(steps))
             value += self.balance * own
             in_flows.append(self.balance * in_logs)
             in_latents += self.balance * gradient
@@ -120,39 +119,13 @@ class MotionLoss:
     ) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
         """-ln p(Y | X) at the best scales (Eq. 1), its gradients in ln beta and in X, and the features' scales."""
         sequences = self.layout.sequences
-        if self.inducing is None:
-            value, in_noise, in_latents, scales = exact_loss(sequences.scaled, latents, kernel, self.scaling)
-        else:
-            sparse = sparse_loss(
-                sequences.scaled, latents, latents[self.inducing], kernel, scaling=self.scaling
-            )
-            in_latents, scales = sparse.in_inputs, sparse.scales
-            np.add.at(in_latents, self.inducing, sparse.in_inducing)
-            value, in_noise = sparse.value, float(sparse.in_logs[1])
-        weighed = scales / sequences.centred.std(axis=0)
-        return value + float(kernel.logs[1]), in_noise + 1.0, in_latents, weighed
+        loss = process_loss(sequences.scaled, latents, kernel, scaling=self.scaling, inducing=self.inducing)
+        scales = loss.scales / sequences.centred.std(axis=0)
+        return loss.value + float(kernel.logs[1]), float(loss.in_logs[1]) + 1.0, loss.in_inputs, scales
 
-    def flow_loss(
-        self, latents: Float[Array, "frames latent"], steps: Steps, kernel: Kernel
-    ) -> tuple[float, Float[Array, "3"], Float[Array, "frames latent"]]:
-        """-ln p(X) of one activity (Eq. 2); on the inducing frames' steps where there are such."""
-        if self.inducing is None:
-            return flow_loss(latents, steps, kernel)
-        chosen = self.inducing_steps(steps)
-        inputs = steps.inputs(latents)
-        sparse = sparse_loss(steps.outputs(latents), inputs, inputs[chosen], kernel, scaling="none")
-        in_inputs, in_latents = sparse.in_inputs, np.zeros_like(latents)
-        np.add.at(in_inputs, chosen, sparse.in_inducing)
-        steps.spread_back(in_inputs, sparse.in_outputs, in_latents)
-        return sparse.value + float(kernel.logs.sum()), sparse.in_logs + 1.0, in_latents
-
-    def inducing_steps(self, steps: Steps) -> Int[Array, "chosen"]:
-        """Which steps start at an inducing frame; all of them without inducing frames."""
-        return (
-            np.arange(len(steps.now))
-            if self.inducing is None
-            else np.flatnonzero(np.isin(steps.now, self.inducing))
-        )
+    def inducing_steps(self, steps: Steps) -> Int[Array, "chosen"] | None:
+        """Which steps start at an inducing frame, where those are given."""
+        return None if self.inducing is None else np.flatnonzero(np.isin(steps.now, self.inducing))
 
     @property
     def _flow_steps(self) -> tuple[Steps, ...]:
@@ -167,25 +140,3 @@ class MotionLoss:
         for first, _ in self.layout.sequences.bounds():
             gradient[first : first + order] = latents[first : first + order]
         return 0.5 * float(np.vdot(gradient, latents)), gradient
-
-
-def exact_loss(
-    scaled: Float[Array, "frames features"],
-    latents: Float[Array, "frames latent"],
-    kernel: Kernel,
-    scaling: Literal["one", "each"],
-) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
-    """-ln p(Y | X) of features of unit variance at the scales, one for all or one for each, that make them most likely.
-
-    With its gradients in ln beta and in X, which are partial ones: those in the scales are zero there.
-    """
-    covariance = kernel.at(latents)
-    inverse, log_determinant = inverse_of(covariance.K)
-    solved = inverse @ scaled
-    squares = np.einsum("nk,nk->k", scaled, solved)
-    scales = np.sqrt(len(scaled) / (squares if scaling == "each" else np.full(len(squares), squares.mean())))
-    size = scaled.shape[1]
-    value = 0.5 * size * log_determinant + 0.5 * scaled.size - len(scaled) * float(np.log(scales).sum())
-    solved *= scales
-    in_logs, in_latents = covariance.gradients(0.5 * size * inverse - 0.5 * solved @ solved.T)
-    return float(value), float(in_logs[1]), in_latents, scales

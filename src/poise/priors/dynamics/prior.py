@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.gp.covariance import KERNELS, Kernel
+from poise.gp.exact import Posterior
+from poise.gp.latent import Fit, annealed_kernel
 from poise.motion.motion import Motion
 from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.flow import Flow
+from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, rotation_from
-from poise.priors.dynamics.sequences import RATE, Sequences, sequences_of
+from poise.priors.dynamics.sequences import RATE, Frames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, surface_through
+from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
+from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
 from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.schema import (
@@ -35,15 +40,8 @@ from poise.priors.schema import (
     text,
     whole,
 )
-from poise.priors.style import posterior
-from poise.priors.style import prior as style
-from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
-from poise.priors.style.fitting import Fit
-from poise.priors.style.learning import annealed_kernel
-from poise.priors.style.model import LOGS, StyleModel
-from poise.priors.style.prior import SAMPLED, StylePrior, residual_correlation
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+from poise.skeleton.skeleton import JointLimits, read_only
 
 Array = np.ndarray
 
@@ -61,46 +59,11 @@ class RootModel:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """What is known of the frames a model was learned from."""
-
-    lengths: tuple[int, ...]
-    activities: tuple[str, ...]
-    phases: Mapping[str, Float[Array, "frames"]]
-    transitions: tuple[Int[Array, "_points"], ...]
-
-    @classmethod
-    def of(cls, sequences: Sequences) -> Frames:
-        """Those of sequences."""
-        return cls(sequences.lengths, sequences.activities, dict(sequences.phases), sequences.transitions)
-
-    @cached_property
-    def sequence_of(self) -> Int[Array, "frames"]:
-        """The number of the sequence that each frame belongs to."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
-
-    @cached_property
-    def activity_of(self) -> Int[Array, "frames"]:
-        """The number, in `names`, of what is done in each frame."""
-        return np.array([self.names.index(name) for name in self.activities])[self.sequence_of]
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The activities, each once."""
-        return tuple(dict.fromkeys(self.activities))
-
-    def bounds(self) -> list[tuple[int, int]]:
-        """First frame and end of every sequence."""
-        ends = np.cumsum(self.lengths)
-        return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
-
-
 def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
-    """A style's arrays, the root's, what is known of the frames, and every activity's flow."""
+    """The latent space's arrays, the root's, what is known of the frames, and every activity's flow."""
     phases = str(len(Structure.restored(header["structure"]).phases))
     found: dict[str, Numbers | Indices] = {
-        **style.declared(header, lengths),
+        **declared(header, lengths),
         "root.mean": Numbers(axes="4"),
         "root.scales": Numbers(axes="4", least=1e-9, most=1e9),
         "root.outputs": Numbers(axes="active 4"),
@@ -124,8 +87,8 @@ def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared
     return found
 
 
-class DynamicsPrior(StylePrior):
-    """A model of motion over one skeleton: a style whose latent points follow each other and whose root goes along."""
+class DynamicsPrior(LatentPrior):
+    """A model of motion over one skeleton: a latent space whose points follow each other and whose root goes along."""
 
     kind = "dynamics"
     about = (
@@ -134,20 +97,20 @@ class DynamicsPrior(StylePrior):
     Options = DynamicsOptions
     schema = Schema(
         {
-            **StylePrior.schema.header,
+            **LatentPrior.schema.header,
             "structure": layouts.HEADER,
             "activities": several(text(), least=1),
             "phases": several(text(), most=64),
             "transition_sets": whole(0, 10_000),
-            "flows": several(row(text(), choice(*PARAMETER_NAMES), whole(1, 2), real(0.0, 1e6)), most=1000),
+            "flows": several(row(text(), choice(*KERNELS), whole(1, 2), real(0.0, 1e6)), most=1000),
         },
         _declared,
-        StylePrior.schema.longest,
+        LatentPrior.schema.longest,
     )
 
     def __init__(
         self,
-        model: StyleModel,
+        model: LatentModel,
         *,
         root: RootModel,
         flows: tuple[Flow, ...],
@@ -183,37 +146,42 @@ class DynamicsPrior(StylePrior):
     def summary(self) -> str:
         """What has been learned, in a few words."""
         labels = ", ".join(each.label for each in self.structure.dimensions)
-        doing = ", ".join(f"{self.frames.activities.count(name)} x {name}" for name in self.frames.names)
+        doing = ", ".join(
+            f"{self.frames.activities.count(name)} x {name}" for name in self.frames.activity_names
+        )
         return f"({labels}), {doing}, {len(self.model.active)} of {len(self.model.latents)} poses active"
 
     @classmethod
     def of_learned(cls, learned: Learned) -> DynamicsPrior:
-        """The prior of what was learned."""
-        sequences = learned.sequences
-        mean, scales, outputs = _whole(learned)
-        count = sequences.features.dimension
-        fit = Fit(learned.kernel, scales[:count], learned.latents, learned.active, learned.curve)
-        recorded = sequences.y[:, :count] - mean[:count]
-        recorded[learned.active] = outputs[:, :count]
-        model = StyleModel(
+        """The prior of what was learned; still features are stiff and stay at their mean."""
+        sequences, count = learned.sequences, learned.sequences.features.dimension
+        mean, scales = sequences.mean, sequences.all_scales(learned.scales)
+        recorded = sequences.y - mean
+        recorded[learned.active] = 0.0
+        recorded[np.ix_(learned.active, sequences.varying)] = learned.outputs
+        of_pose = np.flatnonzero(sequences.varying[:count])
+        fit = Fit(learned.kernel, scales[of_pose], learned.latents, learned.active, learned.curve)
+        model = LatentModel(
             features=sequences.features,
             kernel=learned.kernel,
             mean=mean[:count],
             scales=scales[:count],
             latents=learned.latents,
             active=learned.active,
-            recorded=recorded,
-            speakers=posterior.ACTIVE,
-            annealed=_annealed(fit, outputs[:, :count], sequences),
+            recorded=recorded[:, :count],
+            speakers=ACTIVE,
+            annealed=annealed_kernel(recorded[:, of_pose], fit, rng=np.random.default_rng(0)),
             learning_curve=learned.curve,
         )
-        root = RootModel(mean[count:], scales[count:], outputs[:, count:])
+        root = RootModel(mean[count:], scales[count:], recorded[learned.active, count:])
         maps = sequences.y[:, : sequences.space.size - ROOT_SIZE]
         prior = cls(
             model,
             root=root,
             flows=learned.flows,
-            frames=Frames.of(sequences),
+            frames=Frames(
+                sequences.lengths, sequences.activities, dict(sequences.phases), sequences.transitions
+            ),
             structure=learned.structure,
             limits=limits_of(sequences.space, maps),
             correlation=residual_correlation(model, maps),
@@ -221,21 +189,22 @@ class DynamicsPrior(StylePrior):
         prior.quantiles = read_only(np.percentile(_likelihoods(prior, maps, sequences), np.arange(101)))
         return prior
 
-    def on_body(self, skeleton: Skeleton) -> DynamicsPrior:
-        """The same motions on a skeleton of the same topology and other limb lengths."""
-        return cast(DynamicsPrior, super().on_body(skeleton))
-
     # --- motion ----------------------------------------------------------------------------------------------------
 
     def predict_all(self, x: Float[Array, "n latent"]) -> Float[Array, "n features"]:
         """All features at latent points: the pose's, and the root's height and steps."""
-        k = self.model.kernel.matrix(x, self.model.active_latents)
-        return np.hstack([self.model.mean + k @ self.model.weights, self.root.mean + k @ self.root_weights])
+        return self.all_mean + self.process.mean(x)
 
     @cached_property
-    def root_weights(self) -> Float[Array, "active 4"]:
-        """The root's features are their mean + k(x) root_weights."""
-        return np.asarray(self.model.inverse @ self.root.outputs)
+    def process(self) -> Posterior:
+        """Of all features, less their mean, the root's last."""
+        known = self.model.posterior
+        return replace(known, weights=np.hstack([known.weights, known.inverse @ self.root.outputs]))
+
+    @cached_property
+    def all_mean(self) -> Float[Array, "features"]:
+        """Of all features, the root's last."""
+        return np.concatenate([self.model.mean, self.root.mean])
 
     @cached_property
     def all_scales(self) -> Float[Array, "features"]:
@@ -279,9 +248,9 @@ class DynamicsPrior(StylePrior):
         """A training frame to start from: the first of an activity."""
         if activity is None:
             return 0
-        if activity not in self.frames.names:
-            raise UnknownNameError("activity", activity, self.frames.names)
-        return int(np.flatnonzero(self.frames.activity_of == self.frames.names.index(activity))[0])
+        if activity not in self.frames.activity_names:
+            raise UnknownNameError("activity", activity, self.frames.activity_names)
+        return int(np.flatnonzero(self.frames.activity_of == self.frames.activity_names.index(activity))[0])
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -297,9 +266,8 @@ class DynamicsPrior(StylePrior):
             **{f"transitions.{number}": points for number, points in enumerate(frames.transitions)},
         }
         for number, flow in enumerate(self.flows):
-            parts = {"kernel": flow.kernel.logs, "inputs": flow.inputs, "outputs": flow.outputs}
-            parts |= {"turn": flow.turn, "home": flow.home, "beat": flow.beat, "advances": flow.advances}
-            own |= {f"flow.{number}.{name}": value for name, value in parts.items()}
+            own[f"flow.{number}.kernel"] = flow.kernel.logs
+            own |= {f"flow.{number}.{name}": getattr(flow, name) for name in FLOW_ARRAYS}
         return {**super().arrays(), **own}
 
     def header(self) -> dict[str, Any]:
@@ -320,16 +288,11 @@ class DynamicsPrior(StylePrior):
         _check_together(arrays, header)
         flows = tuple(
             Flow(
-                name,
-                Kernel(kind, arrays[f"flow.{number}.kernel"]),
-                arrays[f"flow.{number}.inputs"],
-                arrays[f"flow.{number}.outputs"],
-                int(order),
-                float(pace),
-                arrays[f"flow.{number}.turn"],
-                arrays[f"flow.{number}.home"],
-                arrays[f"flow.{number}.beat"],
-                arrays[f"flow.{number}.advances"],
+                name=name,
+                kernel=Kernel.of(kind, arrays[f"flow.{number}.kernel"]),
+                order=int(order),
+                pace=float(pace),
+                **{each: arrays[f"flow.{number}.{each}"] for each in FLOW_ARRAYS},
             )
             for number, (name, kind, order, pace) in enumerate(header["flows"])
         )
@@ -340,7 +303,7 @@ class DynamicsPrior(StylePrior):
             tuple(arrays[f"transitions.{number}"] for number in range(header["transition_sets"])),
         )
         prior = cls(
-            StyleModel.restored(stored.space, arrays=arrays, header=header),
+            LatentModel.restored(stored.space, arrays=arrays, header=header),
             root=RootModel(*(arrays[f"root.{name}"] for name in ("mean", "scales", "outputs"))),
             flows=flows,
             frames=frames,
@@ -374,29 +337,6 @@ def _check_together(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> N
     for message, holds in agree.items():
         if not holds:
             raise InvalidValueError(message)
-
-
-def _whole(
-    learned: Learned,
-) -> tuple[Float[Array, "features"], Float[Array, "features"], Float[Array, "active features"]]:
-    """Mean, scales and outputs of all features; still ones are stiff and stay at their mean."""
-    sequences, varying = learned.sequences, learned.sequences.varying
-    scales, outputs = 1.0 / sequences.floors, np.zeros((len(learned.active), len(varying)))
-    scales[varying] = learned.scales
-    outputs[:, varying] = learned.outputs
-    return sequences.mean, scales, outputs
-
-
-def _annealed(fit: Fit, outputs: Float[Array, "active features"], sequences: Sequences) -> Kernel:
-    """The style's smooth kernel (Grochow et al. 2004, section 6.1.1), over the features that vary."""
-    varying = sequences.varying[: outputs.shape[1]]
-    few = replace(fit, scales=fit.scales[varying])
-    return annealed_kernel(
-        few,
-        np.ascontiguousarray(outputs[:, varying]),
-        pose_count=len(fit.latents),
-        rng=np.random.default_rng(0),
-    )
 
 
 def _likelihoods(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.priors.style.features import REFERENCE_SECONDS
+from poise.priors.latent.features import REFERENCE_SECONDS
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 

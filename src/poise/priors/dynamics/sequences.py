@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
 from poise.motion.contacts import Contacts, foot_contacts
@@ -16,8 +16,9 @@ from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_from_frequency
 from poise.motion.retarget import retarget
 from poise.priors.dynamics.root import root_features
-from poise.priors.style.data import STILL_DEVIATION, deviation_floors, pose_space_of
-from poise.priors.style.features import Features
+from poise.priors.latent.features import Features
+from poise.priors.latent.training import TrainingFeatures
+from poise.priors.poses import pose_space_of
 from poise.skeleton.measure import leg_length
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton, read_only
@@ -31,8 +32,46 @@ TOGETHER = 0.5  # correlation of the feet's standing: from here on they leave an
 WALK, RUN, JUMP, OTHER = "walk", "run", "jump", "other"
 
 
+class Clips:
+    """Sequences of frames, one after the other, in each of which something is done."""
+
+    lengths: tuple[int, ...]
+    activities: tuple[str, ...]
+
+    @cached_property
+    def sequence_of(self) -> Int[Array, "frames"]:
+        """The number of the sequence that each frame belongs to."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @cached_property
+    def activity_of(self) -> Int[Array, "frames"]:
+        """The number, in `activity_names`, of what is done in each frame."""
+        numbers = np.array([self.activity_names.index(name) for name in self.activities])
+        return np.asarray(numbers[self.sequence_of])
+
+    @cached_property
+    def activity_names(self) -> tuple[str, ...]:
+        """What is done in the sequences, each once, in the order in which it first appears."""
+        return tuple(dict.fromkeys(self.activities))
+
+    def bounds(self) -> list[tuple[int, int]]:
+        """First frame and end of every sequence."""
+        ends = np.cumsum(self.lengths)
+        return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class Frames(Clips):
+    """What a model remembers of the frames that it was learned from."""
+
+    lengths: tuple[int, ...]
+    activities: tuple[str, ...]
+    phases: Mapping[str, Float[Array, "frames"]]
+    transitions: tuple[Int[Array, "_points"], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences(Clips, TrainingFeatures):
     """Frames of several clips, one after the other, with what is known of them.
 
     Features are the exponential maps, the world's up in the root's frame, and the root's height and steps.
@@ -63,31 +102,9 @@ class Sequences:
                 )
 
     @cached_property
-    def features(self) -> Features:
-        """The features that one pose decides, in the style prior's terms."""
+    def features(self) -> Features:  # type: ignore[override]
+        """The features that one pose decides."""
         return Features(self.space, up=True, velocity=False)
-
-    @cached_property
-    def mean(self) -> Float[Array, "features"]:
-        """Of every feature."""
-        return np.asarray(self.y.mean(axis=0))
-
-    @cached_property
-    def floors(self) -> Float[Array, "features"]:
-        """The deviation below which a feature is still."""
-        deviations = self.y.std(axis=0)
-        of_pose = deviation_floors(self.features, deviations[: self.features.dimension])
-        return np.concatenate([of_pose, np.full(len(deviations) - len(of_pose), STILL_DEVIATION)])
-
-    @cached_property
-    def varying(self) -> Bool[Array, "features"]:
-        """Which features vary: only these are learned from."""
-        return np.asarray(self.y.std(axis=0) > self.floors)
-
-    @cached_property
-    def centred(self) -> Float[Array, "frames varying"]:
-        """The varying features, their mean subtracted."""
-        return np.ascontiguousarray((self.y - self.mean)[:, self.varying])
 
     @cached_property
     def scaled(self) -> Float[Array, "frames varying"]:
@@ -95,30 +112,9 @@ class Sequences:
         return np.asarray(self.centred / self.centred.std(axis=0))
 
     @cached_property
-    def sequence_of(self) -> Int[Array, "frames"]:
-        """The number of the sequence that each frame belongs to."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
-
-    @cached_property
-    def activity_of(self) -> Int[Array, "frames"]:
-        """The number, in `activity_names`, of what is done in each frame."""
-        numbers = np.array([self.activity_names.index(name) for name in self.activities])
-        return np.asarray(numbers[self.sequence_of])
-
-    @cached_property
-    def activity_names(self) -> tuple[str, ...]:
-        """What is done in the sequences, each once, in the order in which it first appears."""
-        return tuple(dict.fromkeys(self.activities))
-
-    @cached_property
     def times(self) -> Float[Array, "frames"]:
         """Frame numbers with wide gaps between sequences: no time is shared."""
         return np.arange(len(self.y)) + 1000.0 * self.sequence_of
-
-    def bounds(self) -> list[tuple[int, int]]:
-        """First frame and end of every sequence."""
-        ends = np.cumsum(self.lengths)
-        return [(int(end - length), int(end)) for end, length in zip(ends, self.lengths, strict=True)]
 
 
 def sequences_of(

@@ -72,7 +72,7 @@ def plan(
     prior: DynamicsPrior, activities: Sequence[str], *, frames: int, blend: float = BLEND_SECONDS
 ) -> Float[Array, "frames activities"]:
     """Shares of the activities over time: each for an equal part, leading over smoothly into the next."""
-    names = prior.frames.names
+    names = prior.frames.activity_names
     for name in activities:
         if name not in names:
             raise UnknownNameError("activity", name, names)

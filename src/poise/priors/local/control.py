@@ -16,9 +16,9 @@ from jaxtyping import Bool, Float
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
+from poise.priors.limbs import Limb, limbs_of, moved_maps
 from poise.priors.local.examples import LAG, Examples
-from poise.priors.local.kernels import Limb, Signal
-from poise.priors.process import moved_joints, own_handles
+from poise.priors.local.kernels import Signal
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
@@ -104,27 +104,13 @@ class Control:
         """The root, and joints that move the same markers or hang from the same, each with their own markers."""
         return [
             Limb(np.arange(ROOT_FREEDOMS), np.ones(len(self.handles), dtype=np.bool_)),
-            *limbs_of(space, self.handles),
+            *limbs_of(space, self.handles, first=ROOT_FREEDOMS),
         ]
-
-
-def limbs_of(space: PoseSpace, handles: Handles) -> list[Limb]:
-    """Joints that move the same markers, or hang from the same, as parts of [root 6, exponential maps]."""
-    members: dict[frozenset[int], list[int]] = {}
-    for slot, joint in enumerate(space.moving):
-        members.setdefault(own_handles(space.skeleton, int(joint), handles), []).append(slot)
-    limbs = []
-    for own, slots in members.items():
-        mine = np.zeros(len(handles), dtype=np.bool_)
-        mine[list(own)] = True
-        limbs.append(Limb(ROOT_FREEDOMS + (3 * np.array(slots)[:, None] + np.arange(3)).ravel(), mine))
-    return limbs
 
 
 def touched_outputs(space: PoseSpace, handles: Handles) -> Bool[Array, "outputs"]:
     """Which of [root 6, exponential maps] move a marker."""
-    moved = np.repeat(moved_joints(space.skeleton, handles)[space.moving], 3)
-    return np.concatenate([np.ones(ROOT_FREEDOMS, dtype=np.bool_), moved])
+    return np.concatenate([np.ones(ROOT_FREEDOMS, dtype=np.bool_), moved_maps(space, handles)])
 
 
 def trunk_markers(skeleton: Skeleton, handles: Handles) -> Bool[Array, "markers"]:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.spatial.distance import cdist
 
-from poise.compiled import compiled
-from poise.priors.process import held_out_errors
+from poise.gp.covariance import MATERN32
+from poise.gp.regression import held_out_errors, profiles
+from poise.priors.limbs import Limb
 
 Array = np.ndarray
 
@@ -40,14 +41,6 @@ class Signal:
 
 
 @dataclass(frozen=True, eq=False)
-class Limb:
-    """Components of poses that are predicted together, and the markers that are their own."""
-
-    components: Int[Array, "components"]
-    own: Bool[Array, "markers"]
-
-
-@dataclass(frozen=True, eq=False)
 class Data:
     """Control signals and what they go with, example by example; those of one block are held out together."""
 
@@ -62,16 +55,10 @@ class Data:
         return Data(self.inputs[members], self.outputs[members], self.blocks[members])
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """A limb's kernel: the weight of each unit's squared distance, and the noise on the diagonal."""
-
-    weights: Float[Array, "units"]
-    noise: float
-
-
-def choose_kernel(data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[Array, "_"]]) -> Kernel:
-    """Weights and noise by descent along one coordinate after the other, on held-out pieces of the recordings."""
+def choose_kernel(
+    data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[Array, "_"]]
+) -> tuple[Float[Array, "units"], float]:
+    """The weight of each unit and the noise, by descent along one coordinate after the other, on held-out pieces."""
     groups = _groups(signal, limb)
     parts = [
         _Trial(data.inputs[own], data.outputs[np.ix_(own, limb.components)], data.blocks[own], groups, signal)
@@ -89,7 +76,7 @@ def choose_kernel(data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[A
     weights = np.zeros(len(signal.owner))
     for group, log in zip(groups, logs, strict=False):
         weights[group.units] = math.exp(log)
-    return Kernel(weights, math.exp(logs[-1]))
+    return weights, math.exp(logs[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,35 +111,9 @@ class _Trial:
 
     def error(self, logs: Array) -> float:
         """The squared error on held-out blocks."""
-        distances = np.sqrt(np.tensordot(np.exp(logs[:-1]), self.squares, 1))
-        kernel = matern(distances) + math.exp(logs[-1]) * np.eye(len(distances))
-        return float(np.sum(held_out_errors(kernel, self._outputs, self._blocks) ** 2))
-
-
-def matern(distances: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """The Matern 3/2 kernel at unit reach."""
-    scaled = math.sqrt(3.0) * distances
-    return np.asarray((1.0 + scaled) * np.exp(-scaled))
-
-
-def kernel_matrix(scaled: Float[Array, "members columns"], noise: float) -> Float[Array, "members members"]:
-    """The kernel between all examples, by one product of matrices, with noise on the diagonal."""
-    centred = scaled - scaled.mean(axis=0)
-    kernel = centred @ centred.T
-    matern_from_products(kernel, noise)
-    return kernel
-
-
-@compiled
-def matern_from_products(kernel: Array, noise: float) -> None:
-    """Turn the inner products of examples into their Matern 3/2 kernel, in place."""
-    lengths = np.diag(kernel).copy()
-    for i in range(len(kernel)):
-        for j in range(i):
-            square = lengths[i] + lengths[j] - 2.0 * kernel[i, j]
-            root = math.sqrt(3.0 * max(square, 0.0))
-            kernel[i, j] = kernel[j, i] = (1.0 + root) * math.exp(-root)
-        kernel[i, i] = 1.0 + noise
+        K = np.tensordot(np.exp(logs[:-1]), self.squares, 1)
+        profiles(MATERN32, K, math.exp(logs[-1]))
+        return float(np.sum(held_out_errors(K, self._outputs, self._blocks) ** 2))
 
 
 def _misfit(parts: Sequence[_Trial], logs: Array) -> float:

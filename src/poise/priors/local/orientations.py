@@ -16,10 +16,9 @@ from jaxtyping import Bool, Float, Int
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.local.control import limbs_of, touched_outputs
+from poise.priors.limbs import Limb, limbs_of, moved_maps
 from poise.priors.local.examples import LAG, Examples
-from poise.priors.local.kernels import Limb, Signal
-from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.priors.local.kernels import Signal
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 
 Array = np.ndarray
@@ -82,17 +81,13 @@ class Sensors:
         """The root, and joints that turn the same sensors or hang from the same, each with their own sensors."""
         return [
             Limb(np.arange(ROOT_OUTPUTS), np.ones(len(self.joints), dtype=np.bool_)),
-            *(
-                Limb(limb.components - ROOT_FREEDOMS + ROOT_OUTPUTS, limb.own)
-                for limb in limbs_of(self.space, self._handles)
-            ),
+            *limbs_of(self.space, self._handles, first=ROOT_OUTPUTS),
         ]
 
     @property
     def touched(self) -> Bool[Array, "outputs"]:
         """Which outputs turn a sensor; the root's do not."""
-        maps = touched_outputs(self.space, self._handles)[ROOT_FREEDOMS:]
-        return np.concatenate([np.zeros(ROOT_OUTPUTS, dtype=np.bool_), maps])
+        return np.concatenate([np.zeros(ROOT_OUTPUTS, dtype=np.bool_), moved_maps(self.space, self._handles)])
 
     @property
     def _handles(self) -> Handles:

@@ -24,15 +24,15 @@ from poise.library.poses import Poses
 from poise.motion.motion import Motion
 from poise.priors import registry
 from poise.priors.clusters import influence
+from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.local import regression
-from poise.priors.local.control import limbs_of, touched_outputs
 from poise.priors.local.examples import Examples
-from poise.priors.local.kernels import Data, Limb, Signal
+from poise.priors.local.kernels import Data, Signal
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
 from poise.priors.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 
@@ -185,14 +185,11 @@ class LocalGuide(PredictingGuide):
         places = examples.space.points_in_root_frame(examples.maps, handles)
         markers = np.arange(len(handles))
         signal = Signal(np.repeat(markers, 3), markers, np.zeros(len(handles), dtype=np.int64))
-        limbs = [
-            Limb(limb.components - ROOT_FREEDOMS, limb.own) for limb in limbs_of(examples.space, handles)
-        ]
         self.regression = regression.fit(
             Data(places.reshape(len(places), -1), examples.maps, examples.blocks),
             signal=signal,
-            limbs=limbs,
-            touched=touched_outputs(examples.space, handles)[ROOT_FREEDOMS:],
+            limbs=limbs_of(examples.space, handles),
+            touched=moved_maps(examples.space, handles),
         )
 
     def __call__(

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from poise.compiled import compiled
+from poise.gp.covariance import MATERN32
+from poise.gp.regression import Groups, Regression
 from poise.library.k_means import lloyd
-from poise.priors.local.kernels import Data, Kernel, Limb, Signal, choose_kernel, kernel_matrix, several
-from poise.priors.process import held_out_errors, solved
+from poise.priors.limbs import Limb
+from poise.priors.local.kernels import Data, Signal, choose_kernel, several
 
 Array = np.ndarray
 
@@ -47,11 +48,9 @@ UNTOUCHED = 0.5  # how much joints that move no marker follow those that do, of 
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """Examples around a centre, the weights of their kernels, and how wrong they were about held-out ones."""
+    """The processes through examples around a centre, and how wrong they were about held-out ones."""
 
-    inputs: Float[Array, "members columns"]
-    weights: Float[Array, "members outputs"]  # columns limb after limb
-    mean: Float[Array, "outputs"]
+    regression: Regression
     surveyed: int  # which of the covariances is that of its mistakes
 
 
@@ -101,16 +100,10 @@ class LocalRegression:
         data: Data,
         cover: Cover,
         *,
-        signal: Signal,
-        limbs: Sequence[Limb],
-        kernels: Sequence[Kernel],
+        groups: Groups,
         touched: Bool[Array, "outputs"],
     ) -> None:
-        self.cover, self.kernels = cover, tuple(kernels)
-        self._data, self._signal, self._limbs = data, signal, tuple(limbs)
-        self._order = np.concatenate([limb.components for limb in limbs])
-        self._ends = np.cumsum([len(limb.components) for limb in limbs])
-        self._unit_weights = np.stack([kernel.weights for kernel in kernels])
+        self.cover, self.groups, self._data = cover, groups, data
         self._surveyed, wrong = self._survey()
         self._covariances = [_made_safe(covariance, touched) for covariance in wrong]
         self._places: dict[int, Neighbourhood] = {}
@@ -131,14 +124,11 @@ class LocalRegression:
     ) -> tuple[Float[Array, "outputs"], Float[Array, "outputs outputs"]]:
         """Mean and covariance of the outputs at control signals."""
         around, shares = self.cover.around(x)
-        size = len(self._order)
+        size = len(self.groups.order)
         mean, covariance = np.zeros(size), np.zeros((size, size))
         for number, share in zip(around, shares, strict=True):
             place = self._place(int(number))
-            add_prediction(
-                share, x, place.inputs, self._signal.unit, self._unit_weights, place.weights, self._order,
-                self._ends, place.mean, mean,
-            )  # fmt: skip
+            place.regression.add(x, mean, share=share)
             covariance += share * self._covariances[place.surveyed]
         return mean, covariance
 
@@ -151,13 +141,9 @@ class LocalRegression:
     def _fit(self, number: int) -> Neighbourhood:
         """The processes of one neighbourhood; its mistakes are like those of the nearest that was surveyed."""
         data, centres = self._data[self.cover.members(number)], self.cover.centres
-        mean = data.outputs.mean(axis=0)
-        weights = [
-            solved(matrix, data.outputs[:, limb.components] - mean[limb.components])
-            for limb, matrix in self._matrices(data)
-        ]
+        fitted = self.groups.through(data.inputs, data.outputs, centre=data.outputs.mean(axis=0))
         nearest = np.argmin(((centres[self._surveyed] - centres[number]) ** 2).sum(axis=1))
-        return Neighbourhood(data.inputs, np.hstack(weights), mean, int(nearest))
+        return Neighbourhood(fitted, int(nearest))
 
     def _survey(self) -> tuple[Int[Array, "surveyed"], Float[Array, "surveyed outputs outputs"]]:
         """Neighbourhoods spread over the library, and the covariance of mistakes at each: partly that of all."""
@@ -169,16 +155,9 @@ class LocalRegression:
     def _wrong(self, members: Int[Array, "_"]) -> Float[Array, "outputs outputs"]:
         """The covariance of what the processes of a neighbourhood get wrong on held-out pieces."""
         data = self._data[members]
-        centred, blocks = data.outputs - data.outputs.mean(axis=0), several(data.blocks)
-        wrong = np.empty_like(centred)
-        for limb, matrix in self._matrices(data):
-            wrong[:, limb.components] = held_out_errors(matrix, centred[:, limb.components], blocks)
+        centred = data.outputs - data.outputs.mean(axis=0)
+        wrong = self.groups.held_out(data.inputs, centred, several(data.blocks))
         return np.asarray(wrong.T @ wrong / len(wrong))
-
-    def _matrices(self, data: Data) -> Iterator[tuple[Limb, Float[Array, "members members"]]]:
-        """Each limb with the kernel between examples."""
-        for limb, kernel in zip(self._limbs, self.kernels, strict=True):
-            yield limb, kernel_matrix(data.inputs * np.sqrt(kernel.weights[self._signal.unit]), kernel.noise)
 
 
 def fit(
@@ -199,42 +178,10 @@ def fit(
     for number, limb in enumerate(limbs):
         kernels.append(choose_kernel(data, signal, limb, trials))
         progress((number + 1) / len(limbs))
-    return LocalRegression(data, cover, signal=signal, limbs=limbs, kernels=kernels, touched=touched)
-
-
-@compiled
-def add_prediction(
-    share: float,
-    x: Array,
-    inputs: Array,
-    unit: Array,
-    unit_weights: Array,
-    weights: Array,
-    order: Array,
-    ends: Array,
-    centre: Array,
-    mean: Array,
-) -> None:
-    """Add a neighbourhood's prediction times its share: a Matern 3/2 kernel per limb over weighted units."""
-    units, limbs = unit_weights.shape[1], len(unit_weights)
-    squares, sums = np.empty(units), np.zeros(len(mean))
-    for j in range(len(inputs)):
-        squares[:] = 0.0
-        for c in range(len(x)):
-            gap = x[c] - inputs[j, c]
-            squares[unit[c]] += gap * gap
-        begin = 0
-        for limb in range(limbs):
-            apart = 0.0
-            for u in range(units):
-                apart += unit_weights[limb, u] * squares[u]
-            root = math.sqrt(3.0 * apart)
-            kernel = (1.0 + root) * math.exp(-root)
-            for i in range(begin, ends[limb]):
-                sums[i] += kernel * weights[j, i]
-            begin = ends[limb]
-    for i in range(len(mean)):
-        mean[order[i]] += share * (centre[order[i]] + sums[i])
+    weights, noise = (np.array(parts) for parts in zip(*kernels, strict=True))
+    outputs = [limb.components for limb in limbs]
+    groups = Groups.of(MATERN32, signal.unit, outputs, weights=weights, noise=noise)
+    return LocalRegression(data, cover, groups=groups, touched=touched)
 
 
 def _workers() -> ThreadPoolExecutor:

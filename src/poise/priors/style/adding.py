@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.gp.latent import Fit, annealed_kernel, descended, others_placed, rescaled
+from poise.priors.latent.model import LatentModel
 from poise.priors.style import choice
 from poise.priors.style.data import TrainingPoses
-from poise.priors.style.fitting import Fit, descended, others_placed, rescaled, reselected
-from poise.priors.style.learning import WORKING_POSES, annealed_kernel, model_of
-from poise.priors.style.model import StyleModel
+from poise.priors.style.learning import WORKING_POSES, model_of
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ ANNEALING_STEPS = 8  # of L-BFGS over the annealed kernel, from the one before
 RIDGE = 0.1  # of the mean variance of a feature, which holds the regression of places on features back
 
 
-def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int = 0) -> StyleModel:
+def add_poses(model: LatentModel, y: Float[Array, "new features"], *, seed: int = 0) -> LatentModel:
     """The style with more poses learned, from where it was."""
     _check_features(model, y)
     poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
@@ -37,17 +37,11 @@ def add_poses(model: StyleModel, y: Float[Array, "new features"], *, seed: int =
     fit = Fit(
         model.kernel, model.scales[poses.varying], latents[working], np.empty(0, int), model.learning_curve
     )
-    fit = _taken_in(poses.centred[working], reselected(fit, _active_count(model, len(latents))), is_new)
+    fit = _taken_in(poses.centred[working], fit.reselected(_active_count(model, len(latents))), is_new)
     latents[working] = fit.latents
     fit = replace(fit, latents=latents, active=working[fit.active])
-    annealed = annealed_kernel(
-        fit,
-        poses.centred[fit.active],
-        pose_count=len(latents),
-        rng=np.random.default_rng(seed),
-        start=model.annealed,
-        steps=ANNEALING_STEPS,
-    )
+    rng = np.random.default_rng(seed)
+    annealed = annealed_kernel(poses.centred, fit, rng=rng, start=model.annealed, steps=ANNEALING_STEPS)
     return model_of(poses, fit, annealed, speakers=model.speakers)
 
 
@@ -74,13 +68,13 @@ def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) 
     return rescaled(centred, others_placed(centred, fit))
 
 
-def _active_count(model: StyleModel, pose_count: int) -> int:
+def _active_count(model: LatentModel, pose_count: int) -> int:
     """As many as before; where all poses were active, as many as choosing by the data may give."""
     own = len(model.active)
     return own if own < len(model.latents) else min(pose_count, max(own, choice.ACTIVE_COUNTS[-1]))
 
 
-def _check_features(model: StyleModel, y: Float[Array, "new features"]) -> None:
+def _check_features(model: LatentModel, y: Float[Array, "new features"]) -> None:
     if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
         raise InvalidValueError(
             f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"

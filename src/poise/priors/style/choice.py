@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.priors.style.covariance import PARAMETER_NAMES
-from poise.priors.style.fitting import heuristic, start
-from poise.priors.style.placing import log_evidence, place_new
+from poise.gp.latent import heuristic, start
+from poise.gp.placing import log_evidence, place_new
 
 Array = np.ndarray
 Progress = Callable[[float], None]
 
 DIMENSIONS = (3, 4, 5, 6)
 ACTIVE_COUNTS = (50, 100, 200)
-KERNELS = tuple(kind for kind in PARAMETER_NAMES if kind != "linear")
+KERNELS = ("rbf", "matern32", "matern52", "rational-quadratic", "rbf+linear", "periodic")
 SAMPLE = 500  # poses, evenly spaced, on which choices are made
 BLOCKS = 10  # of which every second one is left out, then the others
 ROUNDS = 4  # of the heuristic for each candidate
@@ -80,7 +79,7 @@ def _likelihood(
     mean = learned[:, usable].mean(axis=0)
     learned, tested = learned[:, usable] - mean, centred[left_out][:, usable] - mean
     fit = start(learned, dimensions=settings.dimensions, kind=settings.kernel, active=settings.active)
-    loss = heuristic(learned, fit, active=settings.active, rounds=ROUNDS).pose_loss(learned)
+    loss = heuristic(learned, fit, active=settings.active, rounds=ROUNDS).placing_loss(learned)
     placed, _ = place_new(loss, tested)
     return log_evidence(loss, tested, placed)
 

@@ -9,15 +9,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.gp import latent
+from poise.gp.covariance import KERNELS, Kernel
+from poise.gp.latent import Fit
+from poise.gp.placing import PlacingLoss, place_new
 from poise.motion.motion import Motion
-from poise.priors.style import choice, fitting, posterior
-from poise.priors.style.covariance import PARAMETER_NAMES, Kernel
-from poise.priors.style.data import TrainingPoses, pose_space_of, thinned, training_poses
-from poise.priors.style.features import Features
-from poise.priors.style.fitting import Fit
-from poise.priors.style.model import StyleModel
-from poise.priors.style.objective import PoseLoss
-from poise.priors.style.placing import place_new
+from poise.priors.latent.features import Features
+from poise.priors.latent.model import ALL, LatentModel
+from poise.priors.poses import pose_space_of
+from poise.priors.style import choice
+from poise.priors.style.data import TrainingPoses, thinned, training_poses
 from poise.skeleton.pose_space import PoseSpace
 
 Array = np.ndarray
@@ -25,8 +26,6 @@ Progress = Callable[[float], None]
 
 ALGORITHMS = ("heuristic", "full")
 WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
-LARGE = 1000  # poses from which on a data set is large
-NOISE_VARIANCES = (0.05, 0.1)  # that smooth the model of a small and of a large data set (section 6.2)
 
 
 def learn_style(
@@ -39,10 +38,10 @@ def learn_style(
     up: bool = True,
     velocity: bool = True,
     acceleration: bool = False,
-    speakers: str = posterior.ALL,
+    speakers: str = ALL,
     seed: int = 0,
     progress: Progress = lambda _: None,
-) -> tuple[PoseSpace, StyleModel, Float[Array, "poses maps"]]:
+) -> tuple[PoseSpace, LatentModel, Float[Array, "poses maps"]]:
     """A style, its pose space and the exponential maps of the frames it was learned from.
 
     The latent dimension, the size of the active set and (for "auto") the kernel are chosen by the data where not given.
@@ -71,10 +70,10 @@ def learn_model(
     active: int | None = None,
     kernel: str = "rbf",
     algorithm: str = "heuristic",
-    speakers: str = posterior.ALL,
+    speakers: str = ALL,
     seed: int = 0,
     progress: Progress = lambda _: None,
-) -> StyleModel:
+) -> LatentModel:
     """A style of these poses; see `learn_style`."""
     _check(poses, dimensions=dimensions, active=active, kernel=kernel, algorithm=algorithm)
     working = np.arange(0, len(poses.y), -(-len(poses.y) // WORKING_POSES[algorithm]))
@@ -88,8 +87,8 @@ def learn_model(
         kernel=kernel,
         progress=lambda done: progress(share * done),
     )
-    fit = fitting.start(centred, dimensions=chosen.dimensions, kind=chosen.kernel, active=chosen.active)
-    learn = fitting.heuristic if algorithm == "heuristic" else fitting.full
+    fit = latent.start(centred, dimensions=chosen.dimensions, kind=chosen.kernel, active=chosen.active)
+    learn = latent.heuristic if algorithm == "heuristic" else latent.full
     fit = learn(
         centred,
         fit,
@@ -97,20 +96,15 @@ def learn_model(
         progress=lambda done: progress(share + (0.95 - share) * done),
     )
     placed = _all_placed(poses.centred, fit, working)
-    annealed = annealed_kernel(
-        placed,
-        poses.centred[placed.active],
-        pose_count=len(poses.y),
-        rng=np.random.default_rng(seed),
-    )
+    annealed = latent.annealed_kernel(poses.centred, placed, rng=np.random.default_rng(seed))
     model = model_of(poses, placed, annealed, speakers=speakers)
     progress(1.0)
     return model
 
 
-def model_of(poses: TrainingPoses, fit: Fit, annealed: Kernel, *, speakers: str) -> StyleModel:
+def model_of(poses: TrainingPoses, fit: Fit, annealed: Kernel, *, speakers: str) -> LatentModel:
     """The model of a fit, with scales for still features too."""
-    return StyleModel(
+    return LatentModel(
         features=poses.features,
         kernel=fit.kernel,
         mean=poses.mean,
@@ -124,29 +118,10 @@ def model_of(poses: TrainingPoses, fit: Fit, annealed: Kernel, *, speakers: str)
     )
 
 
-def annealed_kernel(
-    fit: Fit,
-    outputs: Float[Array, "active features"],
-    *,
-    pose_count: int,
-    rng: np.random.Generator,
-    start: Kernel | None = None,
-    steps: int = fitting.KERNEL_STEPS,
-) -> Kernel:
-    """Alpha', beta', gamma' learned again on noisy active poses, x and scales held (section 6.1.1).
-
-    The noise is on scaled features, which vary by one on average, so that one variance suits every feature.
-    """
-    deviation = np.sqrt(NOISE_VARIANCES[pose_count >= LARGE])
-    noisy = outputs + deviation * rng.normal(size=outputs.shape) / fit.scales
-    return fitting.fit_kernel(noisy, fit.latents[fit.active], start or fit.kernel, fit.scales, steps=steps)[0]
-
-
-def pose_loss_of(model: StyleModel, varying: Bool[Array, "features"]) -> PoseLoss:
+def placing_loss_of(model: LatentModel, varying: Bool[Array, "features"]) -> PlacingLoss:
     """L_IK of a model over some of its features."""
-    outputs = np.ascontiguousarray(model.outputs[:, varying])
-    said = model.posterior._replace(weights=np.ascontiguousarray(model.weights[:, varying]))
-    return PoseLoss(model.kernel, model.active_latents, outputs, model.scales[varying], said)
+    process = replace(model.posterior, weights=np.ascontiguousarray(model.weights[:, varying]))
+    return PlacingLoss(process, model.scales[varying])
 
 
 def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:
@@ -156,7 +131,7 @@ def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Arra
     others[working] = False
     latents[working] = fit.latents
     if np.any(others):
-        latents[others] = place_new(fit.pose_loss(centred[working]), centred[others])[0]
+        latents[others] = place_new(fit.placing_loss(centred[working]), centred[others])[0]
     return replace(fit, latents=latents, active=working[fit.active])
 
 
@@ -165,8 +140,8 @@ def _check(
 ) -> None:
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("learning algorithm", algorithm, ALGORITHMS)
-    if kernel != "auto" and kernel not in PARAMETER_NAMES:
-        raise UnknownNameError("kernel", kernel, ("auto", *PARAMETER_NAMES))
+    if kernel != "auto" and kernel not in KERNELS:
+        raise UnknownNameError("kernel", kernel, ("auto", *KERNELS))
     if dimensions is not None and not 1 <= dimensions <= poses.centred.shape[1]:
         raise InvalidValueError(
             f"a latent space of these poses has 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"

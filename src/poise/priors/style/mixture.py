@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from poise.errors import InvalidValueError
-from poise.priors.style.fitting import principal_latents
+from poise.gp.latent import principal_latents
 
 Array = np.ndarray
 

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from poise.formats.tables import Range
-from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.priors.model_file import Stored
+from poise.priors.latent.prior import SAMPLED, LatentPrior, residual_correlation
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.registry import Options
-from poise.priors.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
-from poise.priors.style import local_gaussian as shape
-from poise.priors.style import model as style_model
 from poise.priors.style.data import thinned
-from poise.priors.style.guide import StyleGuide
-from poise.priors.style.model import StyleModel
-from poise.priors.style.observed import Observed, observed
-from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import Handles
-from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+from poise.skeleton.skeleton import read_only
 
-Array = np.ndarray
-
-INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in the middle stage (section 6.2)
-CORRELATION_SHARE = 0.5
-PROJECT_STEPS = 20
-SAMPLED = 300  # training poses whose likelihoods give the percentiles
-STRETCHES = 10  # of the data, each left out in turn for them
+STRETCHES = 10  # of the data, each left out in turn for the percentiles
 
 
 @dataclass(frozen=True)
@@ -51,38 +33,12 @@ class StyleOptions(Options):
     algorithm: Annotated[str | None, "heuristic or full"] = None
 
 
-def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
-    """The arrays of a style with this header."""
-    correlation = Numbers(axes="maps maps", definite=True)
-    return {
-        **style_model.declared(header, lengths),
-        "quantiles": QUANTILES,
-        "correlation": correlation,
-    }
-
-
-class StylePrior:
+class StylePrior(LatentPrior):
     """A learned style over the poses of one skeleton."""
 
     kind = "style"
     about = "one way of moving as a latent space that can be looked at and blended"
     Options: type[Options] = StyleOptions
-    schema = Schema({**style_model.HEADER, "clips": CLIPS}, declared, style_model.LONGEST)
-
-    def __init__(
-        self,
-        model: StyleModel,
-        *,
-        limits: JointLimits | None = None,
-        correlation: Float[Array, "maps maps"] | None = None,
-    ) -> None:
-        self.model, self.limits = model, limits
-        self.space = model.features.space
-        maps = self.space.size - ROOT_SIZE
-        self.correlation = read_only(np.eye(maps) if correlation is None else correlation)
-        self.noise = read_only(self.correlation / np.outer(model.scales[:maps], model.scales[:maps]))
-        self.quantiles = read_only(np.full(101, -np.inf))
-        self.clips: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def learn(
@@ -101,23 +57,6 @@ class StylePrior:
         prior.quantiles = read_only(np.percentile(left_out_likelihoods(prior, motions), np.arange(101)))
         return prior
 
-    @classmethod
-    def restored(cls, stored: Stored) -> StylePrior:
-        """The prior again, from what `arrays` and `header` gave."""
-        arrays, header = stored.arrays, stored.header
-        model = StyleModel.restored(stored.space, arrays=arrays, header=header)
-        prior = cls(model, limits=stored.limits, correlation=arrays["correlation"])
-        prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
-        return prior
-
-    def arrays(self) -> dict[str, Array]:
-        """What has been learned, by name."""
-        return {**self.model.arrays(), "quantiles": self.quantiles, "correlation": self.correlation}
-
-    def header(self) -> dict[str, Any]:
-        """What it was learned from, and how."""
-        return {**self.model.header(), "clips": self.clips}
-
     @property
     def summary(self) -> str:
         """What has been learned, in a few words."""
@@ -126,110 +65,6 @@ class StylePrior:
             f"{model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "
             f"{model.kernel.kind} kernel, L_GP {model.learning_curve[-1]:.0f}"
         )
-
-    @property
-    def mean(self) -> Float[Array, "maps"]:
-        """The mean pose of the data."""
-        return np.asarray(self.model.mean[: self.space.size - ROOT_SIZE])
-
-    def on_body(self, skeleton: Skeleton) -> StylePrior:
-        """The same style on a skeleton of the same topology and other limb lengths."""
-        prior = copy.copy(self)
-        prior.space = self.space.on_body(skeleton)
-        return prior
-
-    def stages(self) -> tuple[shape.StyleArrays, ...]:
-        """The model from smoothest to finest (section 6.2), reduced to what one pose decides."""
-        return tuple(stage.arrays for stage in self.observed())
-
-    def observed(self, *, fps: float | None = None, known: int = 0) -> tuple[Observed, ...]:
-        """The stages for frames with so many known predecessors, at a frame rate."""
-        fine, smooth = self.model.kernel, self.model.annealed
-        kernels = (smooth, fine.towards(smooth, INTERMEDIATE), fine)
-        return tuple(
-            observed(self.model, kernel, self.correlation, fps=fps, known=known) for kernel in kernels
-        )
-
-    @cached_property
-    def _fine(self) -> shape.StyleArrays:
-        return self.stages()[-1]
-
-    def pose_at(self, x: Float[Array, "latent"]) -> Float[Array, "maps"]:
-        """The exponential maps that the style expects at a latent point."""
-        return np.asarray(self.model.predict(np.asarray(x, dtype=np.float64))[: self.space.size - ROOT_SIZE])
-
-    def up_at(self, x: Float[Array, "latent"]) -> Float[Array, "3"]:
-        """The direction of the world's up in the root's frame that the style expects at a latent point."""
-        return self.ups_at(np.asarray(x, dtype=np.float64)[None])[0]
-
-    def ups_at(self, x: Float[Array, "points latent"]) -> Float[Array, "points 3"]:
-        """The same at many latent points."""
-        maps = self.space.size - ROOT_SIZE
-        if not self.model.features.up:
-            return np.tile([0.0, 1.0, 0.0], (len(x), 1))
-        ups = self.model.predict(x)[:, maps : maps + 3]
-        return np.asarray(ups / np.maximum(np.linalg.norm(ups, axis=1, keepdims=True), 1e-9))
-
-    def gaussian_at(
-        self, x: Float[Array, "latent"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of the poses at and around a latent point."""
-        style, local = self._fine, shape.room(self.mean.size, self.model.dimensions)
-        none = np.zeros(style.checks.shape[1])
-        shape.local_shape(style, self.mean, none, self.pose_at(x), np.ascontiguousarray(x), local)
-        return local.mean, local.covariance
-
-    def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
-        """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
-        style = self._fine
-        maps = self.space.checked(q)[ROOT_SIZE:].copy()
-        aims = up_aims(self.model, q)
-        expected = self.model.mean[: len(maps)] + self.model.outputs[:, : len(maps)]
-        nearest = np.argsort((((maps - expected) ** 2) * style.precisions).sum(axis=1))[:3]
-        best_x, best = self.model.active_latents[nearest[0]].copy(), np.inf
-        for start in nearest:
-            x = self.model.active_latents[start].copy()
-            value = shape.project(style, self.mean, aims, maps, x, PROJECT_STEPS)
-            if value < best:
-                best_x, best = x, value
-        return best_x, float(best)
-
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
-        """-L_IK of a pose at its own place in the latent space."""
-        return -self.place(q)[1]
-
-    def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one, each judged as if left out."""
-        return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
-
-    def guide(self, handles: Handles, *, fps: float | None = None) -> StyleGuide:
-        """Made ready for these handles, and for frames that follow each other at this rate."""
-        return StyleGuide(self, handles, fps)
-
-    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-        """The active poses, and how each leans."""
-        latents = self.model.active_latents
-        return np.stack([self.pose_at(x) for x in latents]), self.ups_at(latents)
-
-
-def residual_correlation(model: StyleModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:
-    """How the joints' deviations from the style's predictions go together, shrunk halfway to independence.
-
-    Whole, it would fit the training poses better and new ones worse: a short clip shows few independent deviations.
-    """
-    left = maps - model.predict(model.latents)[:, : maps.shape[1]]
-    spread = left.std(axis=0)
-    scaled = left / np.where(spread > 1e-9, spread, np.inf)
-    correlation = CORRELATION_SHARE * scaled.T @ scaled / len(scaled)
-    np.fill_diagonal(correlation, 1.0)
-    return np.asarray(correlation)
-
-
-def up_aims(model: StyleModel, q: Float[Array, "size"]) -> Float[Array, "checks"]:
-    """The scaled up features of a pose, their mean subtracted; empty where the style does not know them."""
-    maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
-    up = rotations.matrix_from_quaternion(q[3:7])[1]
-    return np.asarray(model.scales[maps:count] * (up[: count - maps] - model.mean[maps:count]))
 
 
 def left_out_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[float]:
@@ -247,6 +82,6 @@ def left_out_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[f
         out = stretches == stretch
         if np.all(out[prior.model.active]):
             continue  # nothing would be left to go by
-        without = StylePrior(prior.model.without(out), correlation=prior.correlation)
+        without = LatentPrior(prior.model.without(out), correlation=prior.correlation)
         likelihoods += [without.log_likelihood(pose) for pose in q[out & is_sampled]]
     return likelihoods

@@ -9,10 +9,10 @@ from poise.capture import markers
 from poise.capture.marker_takes import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
+from poise.priors.latent.prior import LatentPrior
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.registry import learn
-from poise.priors.style.prior import StylePrior
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
 from poise.studio.panels.styles import StylesPanel
@@ -49,7 +49,7 @@ class LearningPanel:
             prior = learn(
                 motions, message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
-            curve = prior.model.learning_curve.tolist() if isinstance(prior, StylePrior) else []
+            curve = prior.model.learning_curve.tolist() if isinstance(prior, LatentPrior) else []
 
             return Done(lambda: self._used(prior, message.name), curve)
 

@@ -14,7 +14,7 @@ from poise.capture.photos import FEWEST, pose_from_shots
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.priors.blend import BlendPrior
-from poise.priors.style.prior import StylePrior
+from poise.priors.latent.prior import LatentPrior
 from poise.solvers.solve import Model, Solver
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
@@ -121,7 +121,7 @@ class PhotoPanel:
         """The pose at hand with the points where they are now, seen by the camera found before."""
         session, points = self._session, _points(state)
         model = self._model(state)
-        if self._camera is None or len(points) < FEWEST or not isinstance(model, StylePrior | BlendPrior):
+        if self._camera is None or len(points) < FEWEST or not isinstance(model, LatentPrior | BlendPrior):
             return []
         solver = Solver(model, View(self._camera, points).constraints())
         start = state.placed.in_space(solver.space)

@@ -1,0 +1,1 @@
+"""Gaussian processes: covariances, exact and sparse likelihoods, latent variables, regression. Plain mathematics."""

@@ -1,0 +1,35 @@
+"""L-BFGS as learning uses it: from a start, within bounds, with the value after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import minimize
+
+Array = np.ndarray
+Progress = Callable[[float], None]
+
+
+def descend(
+    loss: Callable[[Array], tuple[float, Array]],
+    start: Float[Array, "unknowns"],
+    *,
+    bounds: Sequence[tuple[float | None, float | None]],
+    steps: int,
+    memory: int = 20,
+    progress: Progress = lambda _: None,
+) -> tuple[Float[Array, "unknowns"], Float[Array, "steps"]]:
+    """The unknowns that at most so many steps lead to, and the loss (given with its gradient) after each of them."""
+    curve: list[float] = []
+
+    def after_step(intermediate_result: object) -> None:
+        curve.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
+        progress(min(1.0, len(curve) / steps))
+
+    options = {"maxiter": steps, "maxcor": memory}
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=after_step, options=options
+    )
+    return found.x, np.array(curve or [float(found.fun)])

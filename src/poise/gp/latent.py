@@ -1,0 +1,239 @@
+"""The scaled Gaussian process latent variable model, and how it is learned (Grochow et al. 2004, appendix B).
+
+Outputs y = f(x) of a process are known, its inputs x are not: L_GP (Eq. 2) is minimised over kernel, scales and x, by
+the alternating heuristic or by L-BFGS on all. Outputs come centred, and all of them vary. The paper starts at scales of
+one; here each starts at one over its output's deviation, which is what they tend to, and PCA is taken of outputs so
+scaled. L_GP does not change when the kernel's variances grow by a factor and the scales by its root; of all these the
+fit is kept in which scaled outputs have a variance of one on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.gp.covariance import Kernel
+from poise.gp.descent import Progress, descend
+from poise.gp.exact import Posterior, exact_loss
+from poise.gp.placing import PlacingLoss, place
+from poise.gp.selection import select_active
+
+Array = np.ndarray
+
+ROUNDS = 10  # of the heuristic (the paper's NumSteps)
+KERNEL_STEPS = 30  # of L-BFGS over the kernel's parameters, in each round
+PLACING_STEPS = 8  # of Gauss-Newton over the x of inactive points, in each round
+FULL_STEPS = 200  # of L-BFGS over all unknowns
+LARGE = 1000  # points from which on a data set is large
+NOISE_VARIANCES = (0.05, 0.1)  # that smooth the kernel of a small and of a large data set (section 6.2)
+LOG_BOUND = np.log(1e6)  # of every kernel parameter either way
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The unknowns of the model."""
+
+    kernel: Kernel
+    scales: Float[Array, "outputs"]
+    latents: Float[Array, "n latent"]
+    active: Int[Array, "active"]
+    curve: Float[Array, "steps"]
+
+    def placing_loss(self, y: Float[Array, "n outputs"]) -> PlacingLoss:
+        """L_IK given the active points (Eq. 3)."""
+        process = Posterior.given(self.kernel, self.latents[self.active], y[self.active])
+        return PlacingLoss(process, self.scales)
+
+    @property
+    def inactive(self) -> Bool[Array, "n"]:
+        """Which points are not in the active set."""
+        others = np.ones(len(self.latents), dtype=np.bool_)
+        others[self.active] = False
+        return others
+
+    def reselected(self, active: int) -> Fit:
+        """With so many active points, chosen again."""
+        return replace(self, active=select_active(self.kernel, self.latents, active))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLoss:
+    """L_GP and its gradients."""
+
+    value: float
+    in_latents: Float[Array, "n latent"]
+    in_logs: Float[Array, "parameters"]
+    in_log_scales: Float[Array, "outputs"]
+    scales: Float[Array, "outputs"]
+
+
+def training_loss(
+    y: Float[Array, "n outputs"],
+    latents: Float[Array, "n latent"],
+    kernel: Kernel,
+    *,
+    scales: Float[Array, "outputs"] | None = None,
+) -> TrainingLoss:
+    """L_GP (Eq. 2) with its gradients (Eqs. 15, 20 to 23), at given scales or those that minimise it.
+
+    It is the negative log-posterior, so that dL/dK is minus a half of what the paper prints in Eq. 15. The priors are
+    x ~ N(0, I) and 1 / (alpha beta gamma). In the best scales the gradient is zero: the others are partial ones.
+    """
+    loss = exact_loss(y, latents, kernel, scales="each" if scales is None else scales)
+    value = loss.value + 0.5 * float(np.vdot(latents, latents)) + float(kernel.logs.sum())
+    return TrainingLoss(value, loss.in_inputs + latents, loss.in_logs + 1.0, loss.fits - len(y), loss.scales)
+
+
+def start(y: Float[Array, "n outputs"], *, dimensions: int, kind: str = "rbf", active: int) -> Fit:
+    """Where learning starts: kernel parameters of one, x by PCA with a variance of one."""
+    scales = 1.0 / y.std(axis=0)
+    kernel, latents = Kernel.of(kind), principal_latents(y * scales, dimensions)
+    return Fit(kernel, scales, latents, select_active(kernel, latents, active), np.empty(0))
+
+
+def principal_latents(scaled: Float[Array, "n outputs"], dimensions: int) -> Float[Array, "n {dimensions}"]:
+    """The leading principal components, each of variance one; zeros beyond the rank of the data."""
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    leading = np.argsort(values)[::-1][:dimensions]
+    spread = np.sqrt(np.maximum(values[leading], 0.0) / len(scaled))
+    known = spread > 1e-6 * max(float(spread.max(initial=0.0)), 1e-12)
+    latents = np.zeros((len(scaled), dimensions))
+    latents[:, : len(leading)][:, known] = scaled @ vectors[:, leading[known]] / spread[known]
+    return latents
+
+
+def heuristic(
+    y: Float[Array, "n outputs"],
+    fit: Fit,
+    *,
+    active: int,
+    rounds: int = ROUNDS,
+    progress: Progress = lambda _: None,
+) -> Fit:
+    """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns.
+
+    As the active set changes, so does what is minimised, and rounds may lose; the best round is returned.
+    """
+    curve, best = list(fit.curve), (np.inf, fit)
+    for turn in range(rounds):
+        fit = fit.reselected(active)
+        kernel = fit_kernel(y[fit.active], fit.latents[fit.active], fit.kernel, fit.scales)
+        fit = replace(fit, kernel=kernel).reselected(active)
+        fit = rescaled(y, others_placed(y, fit).reselected(active))
+        curve.append(whole_loss(y, fit))
+        best = min(best, (curve[-1], fit), key=lambda one: one[0])
+        progress((turn + 1) / rounds)
+    return replace(best[1], curve=np.array(curve))
+
+
+def whole_loss(y: Float[Array, "n outputs"], fit: Fit) -> float:
+    """L_GP of the active set (Eq. 2) plus L_IK of all others given it (Eq. 3): comparable between active sets."""
+    others = fit.inactive
+    own = training_loss(y[fit.active], fit.latents[fit.active], fit.kernel, scales=fit.scales).value
+    rest = fit.placing_loss(y).value(fit.latents[others], y[others]).sum()
+    return float(own + rest - np.count_nonzero(others) * np.log(fit.scales).sum())
+
+
+def full(
+    y: Float[Array, "n outputs"],
+    fit: Fit,
+    *,
+    active: int,
+    steps: int = FULL_STEPS,
+    progress: Progress = lambda _: None,
+) -> Fit:
+    """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards.
+
+    What the active points alone cannot say of the others then goes into their places and the scales: the noise of the
+    whole is far below it, and what was made of new outputs would be twice as far off.
+    """
+    everything = np.ones(len(y), dtype=np.bool_)
+    fit = descended(y, fit, moving=everything, steps=steps, progress=progress)
+    return rescaled(y, others_placed(y, fit.reselected(active)))
+
+
+def descended(
+    y: Float[Array, "n outputs"],
+    fit: Fit,
+    *,
+    moving: Bool[Array, "n"],
+    steps: int,
+    progress: Progress = lambda _: None,
+) -> Fit:
+    """L_GP brought down by L-BFGS over the kernel and the x of the points that move, scales always at their best."""
+    count, latents = len(fit.kernel.logs), fit.latents.copy()
+
+    def loss_at(unknowns: Array) -> TrainingLoss:
+        latents[moving] = unknowns[count:].reshape(-1, latents.shape[1])
+        return training_loss(y, latents, type(fit.kernel)(unknowns[:count]))
+
+    def loss_and_gradient(unknowns: Array) -> tuple[float, Array]:
+        loss = loss_at(unknowns)
+        return loss.value, np.concatenate([loss.in_logs, loss.in_latents[moving].ravel()])
+
+    start = np.concatenate([fit.kernel.logs, fit.latents[moving].ravel()])
+    bounds = [(-LOG_BOUND, LOG_BOUND)] * count + [(None, None)] * (len(start) - count)
+    found, curve = descend(loss_and_gradient, start, bounds=bounds, steps=steps, progress=progress)
+    scales = loss_at(found).scales
+    return replace(fit, kernel=type(fit.kernel)(found[:count]), latents=latents, scales=scales, curve=curve)
+
+
+def fit_kernel(
+    y: Float[Array, "n outputs"],
+    latents: Float[Array, "n latent"],
+    kernel: Kernel,
+    scales: Float[Array, "outputs"],
+    *,
+    steps: int = KERNEL_STEPS,
+) -> Kernel:
+    """The kernel whose parameters minimise L_GP with x and scales held."""
+
+    def loss_and_gradient(logs: Array) -> tuple[float, Array]:
+        loss = training_loss(y, latents, type(kernel)(logs), scales=scales)
+        return loss.value, loss.in_logs
+
+    bounds = [(-LOG_BOUND, LOG_BOUND)] * len(kernel.logs)
+    return type(kernel)(
+        descend(loss_and_gradient, kernel.logs.copy(), bounds=bounds, steps=steps, memory=10)[0]
+    )
+
+
+def annealed_kernel(
+    y: Float[Array, "n outputs"],
+    fit: Fit,
+    *,
+    rng: np.random.Generator,
+    start: Kernel | None = None,
+    steps: int = KERNEL_STEPS,
+) -> Kernel:
+    """A smoother kernel: learned again on noisy active outputs, x and scales held (section 6.1.1).
+
+    The noise is on scaled outputs, which vary by one on average, so that one variance suits every output.
+    """
+    own, deviation = y[fit.active], np.sqrt(NOISE_VARIANCES[len(y) >= LARGE])
+    noisy = own + deviation * rng.normal(size=own.shape) / fit.scales
+    return fit_kernel(noisy, fit.latents[fit.active], start or fit.kernel, fit.scales, steps=steps)
+
+
+def others_placed(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
+    """A fit with the x of inactive points brought towards where L_IK is least."""
+    latents, others = fit.latents.copy(), fit.inactive
+    latents[others], _ = place(fit.placing_loss(y), y[others], latents[others], iterations=PLACING_STEPS)
+    return replace(fit, latents=latents)
+
+
+def rescaled(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
+    """Scales in closed form, where `whole_loss` is least; in the units in which scaled outputs vary by one on average.
+
+    Appendix B has sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfit of the other points, each of them
+    (y_k - f_k)^2 / sigma^2, adds to the sum as their number does to M: scales do not hang on which points are active.
+    """
+    loss, others = fit.placing_loss(y), fit.inactive
+    misfit = np.einsum("mk,mk->k", y[fit.active], loss.process.weights)
+    gaps, variance = loss.misfit(fit.latents[others], y[others])
+    misfit += np.einsum("nk,n->k", gaps**2, 1.0 / variance) / fit.scales**2
+    scales = np.sqrt(len(y) / misfit)
+    factor = float(np.mean((scales * y.std(axis=0)) ** 2))
+    return replace(fit, scales=scales / np.sqrt(factor), kernel=fit.kernel.rescaled(1.0 / factor))

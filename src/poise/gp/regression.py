@@ -1,0 +1,239 @@
+"""Regression by Gaussian processes: groups of outputs, each with weights of the inputs of its own.
+
+Columns of inputs come in units, such as the three coordinates of a point; a group of outputs has the kernel
+
+    k(x, x') = g(sum_u w_u |x_u - x'_u|^2),
+
+with the profile g of some kind and noise on the diagonal (relevance determination: Rasmussen and Williams 2006, section
+5.1). Parameters are those that predict held-out blocks of the data best: frames beside each other are so alike that
+leaving out one at a time would choose a process that only repeats them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from poise.compiled import compiled
+from poise.gp.covariance import profile_of, squared_distances
+from poise.gp.exact import inverse_of
+
+Array = np.ndarray
+
+REACHES = (0.5, 2.0, 8.0)  # candidates for the reach of a kernel, over the typical distance between inputs
+NOISES = (
+    1e-3,
+    1e-2,
+    1e-1,
+    3e-1,
+)  # candidates for the variance of outputs at the same inputs, over the signal's
+ENOUGH = 120  # samples on which reach and noise are chosen, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of outputs and their kernels; outputs are sorted by group for the compiled prediction."""
+
+    kind: int  # of the kernels, as `covariance` numbers them
+    unit: Int[Array, "columns"]  # the unit of each column of the inputs
+    weights: Float[Array, "groups units"]  # of squared distances
+    noise: Float[Array, "groups"]
+    order: Int[Array, "outputs"]  # outputs, group after group
+    ends: Int[Array, "groups"]  # where each group ends in that order
+
+    @classmethod
+    def of(
+        cls,
+        kind: int,
+        unit: Int[Array, "columns"],
+        outputs: Sequence[Int[Array, "_own"]],
+        *,
+        weights: Float[Array, "groups units"],
+        noise: Float[Array, "groups"] | float = 0.0,
+    ) -> Groups:
+        """The outputs of each group, its weights and noise."""
+        ends = np.cumsum([len(own) for own in outputs])
+        return cls(kind, unit, weights, noise + np.zeros(len(ends)), np.concatenate(outputs), ends)
+
+    def matrices(self, inputs: Float[Array, "n columns"]) -> Iterator[tuple[Array, Float[Array, "n n"]]]:
+        """Each group's outputs, and the kernel matrix of inputs with its noise."""
+        outputs = np.split(self.order, self.ends[:-1])
+        for own, weights, noise in zip(outputs, self.weights, self.noise, strict=True):
+            K = weighed_squares(inputs, weights[self.unit])
+            profiles(self.kind, K, noise)
+            yield own, K
+
+    def held_out(
+        self,
+        inputs: Float[Array, "n columns"],
+        outputs: Float[Array, "n outputs"],
+        blocks: Int[Array, "n"],
+    ) -> Float[Array, "n outputs"]:
+        """What each group gets wrong about every block when it is fitted to all others."""
+        errors = np.empty_like(outputs)
+        for own, K in self.matrices(inputs):
+            errors[:, own] = held_out_errors(K, outputs[:, own], blocks)
+        return errors
+
+    def through(
+        self,
+        inputs: Float[Array, "n columns"],
+        outputs: Float[Array, "n outputs"],
+        *,
+        centre: Float[Array, "outputs"],
+    ) -> Regression:
+        """The processes through samples, less their centre."""
+        coefficients = [solved(K, outputs[:, own] - centre[own]) for own, K in self.matrices(inputs)]
+        return Regression(self, np.ascontiguousarray(inputs), np.hstack(coefficients), centre)
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Groups of outputs given samples: mean(x) = centre + sum_j k(x, x_j) coefficients_j."""
+
+    groups: Groups
+    inputs: Float[Array, "n columns"]
+    coefficients: Float[Array, "n outputs"]  # columns group after group
+    centre: Float[Array, "outputs"]
+
+    def add(
+        self, x: Float[Array, "columns"], mean: Float[Array, "outputs"], *, share: float = 1.0
+    ) -> Float[Array, "n"]:
+        """Add a share of the prediction at x to a mean; how far x is from each input."""
+        groups, distances = self.groups, np.empty(len(self.inputs))
+        add_prediction(
+            groups.kind, share, x, self.inputs, groups.unit, groups.weights, self.coefficients, groups.order,
+            groups.ends, self.centre, mean, distances,
+        )  # fmt: skip
+        return distances
+
+
+def fit(
+    inputs: Float[Array, "n columns"],
+    outputs: Float[Array, "n outputs"],
+    *,
+    groups: Groups,
+    blocks: Int[Array, "n"],
+    centre: Float[Array, "outputs"],
+) -> Regression:
+    """Regression at the reach and noise, the same for all groups, that predict held-out blocks best.
+
+    Weights are for distances over the reach. Where all samples are of one block, each is held out by itself.
+    """
+    few = slice(None, None, -(-len(inputs) // ENOUGH))
+    known, told, apart = inputs[few], outputs[few] - centre, blocks[few]
+    apart = apart if np.any(apart != apart[0]) else np.arange(len(apart))
+    distances = np.sqrt(weighed_squares(known, np.ones(known.shape[1])))
+    typical = float(np.median(distances[distances > 0])) if np.any(distances > 0) else 1.0
+    candidates = [
+        replace(
+            groups, weights=groups.weights / (reach * typical) ** 2, noise=np.full(len(groups.ends), noise)
+        )
+        for reach in REACHES
+        for noise in NOISES
+    ]
+    best = min(candidates, key=lambda one: float(np.sum(one.held_out(known, told, apart) ** 2)))
+    return best.through(inputs, outputs, centre=centre)
+
+
+def spacing(inputs: Float[Array, "n columns"]) -> float:
+    """How far samples are from the nearest other one, typically."""
+    distances = np.sqrt(weighed_squares(inputs, np.ones(inputs.shape[1])))
+    np.fill_diagonal(distances, np.inf)
+    nearest = distances.min(axis=1)
+    return float(np.median(nearest)) if np.any(np.isfinite(nearest) & (nearest > 0)) else 1.0
+
+
+def weighed_squares(
+    inputs: Float[Array, "n columns"], weights: Float[Array, "columns"]
+) -> Float[Array, "n n"]:
+    """Squared distances between inputs, their columns weighed, by one product of matrices."""
+    scaled = (inputs - inputs.mean(axis=0)) * np.sqrt(weights)
+    return squared_distances(scaled, scaled)
+
+
+def held_out_errors(
+    K: Float[Array, "n n"], outputs: Float[Array, "n outputs"], blocks: Int[Array, "n"]
+) -> Float[Array, "n outputs"]:
+    """What a process gets wrong on each block when fitted to all others, from one inverse (Rasmussen 2006, 5.12)."""
+    try:
+        inverse, _ = inverse_of(K)
+    except np.linalg.LinAlgError:  # by rounding, where inputs coincide
+        inverse = np.linalg.inv(K)
+    order, errors = np.argsort(blocks, kind="stable"), inverse @ outputs
+    starts = np.append(np.unique(blocks[order], return_index=True)[1], len(blocks))
+    leave_out(inverse, errors, order, starts)
+    return errors
+
+
+def solved(K: Float[Array, "n n"], outputs: Float[Array, "n outputs"]) -> Float[Array, "n outputs"]:
+    """K^-1 outputs, by the Cholesky factor."""
+    factor, failed = dpotrf(K, lower=1)
+    return np.linalg.solve(K, outputs) if failed else np.asarray(dpotrs(factor, outputs, lower=1)[0])
+
+
+@compiled
+def profiles(kind: int, squares: Array, noise: float) -> None:
+    """Turn weighed squared distances of samples into their kernel matrix with noise, in place."""
+    for i in range(len(squares)):
+        for j in range(i):
+            squares[i, j] = squares[j, i] = profile_of(kind, squares[i, j], 1.0)[0]
+        squares[i, i] = 1.0 + noise
+
+
+@compiled
+def leave_out(inverse: Array, errors: Array, order: Array, starts: Array) -> None:
+    """Turn a kernel matrix's inverse times outputs into errors, block by block; `order` sorts by block."""
+    for block in range(len(starts) - 1):
+        members = order[starts[block] : starts[block + 1]]
+        count = len(members)
+        own, right = np.empty((count, count)), np.empty((count, errors.shape[1]))
+        for i in range(count):
+            right[i] = errors[members[i]]
+            for j in range(count):
+                own[i, j] = inverse[members[i], members[j]]
+        found = np.linalg.solve(own, right)
+        for i in range(count):
+            errors[members[i]] = found[i]
+
+
+@compiled
+def add_prediction(
+    kind: int,
+    share: float,
+    x: Array,
+    inputs: Array,
+    unit: Array,
+    weights: Array,
+    coefficients: Array,
+    order: Array,
+    ends: Array,
+    centre: Array,
+    mean: Array,
+    distances: Array,
+) -> None:
+    """See `Regression.add`; the columns of `coefficients` are sorted by group: column i is of the output order[i]."""
+    groups, units = weights.shape
+    squares, sums = np.empty(units), np.zeros(len(mean))
+    for j in range(len(inputs)):
+        squares[:] = 0.0
+        for c in range(len(x)):
+            gap = x[c] - inputs[j, c]
+            squares[unit[c]] += gap * gap
+        distances[j] = math.sqrt(squares.sum())
+        begin = 0
+        for group in range(groups):
+            apart = 0.0
+            for u in range(units):
+                apart += weights[group, u] * squares[u]
+            k = profile_of(kind, apart, 1.0)[0]
+            for i in range(begin, ends[group]):
+                sums[i] += k * coefficients[j, i]
+            begin = ends[group]
+    for i in range(len(mean)):
+        mean[order[i]] += share * (centre[order[i]] + sums[i])

@@ -1,0 +1,125 @@
+"""A style as the compiled loop takes it: Gauss-Newton on the latent point and the pose together.
+
+At every step the style gives its local shape around the pose and its latent point (see `local_gaussian`), over all
+freedoms: the maps', the root's tilt as the style expects it, and nothing about where the root is and which way it
+faces. The rows' pull then moves the latent point. The stages of a solve follow section 6.2 of Grochow et al. 2004: the
+annealed model, the one between, then the model itself.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.gp.covariance import kernel_vector
+from poise.priors import forms
+from poise.priors.forms import FREE_ROOT, held
+from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step, local_shape, objective, room
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
+
+Array = np.ndarray
+
+_LATENT_REACH = 0.5  # of a kernel's width that the latent point may go in one step
+_LATENT_REST = 0.02  # of that reach, below which it has come to rest
+
+
+class LatentForm(NamedTuple):
+    """One stage of a style, and what the frames before decide (see `observed.Frame`)."""
+
+    style: LatentArrays
+    base: Array
+    ups: Array
+    contrasts: Array
+
+
+class LatentRoom(NamedTuple):
+    """Arrays that one solve works in."""
+
+    covariance: Array
+    local: Shape
+    aims: Array
+
+
+def _room_for(form: LatentForm, free: Array) -> LatentRoom:
+    freedoms = len(free)
+    aims = np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts))
+    return LatentRoom(np.zeros((freedoms, freedoms)), room(len(form.base), form.style.actives.shape[1]), aims)
+
+
+def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
+    """Gap and covariance of all freedoms: the maps' local shape, the root's tilt, and nothing for what is held."""
+    local, covariance = place.local, place.covariance
+    aim_up(q, form.ups, place.aims)
+    variance = local_shape(form.style, form.base, place.aims, q[ROOT_SIZE:], x, local)
+    maps = len(local.mean)
+    gap[:] = 0.0
+    for i in range(maps):
+        gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
+        for j in range(maps):
+            covariance[ROOT_FREEDOMS + i, ROOT_FREEDOMS + j] = local.covariance[i, j]
+    covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] = 0.0
+    for i in range(ROOT_FREEDOMS):
+        covariance[i, i] = FREE_ROOT
+    if form.ups.shape[1] == 3:
+        _tilt(form, q, x, variance, covariance, gap)
+    for i in range(len(free)):
+        if not free[i]:
+            gap[i] = 0.0
+    held(free, covariance)
+
+
+def _follow(form: LatentForm, place: LatentRoom, x: Array, pull: Array, shorten: float) -> bool:
+    """Take the latent step, no further than the reach; whether it went far."""
+    reach = _LATENT_REACH / math.sqrt(form.style.parameters[2])
+    step = latent_step(place.local, pull[ROOT_FREEDOMS:])
+    length = math.sqrt(np.dot(step, step))
+    scale = shorten * min(1.0, reach / max(length, 1e-300))
+    x += scale * step
+    return scale * length >= _LATENT_REST * reach
+
+
+def _value_of(form: LatentForm, place: LatentRoom, q: Array, x: Array) -> float:
+    """L_IK (Eq. 3)."""
+    aim_up(q, form.ups, place.aims)
+    return objective(form.style, form.base, place.aims, q[ROOT_SIZE:], x)
+
+
+@compiled
+def aim_up(q: Array, ups: Array, aims: Array) -> None:
+    """The scaled up features of the root as it is, less what is expected without k(x): the first of the aims."""
+    m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
+    for i in range(ups.shape[1]):
+        aims[i] = ups[0, i] * (m[3 + i] - ups[1, i])
+
+
+@compiled
+def expected_up(form: LatentForm, x: Array) -> Array:
+    """The world's up in the root's frame as the style expects it, at unit length."""
+    style, ups = form.style, form.ups
+    k, dk = np.empty(len(style.actives)), np.empty(style.actives.shape)
+    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
+    expected = np.dot(k, np.ascontiguousarray(style.checks[:, :3]))
+    for i in range(3):
+        expected[i] = expected[i] / ups[0, i] + ups[1, i]
+    expected /= max(math.sqrt(np.dot(expected, expected)), 1e-9)
+    return expected
+
+
+@compiled
+def _tilt(form: LatentForm, q: Array, x: Array, variance: float, covariance: Array, gap: Array) -> None:
+    """The root leans as the style expects: a turn by expected x actual up, known across it and free about it."""
+    expected = expected_up(form, x)
+    m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
+    up = np.array([m[3], m[4], m[5]])
+    gap[3] = expected[1] * up[2] - expected[2] * up[1]
+    gap[4] = expected[2] * up[0] - expected[0] * up[2]
+    gap[5] = expected[0] * up[1] - expected[1] * up[0]
+    across = min(3.0 * variance / np.dot(form.ups[0], form.ups[0]), FREE_ROOT)
+    for i in range(3):
+        for j in range(3):
+            along = up[i] * up[j]
+            covariance[3 + i, 3 + j] = FREE_ROOT * along + across * ((1.0 if i == j else 0.0) - along)
+
+
+forms.implement(LatentForm, room_for=_room_for, look=_look, follow=_follow, value_of=_value_of)

@@ -1,0 +1,238 @@
+"""The local shape of a style at a latent point, compiled: what the solver's step needs of L_IK (Eqs. 3 to 6, 16 to 19).
+
+Seen from x, L_IK is least squares in the pose plus a few smooth terms in x. With a pose's exponential maps theta, the
+prediction m(x) = base + k(x) weights and precisions w^2 of its scaled features,
+
+    L_IK = sum w^2 (theta - m(x))^2 / (2 s) + sum r(x)^2 / (2 s) + D/2 ln s + |x|^2 / 2,        s = sigma^2(x),
+
+where r are features that the pose does not decide here (the vertical orientation of a given root, velocities that
+disagree with positions). To second order in a change dx (the terms in x alone by their Hessian made positive, the rest
+by Gauss-Newton) the pose is a Gaussian once dx is integrated out:
+
+    theta ~ N(m + F a, s N + F A^-1 F'),      F = dm/dx,   A the curvature and a = -A^-1 b the step of the x terms.
+
+N is what the style leaves open, for a variance of one. In the paper it is 1 / w^2, each feature by itself; ours is that
+with the correlations between features that the style's own residuals show (see `prior`).
+
+So a style is one more (mean, covariance) for the dual step; the pull P = S^-1 (theta + d - mean) of its rows gives the
+latent step dx = a + A^-1 F' P. Nothing is alternated: it is the Gauss-Newton step on (x, q) together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from poise.compiled import compiled
+from poise.gp.covariance import kernel_self, kernel_vector, self_bend, weighed_bends
+
+Array = np.ndarray
+
+_FLOOR = 1e-6  # of k(x, x), below which rounding must not bring a predicted variance
+
+
+class LatentArrays(NamedTuple):
+    """A style under one kernel, reduced to the features in use."""
+
+    kind: int
+    parameters: Array  # (4,)
+    actives: Array  # (active, latent)
+    inverse: Array  # (active, active)
+    weights: Array  # (active, maps): m(x) = base + k(x) weights
+    precisions: Array  # (maps,): squared scales of the maps
+    checks: Array  # (active, checks): r(x) = aims - k(x) checks, in scaled units
+    features: float  # D, the number of features in use
+    noise: Array  # (maps, maps): covariance of what the style leaves open, for a variance of one
+
+
+class Shape(NamedTuple):
+    """Room for the local shape at a latent point."""
+
+    mean: Array  # (maps,)
+    covariance: Array  # (maps, maps)
+    slopes: Array  # F' (latent, maps)
+    step: Array  # a (latent,)
+    inverse_curvature: Array  # A^-1 (latent, latent)
+
+
+@compiled
+def room(maps: int, latent: int) -> Shape:
+    """Room for a style of so many maps and latent dimensions."""
+    return Shape(
+        np.empty(maps),
+        np.empty((maps, maps)),
+        np.empty((latent, maps)),
+        np.empty(latent),
+        np.empty((latent, latent)),
+    )
+
+
+@compiled
+def spread_at(style: LatentArrays, x: Array, k: Array, dk: Array, slope: Array) -> float:
+    """sigma^2(x) (Eqs. 5, 6) and its gradient (Eq. 19); leaves k(x) and dk/dx."""
+    own = np.empty(len(x))
+    whole = kernel_self(style.kind, style.parameters, x, own)
+    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
+    solved = np.dot(style.inverse, k)
+    variance = whole
+    slope[:] = own
+    for i in range(len(k)):
+        variance -= k[i] * solved[i]
+        for a in range(len(x)):
+            slope[a] -= 2.0 * solved[i] * dk[i, a]
+    return max(variance, _FLOOR * whole)
+
+
+@compiled
+def misfit_at(
+    style: LatentArrays, base: Array, aims: Array, maps: Array, k: Array, mean: Array, left: Array
+) -> float:
+    """|W (y - f(x))|^2 of the features in use; leaves the prediction and what the pose does not decide."""
+    mean[:], left[:] = base, aims
+    for i in range(len(k)):
+        weight = k[i]
+        for j in range(len(mean)):
+            mean[j] += weight * style.weights[i, j]
+        for c in range(len(left)):
+            left[c] -= weight * style.checks[i, c]
+    total = 0.0
+    for j in range(len(mean)):
+        total += style.precisions[j] * (maps[j] - mean[j]) ** 2
+    for c in range(len(left)):
+        total += left[c] ** 2
+    return total
+
+
+@compiled
+def objective(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array) -> float:
+    """L_IK (Eq. 3) of a pose's maps at a latent point."""
+    count, latent = style.actives.shape
+    k, dk, slope = np.empty(count), np.empty((count, latent)), np.empty(latent)
+    variance = spread_at(style, x, k, dk, slope)
+    misfit = misfit_at(style, base, aims, maps, k, np.empty(len(base)), np.empty(len(aims)))
+    return 0.5 * (misfit / variance + style.features * np.log(variance) + np.dot(x, x))
+
+
+@compiled
+def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, shape: Shape) -> float:
+    """Fill the local shape at x for a pose with these maps; the value is sigma^2(x)."""
+    count, latent = style.actives.shape
+    k, dk, slope = np.empty(count), np.empty((count, latent)), np.empty(latent)
+    whole = kernel_self(style.kind, style.parameters, x, slope)
+    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
+    stacked = _stacked(k, dk)
+    solved, predicted = np.dot(stacked, style.inverse), np.dot(stacked, style.weights)
+    checked = np.dot(stacked, style.checks) if len(aims) > 0 else np.zeros((1 + latent, 0))
+    variance = max(whole - np.dot(k, solved[0]), _FLOOR * whole)
+    slope -= 2.0 * np.dot(stacked[1:], solved[0])
+    shape.slopes[:], misfit = predicted[1:], 0.0
+    for j in range(len(base)):
+        shape.mean[j] = base[j] + predicted[0, j]
+        misfit += style.precisions[j] * (maps[j] - shape.mean[j]) ** 2
+    left = aims - checked[0]
+    misfit += np.dot(left, left)
+    curvature = _curvature(style, x, variance, slope, stacked, solved)
+    gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
+    wanting = 0.5 * misfit / variance**3  # misfit / (2 s) grows as the square of a change of ln s
+    for a in range(latent):
+        gradient[a] -= np.dot(checked[1 + a], left) / variance
+        for b in range(latent):
+            shared = np.dot(checked[1 + a], checked[1 + b]) / variance
+            curvature[a, b] += shared + wanting * slope[a] * slope[b]
+    shape.inverse_curvature[:] = np.linalg.inv(curvature)
+    shape.step[:] = -np.dot(shape.inverse_curvature, gradient)
+    _gaussian(style, variance, shape)
+    return variance
+
+
+@compiled
+def _stacked(k: Array, dk: Array) -> Array:
+    """k(x) and, below it, its slope along each latent direction."""
+    stacked = np.empty((1 + dk.shape[1], len(k)))
+    for i in range(len(k)):
+        stacked[0, i] = k[i]
+        for a in range(dk.shape[1]):
+            stacked[1 + a, i] = dk[i, a]
+    return stacked
+
+
+@compiled
+def _curvature(
+    style: LatentArrays, x: Array, variance: float, slope: Array, stacked: Array, solved: Array
+) -> Array:
+    """The Hessian of D/2 ln sigma^2 + |x|^2 / 2, its eigenvalues made positive.
+
+    `solved` is `stacked` times the inverse kernel matrix.
+    """
+    latent, half = len(x), 0.5 * style.features / variance
+    hessian = np.dot(stacked[1:], solved[1:].T)
+    weighed_bends(style.kind, style.parameters, x, style.actives, solved[0], hessian)
+    own = self_bend(style.kind, style.parameters)
+    for a in range(latent):
+        for b in range(latent):
+            hessian[a, b] = -half * (2.0 * hessian[a, b] + slope[a] * slope[b] / variance)
+        hessian[a, a] += 1.0 + half * own
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    for a in range(latent):
+        values[a] = max(abs(values[a]), 1.0)
+    return np.dot(vectors * values, vectors.T)
+
+
+@compiled
+def _gaussian(style: LatentArrays, variance: float, shape: Shape) -> None:
+    """The pose's mean m + F a and covariance s N + F A^-1 F'."""
+    slopes, covariance, noise = shape.slopes, shape.covariance, style.noise
+    latent, maps = slopes.shape
+    spread = np.dot(shape.inverse_curvature, slopes)
+    for i in range(maps):
+        for j in range(maps):
+            covariance[i, j] = variance * noise[i, j]
+        for a in range(latent):
+            weight = slopes[a, i]
+            for j in range(maps):
+                covariance[i, j] += weight * spread[a, j]
+    for a in range(latent):
+        for j in range(maps):
+            shape.mean[j] += shape.step[a] * slopes[a, j]
+
+
+@compiled
+def latent_step(shape: Shape, pull: Array) -> Array:
+    """dx that goes with a pose step, from the pull of the rows on the maps."""
+    return shape.step + np.dot(shape.inverse_curvature, np.dot(shape.slopes, pull))
+
+
+@compiled
+def project(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, steps: int) -> float:
+    """Move x to where L_IK of a given pose is least (damped Newton); the value is L_IK there."""
+    count, latent = style.actives.shape
+    k, dk, slope, left = np.empty(count), np.empty((count, latent)), np.empty(latent), np.empty(len(aims))
+    mean, value, damping = np.empty(len(base)), objective(style, base, aims, maps, x), 1e-3
+    for _ in range(steps):
+        variance = spread_at(style, x, k, dk, slope)
+        misfit = misfit_at(style, base, aims, maps, k, mean, left)
+        stacked = _stacked(k, dk)
+        curvature = _curvature(style, x, variance, slope, stacked, np.dot(stacked, style.inverse))
+        gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
+        slopes, checked = np.dot(stacked[1:], style.weights), np.zeros((latent, len(aims)))
+        if len(aims) > 0:
+            checked = np.dot(stacked[1:], style.checks)
+        for a in range(latent):
+            weighed = slopes[a] * style.precisions
+            gradient[a] -= (np.dot(weighed, maps - mean) + np.dot(checked[a], left)) / variance
+            for b in range(latent):
+                curvature[a, b] += (np.dot(weighed, slopes[b]) + np.dot(checked[a], checked[b])) / variance
+        better = False
+        for _ in range(8):
+            damped = curvature.copy()
+            for a in range(latent):
+                damped[a, a] *= 1.0 + damping
+            trial = x - np.linalg.solve(damped, gradient)
+            tried = objective(style, base, aims, maps, trial)
+            if tried < value:
+                better = value - tried > 1e-9 * (1.0 + abs(value))
+                x[:], value, damping = trial, tried, max(0.1 * damping, 1e-6)
+                break
+            damping *= 10.0
+        if not better:
+            break
+    return value

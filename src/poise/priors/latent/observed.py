@@ -1,0 +1,148 @@
+"""A style reduced to the features that a frame shows: its pose, and its motion where the frames before are known.
+
+With those frames given, angle, velocity and acceleration of one freedom are all linear in it (section 4). Each is an
+observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predicted velocity / rate). Together they are
+
+    sum_g p_g (theta - t_g)^2 = P (theta - m(x))^2 + sum of squared contrasts,      P = sum p_g,  m = sum p_g t_g / P,
+
+and the contrasts, how much the observations disagree, depend on x alone. So a style that knows motion has the shape of
+one that does not (see `local_gaussian`), with another mean and precision and more residuals in x; only what the
+previous frames shift (`Frame`) changes from frame to frame. What a sequence's first
+frames do not know is simply not observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.gp.covariance import Kernel
+from poise.priors.latent.features import frame_rate
+from poise.priors.latent.local_gaussian import LatentArrays
+from poise.priors.latent.model import LatentModel
+from poise.skeleton.kernels import ROOT_SIZE
+
+Array = np.ndarray
+
+_CARRIED = (0.0, 1.0, 5.0)  # variances of solved frames in y, y - y1 and y - 2 y1 + y2, those of y left out
+_SETTLING = 100  # steps to the variance at which a long sequence settles
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What one frame's predecessors decide, as the solver takes it."""
+
+    base: Float[Array, "maps"]  # m(x) = base + k(x) weights
+    ups: Float[Array, "2 ups"]  # scales of the root's up features, and what is subtracted from them
+    contrasts: Float[Array, "contrasts"]  # r(x) = contrasts - k(x) checks
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """A style under one kernel, for frames of which so many predecessors are known."""
+
+    arrays: LatentArrays
+    model: LatentModel
+    rate: float
+    precisions: Float[Array, "kinds pose"]
+
+    def frame(self, before: Sequence[Float[Array, "size"]]) -> Frame:
+        """For the frame after these, the newest first."""
+        maps = self.model.features.space.size - ROOT_SIZE
+        total, mean, contrasts = _combined(self.precisions, self._offsets(before))
+        ups = np.stack([np.sqrt(total[maps:]), mean[maps:]])
+        return Frame(np.ascontiguousarray(mean[:maps]), ups, np.concatenate([np.empty(0), *contrasts]))
+
+    def _offsets(self, before: Sequence[Float[Array, "size"]]) -> list[Float[Array, "pose"]]:
+        """What each kind of feature expects of the pose, k(x) left out."""
+        features, mean = self.model.features, self.model.mean
+        shifts = [np.zeros(features.pose_count)]
+        if len(self.precisions) > 1:
+            poses = [features.of_poses(q) for q in before]
+            shifts += [poses[0]] if features.velocity else []
+            shifts += [2.0 * poses[0] - poses[1]] if len(shifts) < len(self.precisions) else []
+        powers = _powers(self.model, len(self.precisions))
+        parts = mean.reshape(-1, features.pose_count)
+        return [
+            shift + part / self.rate**power for shift, part, power in zip(shifts, parts, powers, strict=False)
+        ]
+
+
+def observed(
+    model: LatentModel,
+    kernel: Kernel,
+    correlation: Float[Array, "maps maps"],
+    *,
+    fps: float | None = None,
+    known: int = 0,
+) -> Observed:
+    """A style for frames with so many known predecessors, a frame rate apart; without a rate, for single poses."""
+    rate = 1.0 if fps is None else frame_rate(fps)
+    count, maps = model.features.pose_count, model.features.space.size - ROOT_SIZE
+    kinds = 1 if fps is None else _kinds(model, known)
+    under, powers = model.with_kernel(kernel), _powers(model, kinds)
+    parts = [slice(kind * count, (kind + 1) * count) for kind in range(kinds)]
+    precisions = _precisions([model.scales[part] for part in parts], powers, rate)
+    slopes = [under.weights[:, part] / rate**power for part, power in zip(parts, powers, strict=True)]
+    total, weights, contrasts = _combined(precisions, slopes)
+    scales = np.sqrt(total)
+    arrays = LatentArrays(
+        kernel.number,
+        kernel.parameters,
+        model.active_latents,
+        under.inverse,
+        np.ascontiguousarray(weights[:, :maps]),
+        np.ascontiguousarray(total[:maps]),
+        np.ascontiguousarray(
+            np.hstack([weights[:, maps:] * scales[maps:], *(-contrast for contrast in contrasts)])
+        ),
+        float(kinds * count),
+        correlation / np.outer(scales[:maps], scales[:maps]),
+    )
+    return Observed(arrays, model, rate, precisions)
+
+
+def _kinds(model: LatentModel, known: int) -> int:
+    """How many of pose, velocity and acceleration a frame with so many known predecessors shows."""
+    features = model.features
+    return 1 + int(features.velocity and known > 0) + int(features.acceleration and known > 1)
+
+
+def _powers(model: LatentModel, kinds: int) -> list[int]:
+    """Of the frame rate in each kind of feature."""
+    wanted = [0, *([1] if model.features.velocity else []), *([2] if model.features.acceleration else [])]
+    return wanted[:kinds]
+
+
+def _precisions(
+    scales: Sequence[Float[Array, "pose"]], powers: Sequence[int], rate: float
+) -> Float[Array, "kinds pose"]:
+    """How much each kind of feature says about the pose, in units of 1 / sigma^2(x).
+
+    Of motion it is less than its scale says, since the frames before were themselves solved: their variance, here the
+    one at which a long sequence settles, adds to that of velocity and, five times, of acceleration. What motion leaves
+    open is taken to be white noise in time, so that it adds up to the same over a second whatever the frame rate.
+    """
+    alone = np.stack(
+        [scale**2 * rate ** max(2 * power - 1, 0) for scale, power in zip(scales, powers, strict=True)]
+    )
+    carried = np.array([_CARRIED[power] for power in powers])[:, None]
+    settled = 1.0 / alone[0]
+    for _ in range(_SETTLING):
+        settled = 1.0 / (1.0 / (1.0 / alone + carried * settled)).sum(axis=0)
+    return np.asarray(1.0 / (1.0 / alone + carried * settled))
+
+
+def _combined(
+    precisions: Float[Array, "kinds pose"], values: Sequence[Float[Array, "*active pose"]]
+) -> tuple[Float[Array, "pose"], Float[Array, "*active pose"], list[Float[Array, "*active pose"]]]:
+    """The joint precision and mean of observations, and by how much each disagrees with those before it."""
+    total, mean, contrasts = precisions[0], values[0], []
+    for precision, value in zip(precisions[1:], values[1:], strict=True):
+        joint = total + precision
+        contrasts.append(np.sqrt(total * precision / joint) * (mean - value))
+        total, mean = joint, (total * mean + precision * value) / joint
+    return total, mean, contrasts

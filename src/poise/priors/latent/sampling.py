@@ -1,0 +1,82 @@
+"""Poses from the latent space of a style: likely places, drawn at random, and the bodies that stand there."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.priors.latent.model import LatentModel
+from poise.priors.latent.prior import LatentPrior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.skeleton import Pose
+
+Array = np.ndarray
+
+NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation, by which active points are left
+ROUNDS = 100  # draws per place, at most, before the likeliest of those refused are taken
+
+
+def sample_latents(
+    model: LatentModel, count: int, rng: np.random.Generator
+) -> Float[Array, "samples latent"]:
+    """Places as likely as the training poses' own, each a random step from an active one.
+
+    Active poses are spread over all that a style knows, where most frames of a clip may show one pose.
+    """
+    if count < 1:
+        raise InvalidValueError(f"ask for at least one sample; got {count}")
+    least = model.likelihood_map(model.latents).min()
+    kept, refused = np.empty((0, model.dimensions)), np.empty((0, model.dimensions))
+    for _ in range(ROUNDS):
+        drawn = _steps_from_active(model, 2 * count, rng)
+        likely = model.likelihood_map(drawn) >= least
+        kept, refused = np.concatenate([kept, drawn[likely]]), np.concatenate([refused, drawn[~likely]])
+        if len(kept) >= count:
+            return kept[:count]
+    likeliest = np.argsort(-model.likelihood_map(refused), kind="stable")[: count - len(kept)]
+    return np.concatenate([kept, refused[likeliest]])
+
+
+def novel_latents(model: LatentModel, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
+    """Likely places far from the training poses and from each other: what a style has made up."""
+    pool = sample_latents(model, 60 * count, rng)
+    known = model.latents
+    chosen: list[int] = []
+    for _ in range(count):
+        gaps = np.linalg.norm(pool[:, None] - known[None], axis=2).min(axis=1)
+        chosen.append(int(np.argmax(gaps)))
+        known = np.concatenate([known, pool[chosen[-1]][None]])
+    return pool[chosen]
+
+
+def spread_latents(model: LatentModel, count: int) -> Float[Array, "chosen latent"]:
+    """Training points that stand for all of them: the most central one, then always the one farthest from the rest."""
+    points = model.latents
+    gaps = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    chosen = [int(np.argmin(gaps))]
+    gaps = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < min(count, len(points)):
+        chosen.append(int(np.argmax(gaps)))
+        gaps = np.minimum(gaps, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return points[chosen]
+
+
+def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
+    """The pose that a style expects at a place, leaning as it expects, its lowest joint at the height 0."""
+    up = prior.up_at(x)
+    q = np.zeros(prior.space.size)
+    q[3:ROOT_SIZE] = rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0]))
+    q[ROOT_SIZE:] = prior.pose_at(x)
+    q[1] = -prior.space.forward(q)[0][:, 1].min()
+    return prior.space.pose_from_q(q)
+
+
+def _steps_from_active(
+    model: LatentModel, count: int, rng: np.random.Generator
+) -> Float[Array, "samples latent"]:
+    """Random steps, short and long, from random active points."""
+    origins = model.active_latents[rng.integers(len(model.active), size=count)]
+    lengths = np.exp(rng.uniform(np.log(NEAREST_STEP), np.log(FARTHEST_STEP), size=(count, 1)))
+    return np.asarray(origins + lengths * model.latents.std() * rng.normal(size=origins.shape))

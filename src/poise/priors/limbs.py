@@ -1,0 +1,71 @@
+"""Which handles are a limb's own: those that its joints move or, beyond the last handle, hang from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Limb:
+    """Components of poses that are predicted together, and the handles that are their own."""
+
+    components: Int[Array, "components"]
+    own: Bool[Array, "handles"]
+
+
+def limbs_of(space: PoseSpace, handles: Handles, *, first: int = 0) -> list[Limb]:
+    """Joints that move the same handles, or hang from the same, as components of poses; maps start at the first."""
+    members: dict[frozenset[int], list[int]] = {}
+    for slot, joint in enumerate(space.moving):
+        members.setdefault(own_handles(space.skeleton, int(joint), handles), []).append(slot)
+    return [
+        Limb(
+            first + (3 * np.array(slots)[:, None] + np.arange(3)).ravel(),
+            np.isin(np.arange(len(handles)), list(own)),
+        )
+        for own, slots in members.items()
+    ]
+
+
+def moved_maps(space: PoseSpace, handles: Handles) -> Bool[Array, "maps"]:
+    """Which components of poses move a handle."""
+    return np.repeat(moved_joints(space.skeleton, handles)[space.moving], 3)
+
+
+def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:
+    """The handles that a joint moves or carries; without any, those of the nearest joint above; or all."""
+    carried = [number for number, place in enumerate(handles.joints) if joint in _chain(skeleton, int(place))]
+    if carried:
+        return frozenset(carried)
+    for above in _chain(skeleton, joint):
+        held = np.flatnonzero(handles.joints == above)
+        if len(held):
+            return frozenset(held.tolist())
+    return frozenset(range(len(handles)))
+
+
+def moved_joints(skeleton: Skeleton, handles: Handles) -> Bool[Array, "joints"]:
+    """Which joints move a handle."""
+    moves = np.zeros(len(skeleton), dtype=np.bool_)
+    for joint, offset in zip(handles.joints, handles.offsets, strict=True):
+        above = int(joint) if np.any(offset) else int(skeleton.parents[joint])
+        while above >= 0:
+            moves[above] = True
+            above = int(skeleton.parents[above])
+    return moves
+
+
+def _chain(skeleton: Skeleton, joint: int) -> Iterator[int]:
+    """A joint and those above it, up to the root."""
+    while joint >= 0:
+        yield joint
+        joint = int(skeleton.parents[joint])

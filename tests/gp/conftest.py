@@ -1,0 +1,9 @@
+"""Randomness that repeats, shared by the tests of Gaussian processes."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
