@@ -19,9 +19,9 @@ from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.performance.journal import Journal, brought_back, cut_off, journal_of
 from poise.performance.marker_sets import WITH_HEAD, marker_layout
-from poise.performance.perform import PerformedFrame
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
+from poise.solvers.solution import Solution, Status
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +34,9 @@ def prior(walk: Motion) -> LocalPrior:
     return LocalPrior.learn([walk])
 
 
-def frame_of(prior: LocalPrior, number: int) -> PerformedFrame:
+def frame_of(prior: LocalPrior, number: int) -> Solution:
     q = prior.examples.q[number]
-    return PerformedFrame(q, prior.space, np.zeros((1, 3)), np.ones(1, dtype=np.bool_), 0.0)
+    return Solution(q, prior.space, tuple, Status.REACHED, 0, 0.0)
 
 
 def test_frames_are_there_before_the_end(prior: LocalPrior, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from poise.geometry.cameras import Camera
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
-from poise.performance.perform import Glimpse, Performance, PerformedFrame, motion_of
+from poise.performance.perform import Glimpse, Performance, PerformedFrame, motion_of, shortfall_of
+from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 
 Array = np.ndarray
@@ -135,6 +136,38 @@ def test_half_a_millimetre_of_noise_is_no_motion() -> None:
     degrees = _degrees(performance.run(noisy), sitter)
     assert degrees.mean() < 0.8
     assert degrees.max() < 2.0
+
+
+def test_markers_that_cannot_be_met_are_reported(performance: Performance, take: Markers) -> None:
+    points, hand = take.points.copy(), WITH_HEAD.index("left_hand")
+    points[10:15, hand] += (0.0, 3.0, 0.0)
+    frames = performance.run(Markers(take.labels, points, take.fps)[:30])
+    assert [bool(frame.unmet) for frame in frames] == [10 <= number < 15 for number in range(30)]
+    worst = max(frames[12].unmet, key=lambda residual: residual.value)
+    assert worst.label == "left_hand"
+    assert worst.value > 1.0
+    shortfall = shortfall_of(frames)
+    assert (shortfall.unmet, shortfall.worst_at in range(11, 16)) == (5, True)
+    assert "in 5 of 30 frames; the worst is left_hand: " in str(shortfall)
+    exact = Performance(performance.prior, dict(zip(WITH_HEAD, performance._places, strict=True)), noise=0.0)
+    assert [exact.step(points[number]).reached for number in (0, 12)] == [True, False]
+
+
+def test_any_model_performs_by_its_ordinary_guide(
+    walks: list[Motion], test_walk: Motion, take: Markers
+) -> None:
+    gaussian = GaussianPrior.learn(walks)
+    layout = marker_layout(test_walk.skeleton, WITH_HEAD)
+    performance = Performance(gaussian, layout, skeleton=test_walk.skeleton, fps=60)
+    points = take.points[:60].copy()
+    points[20:40, 2] = np.nan
+    points[40:45] = np.nan
+    frames = performance.run(Markers(take.labels, points, take.fps))
+    assert _degrees(frames, test_walk[:60]).mean() < 6.0
+    assert shortfall_of(frames).unmet == 0
+    np.testing.assert_array_equal(frames[44].q, frames[39].q)
+    with pytest.raises(InvalidValueError, match="only a local model takes the root from the torso"):
+        Performance(gaussian, layout, root="torso")
 
 
 def test_wrong_frames_are_refused(performance: Performance) -> None:

@@ -17,6 +17,7 @@ from poise.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.performance.sensors import SIX, OrientationPerformance, t_pose
 from poise.performance.streams import Stream
+from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.orientations import Sensors
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
@@ -55,7 +56,7 @@ def test_signals_do_not_depend_on_where_a_performer_faces(performance: Orientati
         performance.sensors.signals(now, before),
         atol=1e-9,
     )
-    assert len(performance.sensors.signal.unit) == performance.inputs.shape[1]
+    assert len(performance.sensors.signal.unit) == performance.guide.inputs.shape[1]
 
 
 def test_a_walk_is_told_by_six_sensors(performance: OrientationPerformance, unseen: Motion) -> None:
@@ -70,6 +71,19 @@ def test_a_walk_is_told_by_six_sensors(performance: OrientationPerformance, unse
     assert np.degrees(met.max()) < 0.1
     walked, true = (np.linalg.norm((path[-1] - path[0])[[0, 2]]) for path in (places, unseen.root_positions))
     assert walked == pytest.approx(true, rel=0.25)
+
+
+def test_any_model_follows_sensors_in_its_place(walks: list[Motion], unseen: Motion) -> None:
+    ordinary = OrientationPerformance(GaussianPrior.learn(walks), fps=60)
+    told = _told(unseen, ordinary)[:20]
+    frames = [ordinary.step(frame) for frame in told]
+    places, turns = ordinary.space.frames_from_q(np.stack([frame.q for frame in frames]))
+    met = rotations.geodesic_distance(
+        _told(Motion(ordinary.space.skeleton, 60.0, places, turns), ordinary), told
+    )
+    assert np.degrees(met.max()) < 0.1
+    assert all(frame.reached for frame in frames)
+    np.testing.assert_allclose(places, places[:1].repeat(20, 0))
 
 
 def test_sensors_may_fall_silent(performance: OrientationPerformance, unseen: Motion) -> None:

@@ -27,6 +27,7 @@ from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
 from poise.performance.perform import Performance
 from poise.performance.placement import best_placement
 from poise.performance.streams import Stream, serve_udp
+from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.skeleton.measure import leg_length
@@ -127,7 +128,7 @@ def test_a_clock_that_jumps_is_forgotten(performance: Performance, take: Markers
     for frame, at in enumerate((0.0, 1e12, -1e12, 1.0, 1.03, 1.06)):
         line = json.loads(_line(take, frame)) | {"time": at}
         assert "root" in json.loads(next(iter(stream.answers([json.dumps(line)]))))
-    assert all(abs(when) < 2.0 for when, _ in performance._recent._seen)
+    assert all(abs(when) < 2.0 for when, _ in performance.guide.recent._seen)
 
 
 def test_csv_goes_in_and_out(performance: Performance, take: Markers) -> None:
@@ -286,6 +287,22 @@ def test_the_command_animates_a_take(
     assert isinstance(again, Motion)
     assert len(again) == len(walk)
     np.testing.assert_allclose(again.root_positions, walk.root_positions, atol=0.05)
+
+
+def test_the_command_takes_any_model_and_reports_what_is_not_met(
+    walk: Motion, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(GaussianPrior.learn([walk]), tmp_path / "walk.poise")
+    take = virtual_markers(walk[:8], marker_layout(walk.skeleton, WITH_HEAD))
+    points = take.points.copy()
+    points[5, 0, 1] += 3.0
+    write(Markers(take.labels, points, take.fps), tmp_path / "take.trc")
+    files = [str(tmp_path / name) for name in ("walk.poise", "take.trc", "out.bvh")]
+    assert main(["perform", *files[:2], "-o", files[2]]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "walk.poise is a gaussian model: a local one" in said
+    assert f"in 1 of 8 frames; the worst is {WITH_HEAD[0]}: " in said
+    assert len(read(tmp_path / "out.bvh")) == 8
 
 
 def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:

@@ -209,10 +209,22 @@ def test_a_local_model_is_learned_in_the_page_and_followed_with(
     assert stage.motion is None
 
 
+def test_any_model_follows_and_says_what_it_cannot_meet(stage: Session, tracker: Tracker) -> None:
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="reach", stream=str(tracker.port)))
+    told = heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    assert "kind local follows better" in told.notes[0]
+    tracker.send(0)
+    tracker.send(1, left_hand=[0.0, 9.0, 0.0])
+    told = heard.wait_for(said.Performing, lambda told: len(told.notes) == 2)
+    assert "the worst is left_hand" in told.notes[1]
+    stage.answer(said.StopPerforming())
+    heard.wait_for(said.Performing, lambda told: told.step == "over")
+
+
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (said.Perform(model="reach", stream="9000"), "local model, which reach is not"),
         (said.Perform(model="steps"), "one of them"),
         (said.Perform(model="steps", stream="9000", cameras=[0]), "one of them"),
         (said.Perform(model="steps", stream="here"), "a port is a number"),

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.perform_video import Watching, perform_videos, say_latency, say_what_was_cut_off
+from poise.cli.perform_video import (
+    Watching,
+    perform_videos,
+    say_latency,
+    say_shortfall,
+    say_what_was_cut_off,
+)
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -18,13 +24,14 @@ if TYPE_CHECKING:
     from poise.performance.perform import Performance, PerformedFrame
     from poise.performance.sensors import OrientationPerformance
     from poise.performance.streams import Stream
-    from poise.priors.local.prior import LocalPrior
+    from poise.priors.prior import Prior
 
 app = App(
     name="perform",
     help_epilogue="""\
-The library is a folder made by poise library build, or a model made by
-poise learn --kind local. A take is a C3D or TRC file, a CSV file with columns
+The library is a folder made by poise library build, or a model; one made by
+poise learn --kind local works best: it goes by velocities too, and fills in what
+markers that are not seen would say. A take is a C3D or TRC file, a CSV file with columns
 time,left_hand.x,left_hand.y,left_hand.z,..., or - for standard input: one frame
 a line, JSON ({"left_hand": [x, y, z], ...}) or CSV; poses go out the same way.
 
@@ -59,7 +66,7 @@ Examples:
 
 @app.default
 def perform(
-    library: Annotated[Path, Parameter(help="A motion library, or a model of kind local.")],
+    library: Annotated[Path, Parameter(help="A motion library, or a model, best one of kind local.")],
     take: Annotated[
         str | None, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")
     ] = None,
@@ -95,6 +102,7 @@ def perform(
 
     with terminal.working(f"opening {library.name}"):
         prior = setup.open_prior(library)
+    _suggest_local(prior, library.name)
     if video:
         perform_videos(
             prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate,
@@ -129,7 +137,7 @@ def perform(
 
 @app.command
 def placement(
-    library: Annotated[Path, Parameter(help="A motion library, or a model of kind local.")],
+    library: Annotated[Path, Parameter(help="A motion library, or a model.")],
     *,
     markers: Annotated[int, Parameter(help="How many markers there are.")] = 6,
     output: Annotated[
@@ -139,11 +147,12 @@ def placement(
     """Find where markers tell the most about what a library holds, by trials on its own poses."""
     from poise.performance import setup
     from poise.performance.placement import best_placement
+    from poise.priors.abilities import examples_of
 
     with terminal.working(f"opening {library.name}"):
         prior = setup.open_prior(library)
     with terminal.counting("trying places") as report:
-        best = best_placement(prior.examples, markers, progress=report)
+        best = best_placement(examples_of(prior), markers, progress=report)
     for name, error in best.growth:
         print(f"+ {name}: joints {error:.1f} cm off")
     for names, error in best.finalists:
@@ -154,8 +163,17 @@ def placement(
         print(f"{output}: {terminal.file_size(output)}")
 
 
+def _suggest_local(prior: Prior, name: str) -> None:
+    from poise.priors.abilities import made_for_performing
+
+    if not made_for_performing(prior):
+        terminal.note(
+            f"{name} is a {prior.kind} model: a local one (poise learn NAME --kind local CLIPS) follows better"
+        )
+
+
 def _by_sensors(
-    prior: LocalPrior,
+    prior: Prior,
     take: str,
     names: Sequence[str],
     calibrate: Sequence[Path],
@@ -187,6 +205,7 @@ def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None) -> 
     from poise.performance import setup
 
     say_latency(1000.0 * setup.seconds_of(frames))
+    say_shortfall(frames)
     if output is None:
         raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
     setup.save(frames, fps, output)
@@ -231,6 +250,7 @@ def _finish(stream: Stream, performance: Performance | OrientationPerformance, o
             raise InvalidValueError(f"no frame came; {output} was not written")
         return
     say_latency(stream.milliseconds)
+    say_shortfall(stream.frames)
     if output is not None:
         setup.save(stream.frames, performance.fps, output)
         terminal.note(f"{output}: {len(stream.frames)} frames")

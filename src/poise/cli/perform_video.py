@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from poise.apps.camera_takes import CameraTake
     from poise.performance.cameras import WatchedMoment
     from poise.performance.perform import Performance, PerformedFrame
-    from poise.priors.local.prior import LocalPrior
+    from poise.priors.prior import Prior
     from poise.skeleton.skeleton import Skeleton
 
 
@@ -50,7 +50,7 @@ class Watching:
 
 
 def perform_videos(
-    prior: LocalPrior,
+    prior: Prior,
     videos: tuple[str, ...],
     cameras: Path | None,
     options: Watching,
@@ -109,6 +109,7 @@ def _finish(take: CameraTake, output: Path | None) -> None:
         terminal.warn(note)
     if take.watched:
         say_latency([1000.0 * watched.seconds for watched in take.watched])
+        say_shortfall(take.frames)
     if output is None:
         return
     if not take.frames:
@@ -153,6 +154,15 @@ def say_what_was_cut_off(output: Path | None) -> None:
     found = None if output is None else brought_back(output)
     if found is not None:
         terminal.warn(f"the last performance was cut off; its {found[1]} frames are in {found[0]}")
+
+
+def say_shortfall(frames: Sequence[PerformedFrame]) -> None:
+    """A warning where markers or sensors could not be met."""
+    from poise.performance.perform import shortfall_of
+
+    shortfall = shortfall_of(frames)
+    if shortfall.unmet:
+        terminal.warn(str(shortfall))
 
 
 def say_latency(milliseconds: object) -> None:

@@ -18,6 +18,7 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.performance.sensors import SIX, OrientationPerformance
+from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_SIZE
 
@@ -50,14 +51,16 @@ def _local(performance: OrientationPerformance) -> _Answer:
 
 
 def _nearest(performance: OrientationPerformance) -> _Answer:
-    scales = performance.regression.cover.scales
-    scaled = performance.inputs * scales
+    guide, examples = performance.guide, examples_of(performance.prior)
+    assert guide is not None, "a local model follows sensors"
+    scales = guide.regression.cover.scales
+    scaled = guide.inputs * scales
 
     def answer(orientations: Float[Array, "sensors 4"]) -> Float[Array, "size"]:
         turned = performance.observe(orientations)
-        gaps = scaled - scales * performance.signals(turned)
+        gaps = scaled - scales * guide.signals(turned, turned[0])
         nearest = int(np.argmin(np.einsum("ij,ij->i", gaps, gaps)))
-        return np.concatenate([np.zeros(3), turned[0], performance.prior.examples.q[nearest, ROOT_SIZE:]])
+        return np.concatenate([np.zeros(3), turned[0], examples.q[nearest, ROOT_SIZE:]])
 
     return answer
 

@@ -15,6 +15,7 @@ from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
 from poise.performance.perform import Glimpse, Performance, PerformedFrame
+from poise.priors.abilities import examples_of
 from poise.priors.local.examples import LAG
 from poise.vision.labeller import Wearer
 from poise.vision.lens import LensCamera
@@ -132,14 +133,14 @@ class CameraPerformance:
         return np.asarray(self._last.markers + CARRIED_ON * min(frames, 3.0) * moved)
 
     def _library_layouts(self) -> Float[Array, "layouts markers 3"]:
-        examples = self.performance.prior.examples
+        examples = examples_of(self.performance.prior)
         places, _ = examples.every(max(1, len(examples) // LAYOUTS)).markers(self.performance.handles)
         return np.asarray(places)
 
 
 def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
     """What a library says about markers: where they are in its poses, and how they move beside the root."""
-    examples = performance.prior.examples
+    examples = examples_of(performance.prior)
     some = examples.every(max(1, len(examples) // shapes))
     now, before = some.markers(performance.handles)
     roots = (some.q[:, :3] - some.before[:, :3])[:, None]

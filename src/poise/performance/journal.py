@@ -22,8 +22,8 @@ from poise.errors import ParseError, PoiseError
 from poise.formats import write
 from poise.formats.files import make_folder, try_lock
 from poise.motion.motion import Motion
-from poise.performance.perform import PerformedFrame
 from poise.skeleton.skeleton import Skeleton
+from poise.solvers.solution import Solution
 
 SUFFIX = ".journal"
 LONGEST_HEAD = 1_000_000  # bytes
@@ -57,7 +57,7 @@ class Journal:
     ) -> None:
         self.close()
 
-    def add(self, frame: PerformedFrame, at: float) -> None:
+    def add(self, frame: Solution, at: float) -> None:
         """One more frame; it is in the system's hands at once."""
         if self._path is None:
             return

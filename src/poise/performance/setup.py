@@ -23,8 +23,10 @@ from poise.performance.calibrate import (
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
 from poise.performance.perform import NOISE, Performance, PerformedFrame, motion_of
 from poise.performance.sensors import OrientationPerformance, t_pose
+from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load
+from poise.priors.prior import Prior
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -35,16 +37,9 @@ UDP = "udp:"
 LONGEST_T_POSE = 2.0  # seconds: a calibration take that lasts longer is a motion, not a T-pose
 
 
-def open_prior(path: Path) -> LocalPrior:
-    """The local prior of a library's folder, or of a model file."""
-    if path.is_dir():
-        return LocalPrior.of_poses(Library.open(path).poses)
-    prior = load(path)
-    if not isinstance(prior, LocalPrior):
-        raise InvalidValueError(
-            f"{path.name} is not a local model; learn one of kind local from clips, or give a library"
-        )
-    return prior
+def open_prior(path: Path) -> Prior:
+    """The local prior of a library's folder, or the prior of a model file."""
+    return LocalPrior.of_poses(Library.open(path).poses) if path.is_dir() else load(path)
 
 
 def library_skeletons(path: Path) -> list[Skeleton]:
@@ -71,7 +66,7 @@ def read_take(source: str, *, fps: float) -> Markers | None:
 
 
 def set_up(
-    prior: LocalPrior,
+    prior: Prior,
     take: Markers | None,
     *,
     mapping: Path | None = None,
@@ -97,7 +92,7 @@ def set_up(
 
 
 def set_up_sensors(
-    prior: LocalPrior,
+    prior: Prior,
     names: Sequence[str],
     *,
     calibration: Sequence[Path] = (),
@@ -131,7 +126,7 @@ def save(frames: Sequence[PerformedFrame], fps: float, path: Path) -> None:
     write(motion_of(frames, fps, name=path.stem), path)
 
 
-def draw_places(prior: LocalPrior, names: Sequence[str], path: Path) -> None:
+def draw_places(prior: Prior, names: Sequence[str], path: Path) -> None:
     """A picture of a body with its arms out and the places of markers on it."""
     from poise import pictures
 
@@ -157,7 +152,7 @@ def udp_address(text: str) -> tuple[str, int]:
 
 
 def _layout(
-    prior: LocalPrior, take: Markers | None, mapping: Path | None, markers: Sequence[str]
+    prior: Prior, take: Markers | None, mapping: Path | None, markers: Sequence[str]
 ) -> Mapping[str, Handle]:
     samples = _samples(prior)
     if mapping is not None:
@@ -175,7 +170,7 @@ def _stood(path: Path, fps: float) -> Markers:
 
 
 def _calibrated(
-    prior: LocalPrior, places: Mapping[str, Handle], stood: Sequence[Markers], skeletons: Sequence[Skeleton]
+    prior: Prior, places: Mapping[str, Handle], stood: Sequence[Markers], skeletons: Sequence[Skeleton]
 ) -> tuple[Skeleton, Mapping[str, Handle]]:
     if len(stood) > 2 or (len(stood) == 2 and max(take.seconds for take in stood) > LONGEST_T_POSE):
         raise InvalidValueError(
@@ -183,7 +178,7 @@ def _calibrated(
             f"got {len(stood)} takes"
         )
     if stood[0].seconds > LONGEST_T_POSE:
-        return skeleton_from_motion(prior.examples, places, stood[0], skeletons=skeletons), places
+        return skeleton_from_motion(examples_of(prior), places, stood[0], skeletons=skeletons), places
     samples = _samples(prior)
     points = [_first_frame(take, places) for take in stood]
     found = [skeleton_from_t_pose(skeletons, places, seen, samples=samples) for seen in points]
@@ -199,9 +194,9 @@ def _first_frame(take: Markers, places: Mapping[str, Handle]) -> Float[Array, "m
     return np.stack([take.points[0, take.index(name)] if name in take.labels else missing for name in places])
 
 
-def _samples(prior: LocalPrior) -> Float[Array, "frames joints 4"]:
-    stride = max(1, len(prior.examples) // 50)
-    return prior.space.frames_from_q(prior.examples.q[::stride])[1]
+def _samples(prior: Prior) -> Float[Array, "frames joints 4"]:
+    examples = examples_of(prior)
+    return prior.space.frames_from_q(examples.every(max(1, len(examples) // 50)).q)[1]
 
 
 def _read_csv(

@@ -141,6 +141,15 @@ class PoseSpace:
         quaternions[..., 0, :] = q[..., 3:7]
         return q[..., :3].copy(), quaternions
 
+    def standing(
+        self, maps: Float[Array, "maps"], up: Float[Array, "3"] | Sequence[float] = (0.0, 1.0, 0.0)
+    ) -> Float[Array, "size"]:
+        """A pose of these maps that leans so that `up`, as its root sees it, is up; its lowest joint is at height 0."""
+        turn = rotations.quaternion_between(np.asarray(up), np.array([0.0, 1.0, 0.0]))
+        q = np.concatenate([np.zeros(3), turn, maps])
+        q[1] = -self.forward(q)[0][:, 1].min()
+        return q
+
     def checked(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """The pose vector as a contiguous array, after a check of its shape and numbers."""
         q = np.ascontiguousarray(q, dtype=np.float64)

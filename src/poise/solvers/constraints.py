@@ -100,7 +100,12 @@ class Constraint(ABC):
     def signature(self) -> tuple[object, ...]:
         """What it is but for its target: one solver does for all constraints of one signature."""
         at, other = getattr(self, "at", None), getattr(self, "other", None)
-        return type(self), at, other, self.compliance, self.priority, self.label
+        return type(self), at, other, self.compliance, self.priority, self.label, *self._fixed
+
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        """What of its target a solver cannot change."""
+        return ()
 
     @abstractmethod
     def blocks(self, space: PoseSpace) -> list[Block]:
@@ -194,6 +199,10 @@ class Line(_OnHandle):
     origin: Vector
     direction: Vector
     whole_line: bool = field(default=False, kw_only=True)
+
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        return (self.whole_line,)
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         origin, along = self._vector(self.origin, "origin"), self._unit(self.direction)
@@ -289,6 +298,10 @@ class CentreOfMass(Constraint):
 
     support: Sequence[Vector]
 
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        return (np.asarray(self.support, dtype=np.float64).tobytes(),)
+
     def blocks(self, space: PoseSpace) -> list[Block]:  # noqa: ARG002
         corners = [finite_vector(corner, f"{self.label}: support", 2) for corner in self.support]
         if len(corners) == 1:
@@ -312,6 +325,10 @@ class Pinned(Constraint):
     joints: Sequence[str]
     q: Array
     unit: ClassVar[str] = "rad"
+
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        return (np.asarray(self.q).tobytes() if self.hard else b"",)
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         q = space.checked(self.q)

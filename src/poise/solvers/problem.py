@@ -18,7 +18,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
-from poise.solvers.constraints import PARAMETERS, ROWS, CentreOfMass, Constraint, Kind, Pinned
+from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
 from poise.solvers.rows import evaluate
 
 Array = np.ndarray
@@ -76,7 +76,7 @@ class Problem:
             constraint.check()
         self.pins = tuple(c for c in constraints if isinstance(c, Pinned) and c.hard)
         self.ignored = tuple(c for c in constraints if np.isinf(c.compliance))
-        self.constraints = tuple(c for c in constraints if c not in self.pins and c not in self.ignored)
+        self.constraints = _measured(constraints)
         self.integers, self.floats, self.rows, self._rows_of = self._encode()
         self.limits = self._limit_array(limits)
         self.free = self._free_freedoms()
@@ -107,15 +107,9 @@ class Problem:
         self.floats[self._position_rows, 3:6] = targets
         return self
 
-    def suits(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether these are the problem's own constraints but for their targets; pinned ones and hulls never are."""
-        fixed = any(isinstance(constraint, Pinned | CentreOfMass) for constraint in constraints)
-        signatures = [constraint.signature for constraint in constraints]
-        return not fixed and signatures == [constraint.signature for constraint in self.constraints]
-
     def retarget(self, constraints: Sequence[Constraint]) -> Problem:
-        """Set new targets for all constraints: the same kinds on the same handles, in the same order, none pinned."""
-        blocks = [block for constraint in constraints for block in constraint.blocks(self.space)]
+        """Set new targets for all constraints: of the same signatures, in the same order."""
+        blocks = [block for constraint in _measured(constraints) for block in constraint.blocks(self.space)]
         if [(block.kind, block.joint) for block in blocks] != [
             (row[0], row[1]) for row in self.integers.tolist()
         ]:
@@ -276,6 +270,13 @@ class Problem:
             for slot in pin.slots(self.space):
                 free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
         return free
+
+
+def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Those that have rows: not what is simply kept, nor what weighs nothing."""
+    return tuple(
+        c for c in constraints if not (isinstance(c, Pinned) and c.hard) and np.isfinite(c.compliance)
+    )
 
 
 def _weigh_soft_rows(table: Array) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -44,6 +44,12 @@ class Residual:
     unit: str
     hard: bool
     met: bool
+    allowed: float  # what a hard one's tolerance, or three deviations of a soft one, let it be off
+
+    @property
+    def excess(self) -> float:
+        """How many times what is allowed it is off."""
+        return self.value / self.allowed
 
     def __str__(self) -> str:
         if self.unit == "m":
@@ -96,6 +102,16 @@ class Solution(Savable):
         return tuple(residual for residual in self.residuals if residual.hard and not residual.met)
 
     @property
+    def unmet(self) -> tuple[Residual, ...]:
+        """The constraints, hard and soft, that are farther off than they may be."""
+        return tuple(residual for residual in self.residuals if residual.excess > 1.0)
+
+    @property
+    def seconds(self) -> float:
+        """What it took."""
+        return 1e-6 * self.microseconds
+
+    @property
     def log_likelihood(self) -> float | None:
         """The pose's log density under the prior; None without a prior."""
         return None if self.prior is None else self.prior.log_likelihood(self.q)
@@ -114,3 +130,11 @@ class Solution(Savable):
         if not self.reached:
             raise NotSolvedError(str(self))
         return self
+
+
+AnySolution = TypeVar("AnySolution", bound=Solution)
+
+
+def extended(kind: type[AnySolution], solution: Solution, **more: Any) -> AnySolution:
+    """A solution with what else a kind of solution says; `more` may replace what it says itself."""
+    return kind(**{each.name: getattr(solution, each.name) for each in fields(Solution)} | more)

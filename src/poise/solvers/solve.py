@@ -15,13 +15,14 @@ from jaxtyping import Float
 from poise.bounds import FARTHEST, checked_rate
 from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.priors.prior import Prior
+from poise.priors.prior import Guide, Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace, all_finite
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.classic.task import Task
+from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner
@@ -34,8 +35,8 @@ Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose
 
 MAP, DLS = "map", "dls"
 _STATUSES = tuple(Status)
-HISTORY = 2  # frames before a frame that its motion can depend on
 STRETCH = 100  # poses of a batch that a process takes at once
+UNLIKELY = 3.0  # deviations beyond which a soft constraint counts as not met
 CLASSIC_STEPS = 200  # iterations a classic method may take
 
 
@@ -73,17 +74,10 @@ def track(
 
     Given the frame rate, `fps=30.0`, a style also goes by the velocities and accelerations it has learned.
     """
-    solutions: list[Solution] = []
-    solver: Solver | None = None
-    for number, constraints in enumerate(map(constraints_from, frames)):
-        start = starts[number] if starts is not None else (solutions[-1].q if solutions else None)
-        before = [solution.q for solution in solutions[: -HISTORY - 1 : -1]]
-        if solver is not None and solver.problem.suits(constraints):
-            solver.problem.retarget(constraints)
-        else:
-            solver = Solver(model, constraints, **options)
-        solutions.append(solver.solve(start, before=before))
-    return solutions
+    follower = Follower(partial(Solver, model, **options))
+    given = starts if starts is not None else [None] * len(frames)
+    asked = map(constraints_from, frames)
+    return [follower.step(frame, start=start) for frame, start in zip(asked, given, strict=True)]
 
 
 def solve_batch(
@@ -134,7 +128,9 @@ class Solver:
         method: str | None = None,
         settings: Settings | None = None,
         fps: float | None = None,
+        guide: Guide | None = None,
     ) -> None:
+        """`guide` goes before the one that the prior would have for these handles."""
         if fps is not None:
             checked_rate(fps)
         self.fps = fps
@@ -147,7 +143,7 @@ class Solver:
         )
         self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
         self.runner: Runner | None = None
-        self._run = self._chosen_run()
+        self._run = self._chosen_run(guide)
 
     def solve(
         self,
@@ -167,18 +163,18 @@ class Solver:
         begun = time.perf_counter_ns()
         status, steps, errors = self._run(q, before)
         microseconds = (time.perf_counter_ns() - begun) / 1000
+        if _STATUSES[status] is Status.BROKEN:
+            q = self.problem.start(self._start(start))
         return self._solution(q, _STATUSES[status], steps, errors, microseconds)
 
     def track(
         self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
     ) -> Iterator[Solution]:
         """A solution per frame of targets, each started from the one before."""
-        before: list[Float[Array, "size"]] = []
+        follower = Follower(lambda _: self)
         for frame in targets:
-            solution = self.solve(start, targets=frame, before=before)
-            start = solution.q
-            before = [solution.q, *before[: HISTORY - 1]]
-            yield solution
+            yield follower.solve(self, start=start, targets=frame)
+            start = None
 
     def resume(self, q: Float[Array, "size"]) -> None:
         """Take a pose as the frame before, so that the next solve goes on from it rather than from a cold start."""
@@ -217,12 +213,12 @@ class Solver:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _chosen_run(self) -> Run:
+    def _chosen_run(self, guide: Guide | None) -> Run:
         if self.method == MAP or self.method in REFERENCES:
             if self.prior is None:
                 needed = "a learned prior" if self.method == MAP else "a style"
                 raise InvalidValueError(f"the method {self.method!r} needs {needed}; a skeleton has 'dls'")
-            guide = self.prior.guide(self.problem.handles, fps=self.fps)
+            guide = guide or self.prior.guide(self.problem.handles, fps=self.fps)
             if self.method in REFERENCES:
                 return ReferenceRun(guide, self.problem, self.method)
             self.runner = Runner(guide, self.problem)
@@ -247,8 +243,6 @@ class Solver:
         return q
 
     def _solution(self, q: Array, status: Status, steps: int, errors: Array, microseconds: float) -> Solution:
-        if status is Status.BROKEN:
-            q = self._start(None)
         return Solution(
             q,
             self.space,
@@ -264,8 +258,10 @@ class Solver:
         tolerance, found = self.problem.settings.tolerance, []
         for number, constraint in enumerate(self.problem.constraints):
             value = self.problem.residual_of(number, errors)
-            enough = tolerance if constraint.hard else float(np.sqrt(constraint.compliance))
-            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, value <= enough))
+            deviation = float(np.sqrt(constraint.compliance))
+            met = value <= (tolerance if constraint.hard else deviation)
+            allowed = tolerance + UNLIKELY * deviation
+            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
         return tuple(found)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -28,9 +29,10 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Pose
 from poise.solvers import core, dual_step
 from poise.solvers.block_banded import BlockBanded
-from poise.solvers.constraints import Constraint, Orientation, Pinned
+from poise.solvers.constraints import Constraint, Orientation
+from poise.solvers.follow import Follower
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.solve import HISTORY, Solver
+from poise.solvers.solve import Solver
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]
@@ -169,29 +171,18 @@ def frame_by_frame(
     that has learned velocities goes on from the frames before.
     """
     poses: list[Array] = []
-    kind, solver, recent = None, None, [] if after is None else [after]
+    weights, before = frames[0].weights, after
+    follower = Follower(partial(Solver, _model(priors, weights), fps=fps))
+    if after is not None:
+        follower.restart(space, space.q_from_pose(after))
     for done, frame in enumerate(frames, start=1):
-        before = recent[0] if recent else None
-        constraints = [*frame.constraints, *_steady(before, fps)]
-        known = (frame.weights, *((type(c), c.label, c.compliance) for c in constraints))
-        if solver is None or known != kind:
-            kind, solver = known, Solver(_model(priors, frame.weights), constraints, fps=fps)
-            start = None if before is None else solver.space.q_from_pose(before)
-            if start is not None:
-                solver.resume(start)
-        solver.problem.retarget([c for c in constraints if _has_rows(c)])
-        last = solver.solve(start, before=[solver.space.q_from_pose(pose) for pose in recent])
-        start, recent = last.q, [last.pose, *recent][:HISTORY]
-        poses.append(space.q_from_pose(recent[0]))
+        if frame.weights != weights:
+            weights = frame.weights
+            follower.use(partial(Solver, _model(priors, weights), fps=fps))
+        before = follower.step([*frame.constraints, *_steady(before, fps)]).pose
+        poses.append(space.q_from_pose(before))
         progress(done)
     return np.stack(poses)
-
-
-def _has_rows(constraint: Constraint) -> bool:
-    """Whether a problem measures the constraint: not what is simply kept, nor what weighs nothing."""
-    return not (isinstance(constraint, Pinned) and constraint.hard) and bool(
-        np.isfinite(constraint.compliance)
-    )
 
 
 def _steady(before: Pose | None, fps: float) -> list[Constraint]:

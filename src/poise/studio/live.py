@@ -12,7 +12,7 @@ from poise.errors import PoiseError
 from poise.performance import setup
 from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.streams import Stream, serve_udp
-from poise.priors.local.prior import LocalPrior
+from poise.priors.prior import Prior
 from poise.vision.colours import Colours
 
 Follow = Callable[[PerformedFrame, float], None]
@@ -33,8 +33,8 @@ class LiveSource(ABC):
         """What a person calls it."""
 
     @abstractmethod
-    def prepare(self, prior: LocalPrior) -> Performance:
-        """The local models for its markers."""
+    def prepare(self, prior: Prior) -> Performance:
+        """The performance for its markers."""
 
     @abstractmethod
     def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
@@ -55,7 +55,7 @@ class UdpMarkers(LiveSource):
         """The port."""
         return f"UDP port {self.port}"
 
-    def prepare(self, prior: LocalPrior) -> Performance:
+    def prepare(self, prior: Prior) -> Performance:
         """For the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
         return setup.set_up(prior, None, mapping=self.mapping)
 
@@ -110,7 +110,7 @@ class CameraViews(LiveSource):
         kind = "camera" if self.live else "video"
         return f"{len(self.places)} {kind}{'s' if len(self.places) > 1 else ''}"
 
-    def prepare(self, prior: LocalPrior) -> Performance:
+    def prepare(self, prior: Prior) -> Performance:
         """Opens the cameras first, which is quick to fail; then models for the markers that so many can tell apart."""
         from poise.apps.camera_takes import open_cameras
         from poise.apps.simulated_cameras import MORE, NINE

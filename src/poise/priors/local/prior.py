@@ -26,8 +26,11 @@ from poise.priors import registry
 from poise.priors.clusters import influence
 from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.local import regression
+from poise.priors.local.control_guide import MarkerGuide, Progress
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Signal
+from poise.priors.local.orientations import Sensors
+from poise.priors.local.sensor_guide import SensorGuide
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
@@ -137,6 +140,20 @@ class LocalPrior:
         """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
         del fps
         return prepared_for(handles, self._prepared, partial(LocalGuide, self), most=PREPARED)
+
+    def marker_guide(self, handles: Handles, *, progress: Progress = lambda _: None) -> MarkerGuide:
+        """Made ready to follow a performer's markers, velocities and missing ones included."""
+        return MarkerGuide(self, handles, progress=progress)
+
+    def sensor_guide(self, names: Sequence[str], *, progress: Progress = lambda _: None) -> SensorGuide:
+        """Made ready to follow inertial sensors on these segments, the root's first."""
+        return SensorGuide(self, Sensors.on(self.space, names), progress=progress)
+
+    @property
+    def standing(self) -> Float[Array, "size"]:
+        """The mean pose, where examples are on average."""
+        q = np.concatenate([self.examples.q[:, :3].mean(axis=0), rotations.IDENTITY, self.mean])
+        return np.asarray(q)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """Some of the examples, upright."""

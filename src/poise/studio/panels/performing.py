@@ -13,9 +13,10 @@ import numpy as np
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.retarget import retarget
 from poise.performance.journal import Journal, cut_off, journal_of
-from poise.performance.perform import PerformedFrame, motion_of
+from poise.performance.perform import PerformedFrame, Shortfall, motion_of
 from poise.performance.setup import UDP, udp_address
-from poise.priors.local.prior import LocalPrior
+from poise.priors.abilities import made_for_performing
+from poise.priors.prior import Prior
 from poise.studio import messages
 from poise.studio.arrays import packed
 from poise.studio.live import CameraViews, LiveSource, UdpMarkers
@@ -52,11 +53,6 @@ class PerformingPanel:
         if self._now is not None and self._now.is_alive:
             raise InvalidValueError("a performance is under way; stop it first")
         source, prior = self._source(message), session.models[message.model].prior
-        if not isinstance(prior, LocalPrior):
-            name = session.models[message.model].name
-            raise InvalidValueError(
-                f"a performance follows the examples of a local model, which {name} is not; learn one of that kind"
-            )
         switched: Answer = []
         if session.state.model != message.model:
             switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
@@ -104,7 +100,7 @@ class PerformingPanel:
 class LivePerformance:
     """A performance under way: follows its source, tells how it goes, and in the end leaves a motion."""
 
-    def __init__(self, session: Session, source: LiveSource, prior: LocalPrior) -> None:
+    def __init__(self, session: Session, source: LiveSource, prior: Prior) -> None:
         self._session, self._source, self._prior = session, source, prior
         self.stopped = False
         self._frames: deque[PerformedFrame] = deque(maxlen=MOST_FRAMES)
@@ -115,6 +111,7 @@ class LivePerformance:
         self._told = 0.0
         self._count = 0
         self._journal = Journal(session.autosave.take_of(session.token))
+        self._shortfall = Shortfall()
         self._thread = Thread(target=self._run, name="poise-performance", daemon=True)
         self._thread.start()
 
@@ -133,8 +130,17 @@ class LivePerformance:
             source=self._source.name, step=step, frames=self._count,
             rate=(len(self._times) - 1) / span if span > 0 else 0.0,
             latency=None if middle is None else float(middle), slowest=None if slowest is None else float(slowest),
-            markers=self._names, places=places, notes=list(self._source.notes),
+            markers=self._names, places=places, notes=[*self._source.notes, *self._remarks],
         )  # fmt: skip
+
+    @property
+    def _remarks(self) -> list[str]:
+        """What a person should know of the model, and of markers that are not met."""
+        model = f"a model of kind local follows better than one of kind {self._prior.kind}"
+        return [
+            *([] if made_for_performing(self._prior) else [model]),
+            *([str(self._shortfall)] if self._shortfall.unmet else []),
+        ]
 
     def _run(self) -> None:
         session = self._session
@@ -155,6 +161,7 @@ class LivePerformance:
         session = self._session
         self._frames.append(frame)
         self._count += 1
+        self._shortfall.add(frame)
         with session.lock:
             session.solved = None
             state = session.state.with_(placed=Placed(frame.pose, frame.q, frame.space))

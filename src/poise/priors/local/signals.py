@@ -17,7 +17,7 @@ class Recent:
     """What was seen over the last moment, and when: velocities follow from it."""
 
     def __init__(self) -> None:
-        self.clock = 0.0
+        self.clock, self.step = 0.0, 0.0  # seconds, at the last frame and since the one before
         self._seen: list[tuple[float, Array]] = []
 
     def forget(self) -> None:
@@ -26,7 +26,8 @@ class Recent:
 
     def note(self, values: Array, *, step: float, at: float | None) -> None:
         """Take note of a frame, so many seconds after the last unless its time is given."""
-        self.clock = at if at is not None else self.clock + step
+        earlier, self.clock = self.clock, at if at is not None else self.clock + step
+        self.step = max(self.clock - earlier, 0.0)
         lately = [entry for entry in self._seen if 0.0 <= self.clock - entry[0] < 1.5 * LAG]
         self._seen = [*lately, (self.clock, values)]
 

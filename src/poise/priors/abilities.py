@@ -1,0 +1,54 @@
+"""What some priors can do beyond the protocol, asked of any of them: a prior without it answers None or the next best.
+
+A prior of another package offers an ability by having a method or attribute of the name given here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poise.priors.prior import Prior
+from poise.skeleton.pose_space import Handles
+
+if TYPE_CHECKING:
+    from poise.priors.local.control_guide import MarkerGuide
+    from poise.priors.local.examples import Examples
+    from poise.priors.local.sensor_guide import SensorGuide
+
+Array = np.ndarray
+Progress = Callable[[float], None]
+
+
+def marker_guide(
+    prior: Prior, handles: Handles, *, progress: Progress = lambda _: None
+) -> MarkerGuide | None:
+    """A guide that goes by a performer's markers, their velocities and those that are missing (`marker_guide`)."""
+    make = getattr(prior, "marker_guide", None)
+    return None if make is None else make(handles, progress=progress)
+
+
+def made_for_performing(prior: Prior) -> bool:
+    """Whether it has guides of its own for performances; others follow markers by their ordinary ones."""
+    return hasattr(prior, "marker_guide")
+
+
+def sensor_guide(
+    prior: Prior, names: Sequence[str], *, progress: Progress = lambda _: None
+) -> SensorGuide | None:
+    """A guide that goes by how sensors on some segments are turned (`sensor_guide`)."""
+    make = getattr(prior, "sensor_guide", None)
+    return None if make is None else make(names, progress=progress)
+
+
+def examples_of(prior: Prior) -> Examples:
+    """The poses that it keeps (`examples`), each with the one shortly before; else those it knows, standing still."""
+    from poise.priors.local.examples import Examples
+
+    own: Examples | None = getattr(prior, "examples", None)
+    if own is not None:
+        return own
+    q = np.stack([prior.space.standing(maps, up) for maps, up in zip(*prior.known_poses(), strict=True)])
+    return Examples(prior.space, q, q, np.zeros(len(q), dtype=np.int64))

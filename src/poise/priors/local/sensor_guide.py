@@ -1,0 +1,67 @@
+"""Performances by inertial sensors as a guide: pose, height and velocity expected from how segments are turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.priors.local.control_guide import ControlGuide, Expected
+from poise.priors.local.kernels import Data
+from poise.priors.local.orientations import ROOT_OUTPUTS, Sensors
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+
+if TYPE_CHECKING:
+    from poise.priors.local.prior import LocalPrior
+
+Array = np.ndarray
+
+
+class SensorGuide(ControlGuide):
+    """What sensors say; the root is as its sensor is turned, where the expected velocity has led."""
+
+    def __init__(
+        self, prior: LocalPrior, sensors: Sensors, *, progress: Callable[[float], None] = lambda _: None
+    ) -> None:
+        self.sensors = sensors
+        inputs, outputs = sensors.of_examples(prior.examples)
+        super().__init__(
+            prior,
+            Data(inputs, outputs, prior.examples.blocks),
+            signal=sensors.signal,
+            limbs=sensors.limbs,
+            touched=sensors.touched,
+            progress=progress,
+        )
+        self.standing[:ROOT_SIZE] = [0.0, prior.examples.q[:, 1].mean(), 0.0, *rotations.IDENTITY]
+
+    def reset(self) -> None:
+        """Forget what was observed so far; the next frame is at the origin."""
+        super().reset()
+        self._placed = 0.0
+
+    def show(self, turned: Float[Array, "sensors 4"]) -> None:
+        """How the segments are turned in the next frame, NaN where a sensor is not heard."""
+        self._turned = turned
+
+    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> Expected:
+        """By the local models at how the sensors are turned and how they move."""
+        del free_root
+        last, turned = (before[0] if before else self.standing), self._turned[0]
+        turn = turned if np.all(np.isfinite(turned)) else last[3:ROOT_SIZE]
+        mean, covariance = self.regression(self.signals(self._turned, turn))
+        seconds, self._placed = self.recent.clock - self._placed, self.recent.clock
+        moved = last[:3] + seconds * rotations.rotate(turn, mean[1:ROOT_OUTPUTS])
+        whole = np.zeros((self.space.freedoms, self.space.freedoms))
+        whole[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance[ROOT_OUTPUTS:, ROOT_OUTPUTS:]
+        return Expected(np.array([moved[0], mean[0], moved[2], *turn]), mean[ROOT_OUTPUTS:], whole)
+
+    def signals(self, turned: Float[Array, "sensors 4"], root: Float[Array, "4"]) -> Float[Array, "columns"]:
+        """Control signals of a frame that was just noted, whole; the root is turned like this."""
+        turns = rotations.matrix_from_quaternion(np.concatenate([root[None], turned[1:]]))
+        lag, then = self.recent.before() or (1.0, np.full_like(turned, np.nan))
+        before = rotations.matrix_from_quaternion(then)
+        return self.fill(self.sensors.signals(turns[None], before[None], lag=lag)[0])
