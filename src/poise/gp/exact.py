@@ -54,6 +54,11 @@ class Posterior:
         """f(x)."""
         return np.asarray(self.kernel.matrix(x, self.inputs) @ self.weights)
 
+    def variance(self, x: Float[Array, "n inputs"]) -> Float[Array, "n"]:
+        """sigma^2(x), with noise."""
+        k = self.kernel.matrix(x, self.inputs)
+        return self._variances(x, k, k @ self.inverse)
+
     def predict(self, x: Float[Array, "n inputs"]) -> tuple[Float[Array, "n outputs"], Float[Array, "n"]]:
         """Means, and variances with noise."""
         k = self.kernel.matrix(x, self.inputs)

@@ -162,7 +162,7 @@ class Flow:
     @cached_property
     def _usual_variance(self) -> float:
         """The largest variance where the activity was learned from."""
-        return float(np.maximum(self.process.predict(self.inputs)[1], NOISE_FLOOR).max())
+        return float(np.maximum(self.process.variance(self.inputs), NOISE_FLOOR).max())
 
     def advance(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]

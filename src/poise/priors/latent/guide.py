@@ -123,10 +123,9 @@ class LatentGuide(Guide):
     ) -> tuple[float, Float[Array, "latent"], Float[Array, "maps"]]:
         """L_IK (Eq. 3) of a pose, its gradient in x (Eq. 17) and in the pose's maps (Eq. 16)."""
         model, style = self.prior.model, self._forms[-1].style
-        k, dk = (one[0] for one in model.kernel.slopes_in_x(x[None], model.active_latents))
-        solved = style.inverse @ k
-        variance = float(model.variance(x))
-        in_variance = model.kernel.diagonal_slopes(x[None])[0] - 2.0 * dk.T @ solved
+        slopes = model.kernel.slopes_in_x(x[None], model.active_latents)
+        (variance,), (in_variance,) = model.posterior.variance_slopes(x[None], *slopes)
+        k, dk = (one[0] for one in slopes)
         gaps = q[ROOT_SIZE:] - self.prior.mean - k @ style.weights
         left = self._aims(self._forms[-1], q) - k @ style.checks
         misfit = float(style.precisions @ gaps**2 + left @ left)
@@ -134,7 +133,7 @@ class LatentGuide(Guide):
         in_x = x + 0.5 * (style.features - misfit / variance) / variance * in_variance
         in_x -= dk.T @ (style.weights @ pull + style.checks @ left / variance)
         value = 0.5 * (misfit / variance + style.features * np.log(variance) + float(x @ x))
-        return value, in_x, pull
+        return float(value), in_x, pull
 
     def expectation(
         self, q: Float[Array, "size"], state: Float[Array, "latent"]

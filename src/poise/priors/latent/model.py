@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.exact import VARIANCE_FLOOR, Posterior
+from poise.gp.exact import Posterior
 from poise.gp.sparse import projected
 from poise.priors.latent.features import Features
 from poise.priors.schema import Check, Declared, Indices, Numbers, choice, flag, record
@@ -131,15 +131,11 @@ class LatentModel:
 
     def predict(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points features"]:
         """f(x), the features that the model expects at x (Eq. 4)."""
-        k = self.kernel.matrix(x.reshape(-1, self.dimensions), self.active_latents)
-        return (self.mean + k @ self.weights).reshape(*x.shape[:-1], -1)
+        return (self.mean + self.posterior.mean(x.reshape(-1, self.dimensions))).reshape(*x.shape[:-1], -1)
 
     def variance(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points"]:
         """sigma^2(x), how unsure it is of scaled features at x (Eqs. 5, 6)."""
-        points = x.reshape(-1, self.dimensions)
-        k = self.kernel.matrix(points, self.active_latents)
-        left = self.kernel.diagonal(points) - np.einsum("nm,nm->n", k @ self.inverse, k)
-        return np.maximum(left, VARIANCE_FLOOR * self.kernel.noise_variance).reshape(x.shape[:-1])
+        return self.posterior.variance(x.reshape(-1, self.dimensions)).reshape(x.shape[:-1])
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
         """-D/2 ln sigma^2(x) - |x|^2 / 2, how good places of the latent space are (Fig. 1)."""
