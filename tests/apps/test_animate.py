@@ -140,13 +140,16 @@ def test_every_kind_of_constraint_is_read_and_met(prior: DynamicsPrior, tmp_path
         ('duration = 1.0\n[[constraints]]\nkind = "look"\nhandle = "head"', "did you mean look-at"),
         (
             'duration = 1.0\n[[constraints]]\nkind = "plane"\nhandle = "head"\npoint = [0, 0, 0]\ntime = 3',
-            "from 0 to 1",
+            "0 to 1 s",
         ),
-        ('duration = 1.0\n[[constraints]]\nkind = "centre-of-mass"\ninside = 3', "expected 0 rows"),
+        (
+            'duration = 1.0\n[[constraints]]\nkind = "centre-of-mass"\ninside = 3',
+            "expected several rows of 2 finite numbers; got 3",
+        ),
         ("duration = -1.0", "above 0"),
         ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"', "at: is missing"),
         ('duration = 1.0\n[[contacts]]\nhandle = "left_foot"\nat = [0, 0, 0]\nfrm = 1', "frm"),
-        ('duration = 1.0\n[[keyframes]]\ntime = 2.0\nclip = "no.bvh"', "from 0 to 1"),
+        ('duration = 1.0\n[[keyframes]]\ntime = 2.0\nclip = "no.bvh"', "0 to 1 s"),
     ],
 )
 def test_mistakes_in_a_script_are_named(text: str, said: str, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from poise import performer
 from poise.apps.marker_files import save_report, write_filled_take
-from poise.capture.marker_takes import MatchedTake, match, of_subject, read_mapping, read_take
+from poise.capture.mapping_file import read_mapping
+from poise.capture.marker_takes import MatchedTake, match, of_subject, read_take
 from poise.capture.markers import (
     Capture,
     MarkerStream,

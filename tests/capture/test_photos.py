@@ -12,13 +12,12 @@ from poise.capture import photos
 from poise.capture.image_files import (
     Shot,
     check_points,
-    focal_from_fov,
     point_from_text,
-    read_camera,
     read_photo,
     read_views,
 )
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
+from poise.formats.camera_file import focal_from_fov, read_camera
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.pictures.overlay import draw_overlay, render_photo
@@ -138,13 +137,13 @@ def test_views_are_read_with_photos_and_cameras(style: StylePrior, walk: Motion,
         ("fov = 40", "size: is missing"),
         (CAMERA.replace("fov = 40", "fov = 400"), "fov: expected a number from 1 to 170; got 400"),
         (CAMERA.replace("480", "0"), "size: expected 1 to 20000 pixels"),
-        (CAMERA.replace("target", "targte"), "target: is missing"),
+        (CAMERA.replace("target", "targte"), "targte: no key 'targte'; did you mean target"),
         (CAMERA + "zoom = 2\n", "zoom: no key 'zoom'"),
         (
             "size = [4, 4]\nfov = 40\ntranslation = [0, 0, 0]\nrotation = [[1, 0, 0], [0, 1, 0], [0, 0, 2]]",
-            "rotation: is no rotation",
+            "rotation: not a rotation",
         ),
-        ("size = [4, 4]\nfov = 40\nrotation = [[1, 0, 0]]", "rotation: expected 3 rows of 3 numbers"),
+        ("size = [4, 4]\nfov = 40\nrotation = [[1, 0, 0]]", "rotation: expected 3 rows of 3 finite numbers"),
     ],
 )
 def test_bad_cameras_are_told(text: str, message: str, tmp_path: Path) -> None:
@@ -158,9 +157,12 @@ def test_bad_camera_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="not JSON"):
         read_camera(tmp_path / "a.json")
     (tmp_path / "a.json").write_text("[1]")
-    with pytest.raises(ParseError, match="expected an object"):
+    with pytest.raises(ParseError, match="expected a table"):
         read_camera(tmp_path / "a.json")
     (tmp_path / "v.toml").write_text("x = 1")
+    with pytest.raises(ParseError, match="x: no key 'x'; valid: views"):
+        read_views(tmp_path / "v.toml")
+    (tmp_path / "v.toml").write_text("views = []")
     with pytest.raises(ParseError, match="views: no photo is listed"):
         read_views(tmp_path / "v.toml")
 

@@ -11,7 +11,7 @@ from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
 from poise.performance.perform import Glimpse, Performance, PerformedFrame, motion_of, shortfall_of
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
@@ -178,14 +178,14 @@ def test_wrong_frames_are_refused(performance: Performance) -> None:
 def test_mapping_files_name_places_joints_and_props(test_walk: Motion, tmp_path: Path) -> None:
     file = tmp_path / "map.toml"
     file.write_text('[markers]\nA = "left_hand"\nSWORD = { joint = "right_hand", offset = [0, 0.5, 0] }\n')
-    layout = read_mapping(file, test_walk.skeleton)
+    layout = read_layout(file, test_walk.skeleton)
     assert layout["SWORD"].offset == (0.0, 0.5, 0.0)
     file.write_text('[markers]\nA = "left_hnad"\n')
     with pytest.raises(UnknownNameError, match="left_hand"):
-        read_mapping(file, test_walk.skeleton)
+        read_layout(file, test_walk.skeleton)
     file.write_text("[markers]\nA = 3\n")
-    with pytest.raises(ParseError, match="A: expected a place"):
-        read_mapping(file, test_walk.skeleton)
+    with pytest.raises(ParseError, match=r"markers\.A: expected text in quotes or a table"):
+        read_layout(file, test_walk.skeleton)
     assert list(guessed_mapping(["left_hand", "junk", "LFWT"], test_walk.skeleton)) == ["left_hand", "LFWT"]
     with pytest.raises(UnknownNameError):
         guessed_mapping(["junk"], test_walk.skeleton)

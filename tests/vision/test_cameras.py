@@ -87,17 +87,21 @@ def test_a_rig_file_keeps_every_number(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("[[camera]]", "[camera", "not a camera file"),
-        ("[[camera]]", "[[lens]]", "no cameras"),
-        ("distortion = [", "distorted = [", "has no distortion"),
-        ("size = [640, 480]", "size = [640]", "size must be"),
-        ("translation = [", 'translation = ["a", ', "must be numbers"),
+        ("[[camera]]", "[camera", "not TOML"),
+        ("[[camera]]", "[[lens]]", "lens: no key 'lens'; valid: camera"),
+        (
+            "distortion = [",
+            "distorted = [",
+            r"camera\[1\].distortion: is missing",
+        ),
+        ("size = [640, 480]", "size = [640]", r"camera\[1\].size: expected 2 finite numbers"),
+        ("translation = [", 'translation = ["a", ', "translation: expected 3 finite numbers"),
         (
             "distortion = [-0.12",
             "distortion = [nan",
-            "camera 'camera1': distortion must be .* finite numbers",
+            r"camera\[1\].distortion: expected 5 finite numbers",
         ),
-        ("rotation = [[", "rotation = [[1.0, 1.0, 1.0], [", "rotation must be"),
+        ("rotation = [[", "rotation = [[1.0, 1.0, 1.0], [", "rotation: expected 3 rows of 3 finite numbers"),
     ],
 )
 def test_a_damaged_rig_file_says_what_is_wrong(tmp_path, before, after, message):

@@ -11,7 +11,7 @@ from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import read, write
 from poise.geometry import rotations
 from poise.performance.cameras import NOISE
-from poise.performance.marker_sets import read_colours
+from poise.performance.marker_sets import read_hues
 from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.blobs import Look, find_blobs
@@ -60,12 +60,15 @@ def test_a_colour_for_no_marker_and_hues_for_nobody_are_told():
 def test_a_mapping_file_may_tell_colours(tmp_path):
     path = tmp_path / "map.toml"
     path.write_text('[markers]\nL = "left_hand"\nR = "right_hand"\n[colours]\nL = "red"\nR = 0.33\n')
-    assert read_colours(path) == {"L": 0.0, "R": 0.33}
+    assert read_hues(path) == {"L": 0.0, "R": 0.33}
     path.write_text('[markers]\nL = "left_hand"\n')
-    assert read_colours(path) == {}
+    assert read_hues(path) == {}
     path.write_text('[markers]\nL = "left_hand"\n[colours]\nL = [1, 2]\n')
+    with pytest.raises(ParseError, match=r"colours\.L: expected text in quotes or a number; got \[1, 2\]"):
+        read_hues(path)
+    path.write_text('[colours]\nL = "pinkish"\n')
     with pytest.raises(ParseError, match="a colour is red"):
-        read_colours(path)
+        read_hues(path)
 
 
 def test_a_dark_colour_is_found_to_a_part_of_a_pixel_and_what_is_in_shadow_is_not():

@@ -27,28 +27,32 @@ target = [0.0, 1.6, 5.0]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.constraint_tables import Timed, timed_constraint
+from poise.apps.constraint_tables import Timed, check_constraints, check_within, timed_constraints
 from poise.apps.foot_targets import FootContact
 from poise.apps.keyframing_script import (
-    LONGEST,
-    MOST_FPS,
+    Duration,
+    Floor,
+    HandleKeys,
     HandlePath,
     HeldHandle,
+    Rate,
     TurnPath,
-    floor_of,
+    check_keys,
     follow,
-    handle_paths,
-    pin_of,
+    paths_of,
+    pins_within,
 )
 from poise.apps.posing import FLOOR_ROLES
+from poise.errors import InvalidValueError
 from poise.formats import read
-from poise.formats.toml_tables import Table, read_toml
+from poise.formats.tables import FieldError, Range, Read, read_declared
 from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose
@@ -101,23 +105,70 @@ class AnimateScript:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Contact(HeldHandle):
+    """Unlike a pin of a keyframe script, it has no path to take its place from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.at is None:
+            raise FieldError("at", "is missing")
+
+
+@dataclass(frozen=True, eq=False)
+class _KeyframeTable:
+    time: float
+    clip: Path
+    frame: Annotated[int, Range(least=0)] = 0
+
+    def keyframe(self) -> Keyframe:
+        clip = read(self.clip)
+        if not isinstance(clip, Motion):
+            raise InvalidValueError(
+                f"{self.clip.name} holds markers; a keyframe needs the motion of a skeleton"
+            )
+        if self.frame >= len(clip):
+            raise InvalidValueError(
+                f"{self.clip.name} has frames 0 to {len(clip) - 1}; got frame {self.frame}"
+            )
+        return Keyframe(self.time, clip[self.frame])
+
+
+@dataclass(frozen=True, eq=False)
+class _AnimateFile:
+    """A constraint file as it is written."""
+
+    duration: Duration
+    fps: Rate = 60.0
+    floor: Floor = None
+    contacts: tuple[_Contact, ...] = ()
+    handles: dict[str, HandleKeys] = field(default_factory=dict)
+    keyframes: tuple[_KeyframeTable, ...] = ()
+    constraints: Annotated[tuple[Timed, ...], Read(timed_constraints)] = ()
+
+    def __post_init__(self) -> None:
+        check_keys(self.duration, self.handles)
+        check_constraints(self.duration, self.constraints)
+        pins_within(self.duration, self.contacts, "contacts")
+        check_within(
+            self.duration,
+            {f"keyframes[{number}].time": key.time for number, key in enumerate(self.keyframes, start=1)},
+        )
+        if not (self.contacts or self.handles or self.keyframes or self.constraints):
+            raise FieldError(
+                "contacts",
+                "there is nothing to meet: give [[contacts]], [handles.NAME], [[keyframes]] or [[constraints]]",
+            )
+
+
 def read_animate_script(path: Path) -> AnimateScript:
     """A constraint file."""
-    table = read_toml(path)
-    duration = table.number("duration", positive=True, most=LONGEST)
-    fps = table.number("fps", 60.0, least=1.0, most=MOST_FPS)
-    contacts = [_contact(entry, duration) for entry in table.tables("contacts")]
-    paths, turns = handle_paths(table.table("handles"), duration)
-    keyframes = [_keyframe(entry, duration, path.parent) for entry in table.tables("keyframes")]
-    others = [timed_constraint(entry, duration) for entry in table.tables("constraints")]
-    height = floor_of(table)
-    table.done()
-    if not (contacts or paths or turns or keyframes or others):
-        raise table.error(
-            "contacts",
-            "there is nothing to meet: give [[contacts]], [handles.NAME], [[keyframes]] or [[constraints]]",
-        )
-    return AnimateScript(path.stem, duration, fps, contacts, paths, keyframes, others, height, turns)
+    file = read_declared(_AnimateFile, path)
+    paths, turns = paths_of(file.handles)
+    return AnimateScript(
+        path.stem, file.duration, file.fps, pins_within(file.duration, file.contacts, "contacts"), paths,
+        [key.keyframe() for key in file.keyframes], file.constraints, file.floor, turns,
+    )  # fmt: skip
 
 
 def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -> str:
@@ -145,21 +196,6 @@ def whole_pose(space: PoseSpace, pose: Pose) -> list[Constraint]:
     moving = [space.skeleton.names[joint] for joint in space.moving]
     placed = transform(Handle(root), pose.root_position, pose.rotations[0])
     return [*placed, Pinned(moving, space.q_from_pose(pose))]
-
-
-def _contact(table: Table, duration: float) -> HeldHandle:
-    table.vector("at")  # unlike a pin of a keyframe script, it has no path to take its place from
-    return pin_of(table, duration)
-
-
-def _keyframe(table: Table, duration: float, folder: Path) -> Keyframe:
-    time = table.number("time", least=0.0, most=duration)
-    clip = read(folder / table.word("clip"))
-    if not isinstance(clip, Motion):
-        raise table.error("clip", "expected the motion of a skeleton; got markers")
-    frame = int(table.number("frame", 0.0, least=0.0, most=len(clip) - 1))
-    table.done()
-    return Keyframe(time, clip[frame])
 
 
 def _standing(contact: HeldHandle) -> Timed:

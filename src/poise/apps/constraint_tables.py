@@ -1,7 +1,7 @@
 """Constraints of every kind from TOML tables, each for a while: what scripts call `[[constraints]]`.
 
 [[constraints]]
-kind = "look-at"                    # or orientation, position, line, plane, above, distance, centre-of-mass
+kind = "look-at"                    # or another of solvers.constraints.CONSTRAINTS
 handle = "head"
 target = [0.0, 1.6, 5.0]
 from = 0.5                          # or time = 0.5 for a single frame; all frames if nothing is said
@@ -11,123 +11,66 @@ tolerance = 0.1                     # soft; met exactly without
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.errors import InvalidValueError
-from poise.formats.toml_tables import Table
-from poise.geometry import rotations
-from poise.skeleton.pose_space import Handle
-from poise.solvers.constraints import (
-    CentreOfMass,
-    Constraint,
-    Distance,
-    HalfSpace,
-    Line,
-    LookAt,
-    Orientation,
-    Plane,
-    Position,
-)
+from poise.formats.tables import FieldError, Table
+from poise.solvers.constraints import Constraint, constraint_from
 
 Array = np.ndarray
-_SLACK = 1e-9  # seconds by which a time may miss another by rounding
+SLACK = 1e-9  # seconds by which a time may miss another by rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """A constraint from one time to another, both included."""
+    """A constraint from one time to another, both included; None is the start or the end of the script."""
 
     constraint: Constraint
-    start: float
-    end: float
+    start: float | None = None
+    end: float | None = None
 
     def holds(self, times: Float[Array, "frames"]) -> Bool[Array, "frames"]:
         """At which of these times it holds; a single moment is the nearest of them."""
-        if self.start == self.end:
-            return np.asarray(np.arange(len(times)) == np.argmin(np.abs(times - self.start)))
-        return np.asarray((times >= self.start - _SLACK) & (times <= self.end + _SLACK))
+        start, end = (
+            (times[0] if self.start is None else self.start),
+            (times[-1] if self.end is None else self.end),
+        )
+        if start == end:
+            return np.asarray(np.arange(len(times)) == np.argmin(np.abs(times - start)))
+        return np.asarray((times >= start - SLACK) & (times <= end + SLACK))
 
 
-def timed_constraint(table: Table, duration: float) -> Timed:
-    """A constraint from its table."""
-    kind = table.word("kind", among=_KINDS)
-    shared: dict[str, Any] = {"name": table.word("name")} if table.has("name") else {}
-    if table.has("tolerance"):
-        shared["tolerance"] = table.number("tolerance", positive=True)
-    start, end = _times(table, duration)
-    try:
-        constraint = _KINDS[kind](table, shared)
-        constraint.check()
-    except InvalidValueError as error:
-        raise table.error("kind", str(error)) from error
-    table.done()
-    return Timed(constraint, start, end)
+def timed_constraints(table: Table, key: str) -> tuple[Timed, ...]:
+    """All constraints of a list of tables."""
+    return tuple(_timed(entry) for entry in table.tables(key))
 
 
-def handle_of(table: Table, key: str = "handle") -> Handle:
-    """The handle that a table names, with its offset."""
-    return Handle(table.word(key), offset_of(table))
+def check_within(duration: float, times: Mapping[str, float | None]) -> None:
+    """Refuse a time outside a script, by its place in the file."""
+    for place, time in times.items():
+        if time is not None and not -SLACK <= time <= duration + SLACK:
+            raise FieldError(place, f"is outside the duration, 0 to {duration:g} s; got {time:g} s")
 
 
-def offset_of(table: Table) -> tuple[float, float, float]:
-    """An offset in a joint's frame; none where none is said."""
-    if not table.has("offset"):
-        return (0.0, 0.0, 0.0)
-    x, y, z = table.vector("offset")
-    return float(x), float(y), float(z)
+def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
+    """Refuse constraints at times that the script does not have, or that end before they begin."""
+    for number, timed in enumerate(constraints, start=1):
+        place = f"constraints[{number}]"
+        if timed.start is not None and timed.start == timed.end:
+            check_within(duration, {f"{place}.time": timed.start})
+        check_within(duration, {f"{place}.from": timed.start, f"{place}.to": timed.end})
+        if timed.end is not None and timed.end < (timed.start or 0.0):
+            raise FieldError(
+                f"{place}.to", f"a constraint ends after it begins; got {timed.start:g} to {timed.end:g} s"
+            )
 
 
-def rotation_of(entry: Table) -> Float[Array, "4"]:
-    """A quaternion (wxyz), or degrees about x, y, z: first the heading y, then x, then z, about the turned axes."""
-    if entry.length("rotation") == 4:
-        quaternion = entry.vector("rotation", 4)
-        if not np.isclose(np.linalg.norm(quaternion), 1.0, atol=0.01):
-            raise entry.error("rotation", f"expected a unit quaternion (wxyz); got {quaternion.tolist()}")
-        return rotations.normalize(quaternion)
-    x, y, z = np.radians(entry.vector("rotation"))
-    return rotations.quaternion_from_euler(np.array([y, x, z]), "YXZ")
-
-
-def _times(table: Table, duration: float) -> tuple[float, float]:
+def _timed(table: Table) -> Timed:
     if table.has("time"):
-        time = table.number("time", least=0.0, most=duration)
-        return time, time
-    start = table.number("from", 0.0, least=0.0, most=duration)
-    return start, table.number("to", duration, least=start, most=duration)
-
-
-def _optional(table: Table, key: str) -> dict[str, Any]:
-    return {key: table.vector(key)} if table.has(key) else {}
-
-
-def _centre_of_mass(table: Table, shared: dict[str, Any]) -> Constraint:
-    if table.has("at"):
-        return CentreOfMass([table.vector("at", 2)], **shared)
-    return CentreOfMass(list(table.matrix("inside", table.length("inside"), 2)), **shared)
-
-
-_KINDS: dict[str, Callable[[Table, dict[str, Any]], Constraint]] = {
-    "position": lambda table, shared: Position(handle_of(table), table.vector("at"), **shared),
-    "orientation": lambda table, shared: Orientation(handle_of(table), rotation_of(table), **shared),
-    "look-at": lambda table, shared: LookAt(
-        handle_of(table), table.vector("target"), **_optional(table, "axis"), **shared
-    ),
-    "line": lambda table, shared: Line(
-        handle_of(table), table.vector("origin"), table.vector("direction"), **shared
-    ),
-    "plane": lambda table, shared: Plane(
-        handle_of(table), table.vector("point"), **_optional(table, "normal"), **shared
-    ),
-    "above": lambda table, shared: HalfSpace(
-        handle_of(table), table.vector("point"), **_optional(table, "normal"), **shared
-    ),
-    "distance": lambda table, shared: Distance(
-        handle_of(table), table.word("other"), table.number("distance", least=0.0), **shared
-    ),
-    "centre-of-mass": _centre_of_mass,
-}
+        start = end = table.get("time", float)
+    else:
+        start, end = table.get("from", float, None), table.get("to", float, None)
+    return Timed(constraint_from(table), start, end)

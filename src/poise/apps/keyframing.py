@@ -221,6 +221,9 @@ def _frames(
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground = [] if script.floor is None else floor(roles, height=script.floor)
     followed = follow(paths, script.turns, script.times[some])
+    for timed in script.constraints:
+        for frame in np.flatnonzero(timed.holds(script.times)[some]):
+            followed[frame].append(timed.constraint)
     return [
         Frame([*constraints, *ground], share)
         for constraints, share in zip(followed, shares[some], strict=True)

@@ -20,17 +20,26 @@ at = [0.1, 0.07, 0.0]
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.constraint_tables import handle_of, offset_of, rotation_of
-from poise.formats.toml_tables import Table, read_toml
+from poise.apps.constraint_tables import (
+    SLACK,
+    Timed,
+    check_constraints,
+    check_within,
+    timed_constraints,
+)
+from poise.errors import UnknownNameError
+from poise.formats.tables import Among, FieldError, Named, Range, Read, Table, read_declared
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 from poise.skeleton.pose_space import Handle
-from poise.solvers.constraints import Constraint, Orientation, Position
+from poise.solvers.constraints import Constraint, Orientation, Position, handle_from, turn_from
 
 Array = np.ndarray
 
@@ -38,7 +47,6 @@ MODEL = "model"
 """The name by which a script calls the model that it is solved with."""
 LONGEST = 600.0  # seconds
 MOST_FPS = 240.0
-_SLACK = 1e-9  # seconds by which a time may miss another by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +98,23 @@ class TurnPath:
 class HeldHandle:
     """A handle that stays put from one time to another: at a point, or where it is when the pin begins."""
 
-    handle: Handle
-    start: float
-    end: float
+    handle: Annotated[Handle, Read(handle_from)]
+    start: Annotated[float, Named("from")] = 0.0
+    end: Annotated[float, Named("to")] = np.inf
     at: Float[Array, "3"] | None = None
 
+    def __post_init__(self) -> None:
+        if self.end <= self.start:
+            raise FieldError("to", f"a pin ends after it begins; got {self.start:g} to {self.end:g} s")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class StyleChange:
     """From a time on another style, coming in over so many seconds."""
 
-    time: float
     name: str
-    over: float = 0.0
+    time: float = 0.0
+    over: Annotated[float, Range(least=0.0)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +131,7 @@ class Script:
     floor: float | None = None
     smoothness: float = 1.0
     turns: Sequence[TurnPath] = ()
+    constraints: Sequence[Timed] = ()
 
     @property
     def times(self) -> Float[Array, "frames"]:
@@ -131,8 +144,8 @@ class Script:
         weights = np.zeros((len(self.times), len(names)))
         weights[:, names.index(self.changes[0].name)] = 1.0
         for change in self.changes[1:]:
-            late = self.times >= change.time + change.over - _SLACK
-            share = smoothstep((self.times - change.time) / max(change.over, _SLACK))
+            late = self.times >= change.time + change.over - SLACK
+            share = smoothstep((self.times - change.time) / max(change.over, SLACK))
             share[late] = 1.0
             weights *= (1.0 - share)[:, None]
             weights[:, names.index(change.name)] += share
@@ -154,119 +167,171 @@ def follow(
     return found
 
 
+Vector = Float[Array, "3"]
+Soft = Annotated[float | None, Range(above=0.0)]
+Ease = Annotated[str, Among(EASES)]
+Duration = Annotated[float, Range(above=0.0, most=LONGEST)]
+Rate = Annotated[float, Range(1.0, MOST_FPS)]
+
+
+def floor_from(table: Table, key: str) -> float | None:
+    """A floor's height; true is 0, false (or nothing) is no floor."""
+    floor: float | bool = table.get(key, float | bool)
+    return (0.0 if floor else None) if isinstance(floor, bool) else floor
+
+
+Floor = Annotated[float | None, Read(floor_from)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Key:
+    """One key of a handle: a place, a rotation or both."""
+
+    time: float
+    at: Vector | None = None
+    tangent: Vector | None = None
+    rotation: Annotated[Float[Array, "4"] | None, Read(turn_from)] = None
+    ease: Ease | None = None
+
+    def __post_init__(self) -> None:
+        if self.at is None and self.rotation is None:
+            raise FieldError("at", "is missing; a key has a place (at), a rotation or both")
+
+
+@dataclass(frozen=True, eq=False)
+class HandleKeys:
+    """The keys of one handle and what is between them."""
+
+    keys: tuple[_Key, ...]
+    offset: Vector | None = None
+    ease: Ease = "none"
+    curve: Annotated[str, Among(KINDS)] = "hermite"
+    even_pace: bool = False
+    tolerance: Soft = None
+    turn_tolerance: Soft = None  # degrees
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise FieldError(
+                "keys", "a handle needs one key or more: keys = [{ time = 0.0, at = [x, y, z] }]"
+            )
+        for number, (before, key) in enumerate(pairwise(self.keys), start=2):
+            if key.time <= before.time:
+                raise FieldError(
+                    f"keys[{number}].time", f"keys must come one after the other; got {key.time:g} s"
+                )
+
+    def path(self, name: str) -> list[HandlePath]:
+        """The path through the keys with places, if any."""
+        keys = [key for key in self.keys if key.at is not None]
+        tangents = [np.full(3, np.nan) if key.tangent is None else key.tangent for key in keys]
+        if not keys:
+            return []
+        return [
+            HandlePath(
+                self._handle(name), self._times(keys), np.array([key.at for key in keys]), np.array(tangents),
+                self._eases(keys), self.curve, self.even_pace, self.tolerance,
+            )
+        ]  # fmt: skip
+
+    def turns(self, name: str) -> list[TurnPath]:
+        """The turning through the keys with rotations, if any."""
+        keys = [key for key in self.keys if key.rotation is not None]
+        if not keys:
+            return []
+        turns, tolerance = np.array([key.rotation for key in keys]), self.turn_tolerance
+        soft = None if tolerance is None else float(np.radians(tolerance))
+        return [TurnPath(self._handle(name), self._times(keys), turns, self._eases(keys), self.curve, soft)]
+
+    def _handle(self, name: str) -> Handle:
+        x, y, z = (0.0, 0.0, 0.0) if self.offset is None else self.offset.tolist()
+        return Handle(name, (x, y, z))
+
+    def _times(self, keys: Sequence[_Key]) -> Float[Array, "keys"]:
+        return np.array([key.time for key in keys])
+
+    def _eases(self, keys: Sequence[_Key]) -> tuple[str, ...]:
+        return tuple(key.ease or self.ease for key in keys)
+
+
+def paths_of(handles: Mapping[str, HandleKeys]) -> tuple[list[HandlePath], list[TurnPath]]:
+    """Where handles go and how they turn."""
+    paths = [path for name, keys in handles.items() for path in keys.path(name)]
+    return paths, [turn for name, keys in handles.items() for turn in keys.turns(name)]
+
+
+def check_keys(duration: float, handles: Mapping[str, HandleKeys]) -> None:
+    """Refuse keys at times that the script does not have."""
+    for name, handle in handles.items():
+        places = {
+            f"handles.{name}.keys[{number}].time": key.time for number, key in enumerate(handle.keys, start=1)
+        }
+        check_within(duration, places)
+
+
+def pins_within(duration: float, pins: Sequence[HeldHandle], place: str) -> list[HeldHandle]:
+    """Pins whose end is the script's own where none is said; times that the script does not have are refused."""
+    for number, pin in enumerate(pins, start=1):
+        end = None if pin.end == np.inf else pin.end
+        check_within(duration, {f"{place}[{number}].from": pin.start, f"{place}[{number}].to": end})
+    return [replace(pin, end=min(pin.end, duration)) for pin in pins]
+
+
+@dataclass(frozen=True, eq=False)
+class _ScriptFile:
+    """A keyframe script as it is written."""
+
+    duration: Duration
+    fps: Rate = 30.0
+    floor: Floor = None
+    smoothness: Annotated[float, Range(0.0, 100.0)] = 1.0
+    styles: dict[str, Path] = field(default_factory=dict)
+    handles: dict[str, HandleKeys] = field(default_factory=dict)
+    pins: tuple[HeldHandle, ...] = ()
+    style: tuple[StyleChange, ...] = ()
+    constraints: Annotated[tuple[Timed, ...], Read(timed_constraints)] = ()
+
+    def __post_init__(self) -> None:
+        if MODEL in self.styles:
+            message = f"{MODEL!r} is the model that the script is solved with; use another name"
+            raise FieldError(f"styles.{MODEL}", message)
+        check_keys(self.duration, self.handles)
+        check_constraints(self.duration, self.constraints)
+        pins_within(self.duration, self.pins, "pins")
+        _check_changes(self.duration, self.style, (MODEL, *self.styles))
+        if not self.handles and not self.pins and not self.constraints:
+            raise FieldError("handles", "no handle has a key and none is pinned; there is nothing to follow")
+        _check_pins(self.script(""))
+
+    def script(self, name: str) -> Script:
+        paths, turns = paths_of(self.handles)
+        pins, changes = pins_within(self.duration, self.pins, "pins"), list(self.style)
+        if not changes or changes[0].time + changes[0].over > 0:
+            changes.insert(0, StyleChange(name=MODEL))
+        return Script(
+            name, self.duration, self.fps, paths, pins, changes, self.styles, self.floor, self.smoothness, turns,
+            self.constraints,
+        )  # fmt: skip
+
+
 def read_script(path: Path) -> Script:
     """A script from its file."""
-    table = read_toml(path)
-    duration = table.number("duration", positive=True, most=LONGEST)
-    fps = table.number("fps", 30.0, least=1.0, most=MOST_FPS)
-    models = _models(table.table("styles"), path.parent)
-    paths, turns = handle_paths(table.table("handles"), duration)
-    pins = [pin_of(entry, duration) for entry in table.tables("pins")]
-    changes = _changes(table, duration, models)
-    floor = floor_of(table)
-    smoothness = table.number("smoothness", 1.0, least=0.0, most=100.0)
-    table.done()
-    if not paths and not turns and not pins:
-        raise table.error("handles", "no handle has a key and none is pinned; there is nothing to follow")
-    script = Script(path.stem, duration, fps, paths, pins, changes, models, floor, smoothness, turns)
-    _check_pins(table, script)
-    return script
+    return read_declared(_ScriptFile, path).script(path.stem)
 
 
-def _models(table: Table, folder: Path) -> dict[str, Path]:
-    if table.has(MODEL):
-        raise table.error(MODEL, f"{MODEL!r} is the model that the script is solved with; use another name")
-    return {name: folder / table.word(name) for name in table.names()}
-
-
-def floor_of(table: Table) -> float | None:
-    """Its height; true is 0, false (or nothing) is no floor."""
-    if not table.has("floor"):
-        return None
-    if table.is_flag("floor"):
-        return 0.0 if table.flag("floor") else None
-    return table.number("floor")
-
-
-def handle_paths(handles: Table, duration: float) -> tuple[list[HandlePath], list[TurnPath]]:
-    """Where the handles of a table go and how they turn; a handle may be keyed in either or both."""
-    paths: list[HandlePath] = []
-    turns: list[TurnPath] = []
-    for name in handles.names():
-        keys = _Keys(handles.table(name), name, duration)
-        paths += keys.path()
-        turns += keys.turns()
-        keys.done()
-    return paths, turns
-
-
-class _Keys:
-    """One handle's table of keys being read; each key has a place, a rotation or both."""
-
-    def __init__(self, table: Table, name: str, duration: float) -> None:
-        self.table, self.handle, self.entries = table, Handle(name, offset_of(table)), table.tables("keys")
-        self.times = _key_times(table, self.entries, duration)
-        usual = table.word("ease", "none", among=EASES)
-        self.eases = [entry.word("ease", usual, among=EASES) for entry in self.entries]
-        self.kind = table.word("curve", "hermite", among=KINDS)
-
-    def path(self) -> list[HandlePath]:
-        """The path through the keys with places, if any."""
-        rows, tolerance, even = self._with("at"), _tolerance(self.table), self.table.flag("even_pace")
-        if not rows:
-            return []
-        points = np.stack([self.entries[row].vector("at") for row in rows])
-        tangents = np.stack([_tangent(self.entries[row]) for row in rows])
-        eases = tuple(self.eases[row] for row in rows)
-        return [
-            HandlePath(self.handle, self.times[rows], points, tangents, eases, self.kind, even, tolerance)
-        ]
-
-    def turns(self) -> list[TurnPath]:
-        """The turning through the keys with rotations, if any."""
-        rows, tolerance = self._with("rotation"), _turn_tolerance(self.table)
-        if not rows:
-            return []
-        turns = np.stack([rotation_of(self.entries[row]) for row in rows])
-        eases = tuple(self.eases[row] for row in rows)
-        return [TurnPath(self.handle, self.times[rows], turns, eases, self.kind, tolerance)]
-
-    def done(self) -> None:
-        """Refuse what has not been asked for."""
-        for entry in (*self.entries, self.table):
-            entry.done()
-
-    def _with(self, key: str) -> list[int]:
-        return [row for row, entry in enumerate(self.entries) if entry.has(key)]
-
-
-def _key_times(table: Table, entries: Sequence[Table], duration: float) -> Float[Array, "keys"]:
-    """The times of a handle's keys, each of which has a place or a rotation."""
-    if not entries:
-        raise table.error("keys", "a handle needs one key or more: keys = [{ time = 0.0, at = [x, y, z] }]")
-    times = np.array([_time(entry, "time", duration) for entry in entries])
-    if np.any(np.diff(times) <= 0):
-        late = int(np.flatnonzero(np.diff(times) <= 0)[0]) + 1
-        raise entries[late].error("time", f"keys must come one after the other; got {times[late]:g} s")
-    for entry in entries:
-        if not entry.has("at") and not entry.has("rotation"):
-            raise entry.error("at", "is missing; a key has a place (at), a rotation or both")
-    return times
-
-
-def _tangent(entry: Table) -> Float[Array, "3"]:
-    return entry.vector("tangent") if entry.has("tangent") else np.full(3, np.nan)
-
-
-def _tolerance(table: Table) -> float | None:
-    return table.number("tolerance", positive=True) if table.has("tolerance") else None
-
-
-def _turn_tolerance(table: Table) -> float | None:
-    """In radians, from degrees."""
-    if not table.has("turn_tolerance"):
-        return None
-    return float(np.radians(table.number("turn_tolerance", positive=True)))
+def _check_changes(duration: float, changes: Sequence[StyleChange], names: Sequence[str]) -> None:
+    """Every change is to a style that there is, and begins when the one before is over."""
+    busy = 0.0
+    for number, change in enumerate(changes, start=1):
+        place = f"style[{number}]"
+        check_within(duration, {f"{place}.time": change.time})
+        if change.name not in names:
+            raise FieldError(f"{place}.name", str(UnknownNameError("choice", change.name, names)))
+        if change.time < busy - SLACK:
+            raise FieldError(
+                f"{place}.time", f"the change before ends only at {busy:g} s; got {change.time:g} s"
+            )
+        busy = change.time + change.over
 
 
 def _targets(samples: Float[Array, "frames size"]) -> Iterator[tuple[int, Array]]:
@@ -278,56 +343,22 @@ def _between_keys(
     values: Float[Array, "samples size"], keys: Float[Array, "keys"], times: Float[Array, "samples"]
 ) -> Float[Array, "samples size"]:
     """Values with NaN before the first key and after the last."""
-    outside = (times < keys[0] - _SLACK) | (times > keys[-1] + _SLACK)
+    outside = (times < keys[0] - SLACK) | (times > keys[-1] + SLACK)
     return np.where(outside[:, None], np.nan, values)
 
 
-def pin_of(table: Table, duration: float) -> HeldHandle:
-    """A pin from its table."""
-    start = _time(table, "from", duration) if table.has("from") else 0.0
-    end = _time(table, "to", duration) if table.has("to") else duration
-    if end <= start:
-        raise table.error("to", f"a pin ends after it begins; got {start:g} to {end:g} s")
-    at = table.vector("at") if table.has("at") else None
-    pin = HeldHandle(handle_of(table), start, end, at)
-    table.done()
-    return pin
-
-
-def _changes(table: Table, duration: float, models: Mapping[str, Path]) -> list[StyleChange]:
-    changes: list[StyleChange] = []
-    for entry in table.tables("style"):
-        time = _time(entry, "time", duration) if entry.has("time") else 0.0
-        name, over = entry.word("name", among=(MODEL, *models)), entry.number("over", 0.0, least=0.0)
-        if changes and time < changes[-1].time + changes[-1].over - _SLACK:
-            busy = changes[-1].time + changes[-1].over
-            raise entry.error("time", f"the change before ends only at {busy:g} s; got {time:g} s")
-        if not changes and time + over > 0:
-            changes.append(StyleChange(0.0, MODEL))
-        entry.done()
-        changes.append(StyleChange(time, name, over))
-    return changes or [StyleChange(0.0, MODEL)]
-
-
-def _time(table: Table, key: str, duration: float) -> float:
-    time = table.number(key)
-    if not -_SLACK <= time <= duration + _SLACK:
-        raise table.error(key, f"is outside the duration, 0 to {duration:g} s; got {time:g} s")
-    return time
-
-
-def _check_pins(table: Table, script: Script) -> None:
+def _check_pins(script: Script) -> None:
     """No key inside a pin of the same handle, and no two pins of it at once."""
     for number, pin in enumerate(script.pins, start=1):
         place = f"pins[{number}]"
         for other in script.pins[: number - 1]:
             if other.handle == pin.handle and pin.start < other.end and other.start < pin.end:
-                raise table.error(place, f"{pin.handle.joint} is already pinned until {other.end:g} s")
+                raise FieldError(place, f"{pin.handle.joint} is already pinned until {other.end:g} s")
         for path in script.paths:
-            inside = (path.times > pin.start + _SLACK) & (path.times < pin.end - _SLACK)
+            inside = (path.times > pin.start + SLACK) & (path.times < pin.end - SLACK)
             if path.handle == pin.handle and np.any(inside):
-                time = path.times[inside][0]
-                raise table.error(
+                raise FieldError(
                     place,
-                    f"{pin.handle.joint} has a key at {time:g} s, within {pin.start:g} to {pin.end:g} s",
+                    f"{pin.handle.joint} has a key at {path.times[inside][0]:g} s, "
+                    f"within {pin.start:g} to {pin.end:g} s",
                 )

@@ -1,12 +1,5 @@
 """What posing from photos reads: the photo, its focal length, a camera file, and a file of several views.
 
-A camera file is TOML (or JSON with the same keys), in metres and pixels, camera axes as in docs/conventions.md:
-
-    size = [1280, 720]
-    fov = 40.0                  # vertical, in degrees; or: focal = 989.0, in pixels
-    position = [2.0, 1.4, 3.5]
-    target = [0.0, 0.95, 0.0]   # looked at; or: rotation (3 x 3) and translation, from world to camera
-
 A views file lists photos of one moment:
 
     [[views]]
@@ -17,9 +10,8 @@ A views file lists photos of one moment:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +19,10 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, ParseError
+from poise.formats.camera_file import read_camera
 from poise.formats.files import existing_file
-from poise.formats.images import LONGEST_SIDE, check_size
-from poise.formats.toml_tables import Table, read_toml
+from poise.formats.images import check_size
+from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
 
 if TYPE_CHECKING:
@@ -110,75 +103,30 @@ def check_points(points: Points, size: tuple[int, int]) -> None:
             )
 
 
-def read_camera(path: Path) -> Camera:
-    """A camera from its file."""
-    table = _table(path)
-    width, height = table.vector("size", 2)
-    if not (1 <= width <= LONGEST_SIDE and 1 <= height <= LONGEST_SIDE):
-        raise table.error("size", f"expected 1 to {LONGEST_SIDE} pixels each way; got {width:g} x {height:g}")
-    focal = _focal(table, height)
-    centre = table.vector("centre", 2) if table.has("centre") else np.array([width, height]) / 2
-    intrinsics = np.array([[focal, 0.0, centre[0]], [0.0, focal, centre[1]], [0.0, 0.0, 1.0]])
-    if table.has("rotation"):
-        rotation, translation = table.matrix("rotation", 3, 3), table.vector("translation")
-        if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-4) or np.linalg.det(rotation) < 0:
-            raise table.error(
-                "rotation", "is no rotation: its rows must be at right angles, right-handed, of length 1"
-            )
-    else:
-        aimed = Camera.looking_at(_triple(table, "target"), eye=_triple(table, "position"))
-        rotation, translation = aimed.rotation, aimed.translation
-    table.done()
-    return Camera(intrinsics, rotation, translation)
+@dataclass(frozen=True, eq=False)
+class _View:
+    photo: Path
+    camera: Path
+    points: dict[str, Float[Array, "2"]] = field(default_factory=dict)
+
+    def shot(self) -> Shot:
+        photo, camera = read_photo(self.photo), read_camera(self.camera)
+        check_points(self.points, photo.size)
+        return Shot(photo, self.points, camera)
+
+
+@dataclass(frozen=True)
+class _Views:
+    views: tuple[_View, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise FieldError("views", "no photo is listed; expected [[views]] with photo, camera and points")
 
 
 def read_views(path: Path) -> list[Shot]:
     """The photos of a views file, each with its camera."""
-    table = read_toml(path)
-    entries = table.tables("views")
-    if not entries:
-        raise table.error("views", "no photo is listed; expected [[views]] with photo, camera and points")
-    shots = []
-    for entry in entries:
-        photo = read_photo(path.parent / entry.word("photo"))
-        points = entry.table("points")
-        pixels = {name: points.vector(name, 2) for name in points.names()}
-        camera = read_camera(path.parent / entry.word("camera"))
-        entry.done()
-        check_points(pixels, photo.size)
-        shots.append(Shot(photo, pixels, camera))
-    table.done()
-    return shots
-
-
-def _table(path: Path) -> Table:
-    if path.suffix.lower() != ".json":
-        return read_toml(path)
-    try:
-        values = json.loads(existing_file(path).read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ParseError(f"not JSON: {error}", path=path) from error
-    if not isinstance(values, dict):
-        raise ParseError(f"expected an object with the camera's keys; got {type(values).__name__}", path=path)
-    return Table(values, path)
-
-
-def _focal(table: Table, height: float) -> float:
-    if table.has("focal"):
-        return table.number("focal", positive=True)
-    return focal_from_fov(table.number("fov", least=1.0, most=170.0), height)
-
-
-def focal_from_fov(degrees: float, height: float) -> float:
-    """The focal length in pixels of a vertical field of view."""
-    if not 1.0 <= degrees <= 170.0:
-        raise InvalidValueError(f"a field of view is 1 to 170 degrees; got {degrees:g}")
-    return float(height / 2 / np.tan(np.radians(degrees) / 2))
-
-
-def _triple(table: Table, key: str) -> tuple[float, float, float]:
-    x, y, z = table.vector(key)
-    return float(x), float(y), float(z)
+    return [view.shot() for view in read_declared(_Views, path).views]
 
 
 def _written(pixel: Float[Array, "2"]) -> str:

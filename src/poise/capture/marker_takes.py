@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.capture.calibration import FEWEST_MARKERS
+from poise.capture.mapping_file import read_mapping
 from poise.capture.marker_matching import Match, match_by_geometry
-from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
 from poise.formats.files import existing_file
 from poise.motion.marker_names import known_markers
@@ -109,23 +109,6 @@ def match(
         recording.points[:, unlabelled],
         _in_words(named, by_name, loose, carried, len(unlabelled)),
     )
-
-
-def read_mapping(path: Path) -> dict[str, Handle | str]:
-    """A mapping file: [markers] from labels to those of the 41-marker set, [joints] from labels to joints or roles."""
-    file = existing_file(path)
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParseError(f"not a TOML file: {error}", path=file) from error
-    unknown = set(content) - {"markers", "joints"}
-    if unknown or not all(isinstance(table, dict) for table in content.values()):
-        raise ParseError(
-            f"a mapping file has the tables [markers] and [joints]; got {', '.join(sorted(content)) or 'nothing'}",
-            path=file,
-        )
-    joints = {label: Handle(str(joint)) for label, joint in content.get("joints", {}).items()}
-    return {**{label: str(marker) for label, marker in content.get("markers", {}).items()}, **joints}
 
 
 # --- private -------------------------------------------------------------------------------------------------------

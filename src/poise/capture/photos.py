@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.image_files import USUAL_FOV, Shot, check_points, focal_from_fov
+from poise.capture.image_files import USUAL_FOV, Shot, check_points
 from poise.capture.image_placing import View
 from poise.capture.image_poses import Explanation, explain, told_apart
 from poise.errors import InvalidValueError
+from poise.formats.camera_file import focal_from_fov
 from poise.geometry.cameras import Camera
 from poise.solvers.solve import Model, space_of
 

@@ -77,7 +77,8 @@ def image(
 
 
 def _shots(photo: Path, points: tuple[str, ...], camera: Path | None) -> list[Shot]:
-    from poise.capture.image_files import Shot, point_from_text, read_camera, read_photo, read_views
+    from poise.capture.image_files import Shot, point_from_text, read_photo, read_views
+    from poise.formats.camera_file import read_camera
 
     if photo.suffix.lower() == ".toml":
         if points or camera is not None:

@@ -66,7 +66,7 @@ def perform_videos(
     from poise.performance import setup
     from poise.performance.cameras import NOISE
     from poise.performance.journal import Journal
-    from poise.performance.marker_sets import read_colours
+    from poise.performance.marker_sets import read_hues
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
 
@@ -76,7 +76,7 @@ def perform_videos(
         )
     colours = Colours.from_text(options.hue)
     if mapping is not None and not options.hue:
-        colours = Colours(read_colours(mapping))
+        colours = Colours(read_hues(mapping))
     found = open_cameras(load_rig(cameras), videos)
     names = NINE if len(found.rig) > 1 else MORE
     with terminal.sharing("making local models for these markers") as progress:

@@ -2,8 +2,9 @@
 
 A field's annotation is what is valid: `float`, `int`, `bool`, `str`, `Path` (beside the file), `Literal[...]`, an
 array such as `Float[Array, "keys 2"]`, another dataclass, `tuple[T, ...]`, `dict[str, T]`, or a choice of these; `None`
-is for what may be left out. `Annotated` adds a `Range`, a `Key` (the name in the file), a `Read` (a function that reads
-it) and a help text. What several fields decide together is checked by the dataclass itself: it raises `FieldError`.
+is for what may be left out. `Annotated` adds a `Range`, the words it is `Among`, a `Named` (the name in the file), a
+`Read` (a function that reads it) and a help text. What several fields decide together the dataclass checks by itself:
+it raises `FieldError`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -38,14 +39,21 @@ class Range:
         return self.least <= value <= self.most and value > self.above
 
     def __str__(self) -> str:
-        low = f"above {self.above:g}" if np.isfinite(self.above) else ""
-        if np.isfinite(self.least):
-            low = f"from {self.least:g}" if np.isfinite(self.most) else f"of at least {self.least:g}"
-        return f"{low} to {self.most:g}" if np.isfinite(self.most) else low
+        if np.isfinite(self.least) and np.isfinite(self.most):
+            return f"from {self.least:g} to {self.most:g}"
+        bounds = {"above": self.above, "of at least": self.least, "of at most": self.most}
+        return " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if np.isfinite(bound))
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """The words that are valid."""
+
+    words: Collection[str]
 
 
 @dataclass(frozen=True)
-class Key:
+class Named:
     """The name of a field in a file, where that is not its own."""
 
     name: str
@@ -126,6 +134,14 @@ class Table:
             self._asked.append(key)
         return key in self.values
 
+    def tables(self, key: str) -> list[Table]:
+        """A list of tables; empty where there is none."""
+        value = self.values.get(key, []) if self.has(key) else []
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise self.error(key, f"expected a list of tables; got {value!r}")
+        place = self._named(key)
+        return [Table(entry, self.path, f"{place}[{number}]") for number, entry in enumerate(value, start=1)]
+
     def error(self, key: str, message: str) -> ParseError:
         """An error that names the key."""
         return ParseError(f"{self._named(key)}: {message}", path=self.path)
@@ -141,12 +157,11 @@ class Table:
     def _declared(self, declaration: type) -> Iterator[tuple[Field[Any], Any]]:
         for field, annotation in declared(declaration):
             extras = getattr(annotation, "__metadata__", ())
-            key = next((extra.name for extra in extras if isinstance(extra, Key)), field.name.rstrip("_"))
+            key = next((extra.name for extra in extras if isinstance(extra, Named)), field.name.rstrip("_"))
             reader = next((extra.function for extra in extras if isinstance(extra, Read)), None)
             required = field.default is MISSING and field.default_factory is MISSING
-            if not self.has(key) and not required:
-                continue
-            yield field, self.get(key, annotation) if reader is None else reader(self, key)
+            if required or self.has(key):
+                yield field, self.get(key, annotation) if reader is None else reader(self, key)
 
     def _named(self, key: str) -> str:
         return f"{self.place}.{key}" if self.place else key
@@ -157,7 +172,7 @@ class Table:
         options = [each for each in _choices(annotation) if each is not NoneType]
         chosen = next((each for each in options if _fits(value, each)), None)
         if chosen is None:
-            expected = " or ".join(_in_words(each) for each in options)
+            expected = " or ".join(_in_words(each, self._named(key)) for each in options)
             raise self.error(key, f"expected {expected}; got {value!r}")
         if get_origin(chosen) is Annotated:
             return self._within(key, value, chosen)
@@ -168,6 +183,8 @@ class Table:
         for extra in annotation.__metadata__:
             if isinstance(extra, Range) and found is not None and found not in extra:
                 raise self.error(key, f"expected a number {extra}; got {value:g}")
+            if isinstance(extra, Among) and found not in extra.words:
+                raise self.error(key, str(UnknownNameError("choice", found, extra.words)))
         return found
 
     def _taken(self, key: str, value: Any, chosen: Any) -> Any:
@@ -242,13 +259,13 @@ def _has_shape(value: Any, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _in_words(annotation: Any) -> str:
+def _in_words(annotation: Any, place: str) -> str:
     annotation = _parts(annotation)[0]
     if is_dataclass(annotation) or get_origin(annotation) is dict:
-        return "a table"
+        return f"a table [{place}]"
     if get_origin(annotation) is tuple:
         inner = get_args(annotation)[0]
-        return "a list of tables" if is_dataclass(inner) else f"a list, each {_in_words(inner)}"
+        return "a list of tables" if is_dataclass(inner) else f"a list, each {_in_words(inner, place)}"
     if _is_array(annotation):
         *rows, numbers = annotation.dim_str.split()
         words = f"{numbers} finite numbers" if numbers.isdigit() else "finite numbers"

@@ -1,30 +1,19 @@
 """Marker sets of performances: names that people use for places on the body, as points on a skeleton's joints.
 
-A name is one of the places below, a role or a joint (its origin), or a label of the 41-marker set. A mapping file in
-TOML says which label of a recording is which place:
-
-    [markers]
-    LWRIST = "left_hand"
-    RWRIST = "right_hand"
-    STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }   # a prop: metres from the joint, in its frame
-
-    [colours]         # for cameras: markers that are coloured; the others are bright
-    LWRIST = "red"
-    RWRIST = 0.33     # a hue
+A name is one of the places below, a role or a joint (its origin), or a label of the 41-marker set. A mapping file
+(`capture.mapping_file`) says which label of a recording is which place.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.mapping_file import read_colours, read_mapping
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
-from poise.formats.files import existing_file
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
@@ -53,21 +42,24 @@ def marker_layout(
     return {name: _place(skeleton, name, optical) for name in names}
 
 
-def read_mapping(path: Path, skeleton: Skeleton, *, samples: Array | None = None) -> dict[str, Handle]:
+def read_layout(path: Path, skeleton: Skeleton, *, samples: Array | None = None) -> dict[str, Handle]:
     """Labels of recordings to places, from a mapping file."""
-    table = _read_toml(path).get("markers")
-    if not isinstance(table, dict) or not table:
+    mapping = read_mapping(path)
+    if not mapping:
         raise ParseError('expected a table [markers] with lines such as LWRIST = "left_hand"', path=path)
-    return {label: _mapped(path, skeleton, label, value, samples) for label, value in table.items()}
+    named = marker_layout(
+        skeleton, [place for place in mapping.values() if isinstance(place, str)], samples=samples
+    )
+    return {
+        label: named[place] if isinstance(place, str) else _on_joint(skeleton, place)
+        for label, place in mapping.items()
+    }
 
 
-def read_colours(path: Path) -> dict[str, float]:
+def read_hues(path: Path) -> dict[str, float]:
     """Hues of markers by label, from a mapping file; none where it has no colours."""
-    table = _read_toml(path).get("colours", {})
-    if not isinstance(table, dict):
-        raise ParseError('expected a table [colours] with lines such as LWRIST = "red"', path=path)
     try:
-        return {label: hue_of(colour) for label, colour in table.items()}
+        return {label: hue_of(colour) for label, colour in read_colours(path).items()}
     except InvalidValueError as error:
         raise ParseError(str(error), path=path) from None
 
@@ -83,28 +75,8 @@ def guessed_mapping(
     return marker_layout(skeleton, known, samples=samples)
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(existing_file(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParseError(f"not a TOML file: {error}", path=path) from error
-
-
-def _mapped(path: Path, skeleton: Skeleton, label: str, value: Any, samples: Array | None) -> Handle:
-    if isinstance(value, str):
-        return marker_layout(skeleton, [value], samples=samples)[value]
-    if not isinstance(value, Mapping) or "joint" not in value:
-        raise ParseError(
-            f'{label}: expected a place such as "left_hand", or {{ joint = ..., offset = [x, y, z] }}; got {value!r}',
-            path=path,
-        )
-    offset = value.get("offset", [0.0, 0.0, 0.0])
-    if not (
-        isinstance(offset, list) and len(offset) == 3 and all(isinstance(n, int | float) for n in offset)
-    ):
-        raise ParseError(f"{label}: an offset is three numbers in metres; got {offset!r}", path=path)
-    x, y, z = map(float, offset)
-    return Handle(_known(skeleton, str(value["joint"])), (x, y, z))
+def _on_joint(skeleton: Skeleton, handle: Handle) -> Handle:
+    return Handle(_known(skeleton, handle.joint), handle.offset)
 
 
 def _place(skeleton: Skeleton, name: str, optical: Mapping[str, Handle]) -> Handle:

@@ -20,7 +20,7 @@ from poise.performance.calibrate import (
     skeleton_of_sides,
     t_pose_markers,
 )
-from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_mapping
+from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
 from poise.performance.perform import NOISE, Performance, PerformedFrame, motion_of
 from poise.performance.sensors import OrientationPerformance, t_pose
 from poise.priors.abilities import examples_of
@@ -156,7 +156,7 @@ def _layout(
 ) -> Mapping[str, Handle]:
     samples = _samples(prior)
     if mapping is not None:
-        return read_mapping(mapping, prior.space.skeleton, samples=samples)
+        return read_layout(mapping, prior.space.skeleton, samples=samples)
     if take is None:
         return marker_layout(prior.space.skeleton, markers, samples=samples)
     return guessed_mapping(take.labels, prior.space.skeleton, samples=samples)

@@ -32,7 +32,7 @@ class Options:
 
 
 @runtime_checkable
-class Kind(Protocol):
+class PriorKind(Protocol):
     """A class of priors that can be learned and kept in a file."""
 
     kind: str
@@ -49,7 +49,7 @@ class Kind(Protocol):
         ...
 
 
-PRIORS: Registry[Kind] = Registry(
+PRIORS: Registry[PriorKind] = Registry(
     "kind of model",
     {
         "gaussian": "poise.priors.gaussian:GaussianPrior",
@@ -74,7 +74,7 @@ def register_prior(kind: Any) -> None:
     PRIORS.register(kind.kind, kind)
 
 
-def learnable() -> dict[str, Kind]:
+def learnable() -> dict[str, PriorKind]:
     """The kinds that are learned from clips."""
     return {name: kind for name, kind in PRIORS.items() if name not in MADE}
 
@@ -97,7 +97,7 @@ def learn(
     return chosen.learn(motions, progress=progress, **(options or chosen.Options()).arguments(motions))
 
 
-def _learned(kind: str) -> Kind:
+def _learned(kind: str) -> PriorKind:
     if kind in MADE:
         raise InvalidValueError(f"a {kind} is made of learned models, not learned from clips")
     return PRIORS.named(kind)

@@ -10,18 +10,60 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError
+from poise.formats.camera_file import read_camera
+from poise.formats.tables import Among, Named, Range, Read, Table
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
+from poise.registry import Registry
 from poise.skeleton.pose_space import Handle, PoseSpace
 
 Array = np.ndarray
 Vector = Sequence[float] | Array
+
+
+def handle_from(table: Table, key: str) -> Handle:
+    """The handle that a table names, with its offset in the joint's frame where there is one."""
+    x, y, z = table.get("offset", Float[Array, "3"], (0.0, 0.0, 0.0))
+    return Handle(table.get(key, str), (float(x), float(y), float(z)))
+
+
+def turn_from(table: Table, key: str) -> Float[Array, "4"]:
+    """A quaternion (wxyz), or degrees about x, y, z: first the heading y, then x, then z, about the turned axes."""
+    turn = table.get(key, Float[Array, "3"] | Float[Array, "4"])
+    if len(turn) == 3:
+        x, y, z = np.radians(turn)
+        return rotations.quaternion_from_euler(np.array([y, x, z]), "YXZ")
+    if not np.isclose(np.linalg.norm(turn), 1.0, atol=0.01):
+        raise table.error(key, f"expected a unit quaternion (wxyz); got {turn.tolist()}")
+    return rotations.normalize(turn)
+
+
+def _support_from(table: Table, _key: str) -> list[Array]:
+    """One point, or the corners of a polygon."""
+    if table.has("at"):
+        return [table.get("at", Float[Array, "2"])]
+    return list(table.get("inside", Float[Array, "corners 2"]))
+
+
+def _camera_from(table: Table, key: str) -> Camera:
+    return read_camera(table.get(key, Path))
+
+
+def _joint_from(table: Table, key: str) -> Handle:
+    return Handle(table.get(key, str))
+
+
+Point = Annotated[Vector, Read(lambda table, key: table.get(key, Float[Array, "3"]))]
+Pixel = Annotated[Vector, Read(lambda table, key: table.get(key, Float[Array, "2"]))]
+OnHandle = Annotated[Handle | str, Read(handle_from)]
 
 
 class Kind(IntEnum):
@@ -70,12 +112,23 @@ class Block:
 class Constraint(ABC):
     """What all constraints share: how strictly they hold, and what they are called in reports."""
 
-    tolerance: float | None = None
-    weight: float | None = None
+    tolerance: Annotated[float | None, Range(above=0.0)] = None
+    weight: Annotated[float | None, Range(least=0.0)] = None
     priority: int = 0
     name: str = ""
 
+    kind: ClassVar[str] = ""
     unit: ClassVar[str] = "m"
+
+    @classmethod
+    def from_table(cls, table: Table) -> Constraint:
+        """From a table of a script: its keys are the fields, as they are declared."""
+        constraint = table.read(cls)
+        try:
+            constraint.check()
+        except InvalidValueError as error:
+            raise table.error("kind", str(error)) from error
+        return constraint
 
     @property
     def hard(self) -> bool:
@@ -147,7 +200,7 @@ class Constraint(ABC):
 class _OnHandle(Constraint):
     """A constraint on one handle: a joint's or role's name, or a Handle with an offset."""
 
-    handle: Handle | str
+    handle: OnHandle
 
     @property
     def at(self) -> Handle:
@@ -169,7 +222,8 @@ class _OnHandle(Constraint):
 class Position(_OnHandle):
     """The handle is at a point."""
 
-    target: Vector
+    target: Annotated[Point, Named("at")]
+    kind: ClassVar[str] = "position"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         return [self._block(space, Kind.POSITION, *self._vector(self.target, "target"))]
@@ -179,7 +233,8 @@ class Position(_OnHandle):
 class Orientation(_OnHandle):
     """The handle's joint is turned as a unit quaternion (wxyz) in the world says."""
 
-    target: Vector
+    target: Annotated[Vector, Named("rotation"), Read(turn_from)]
+    kind: ClassVar[str] = "orientation"
     unit: ClassVar[str] = "rad"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
@@ -196,9 +251,10 @@ def transform(handle: Handle | str, position: Vector, orientation: Vector, **sha
 class Line(_OnHandle):
     """The handle is on the ray from `origin` along `direction` (or on the whole line)."""
 
-    origin: Vector
-    direction: Vector
+    origin: Point
+    direction: Point
     whole_line: bool = field(default=False, kw_only=True)
+    kind: ClassVar[str] = "line"
 
     @property
     def _fixed(self) -> tuple[object, ...]:
@@ -219,8 +275,9 @@ class Line(_OnHandle):
 class Plane(_OnHandle):
     """The handle is on the plane through `point` with this normal."""
 
-    point: Vector
-    normal: Vector = (0.0, 1.0, 0.0)
+    point: Point
+    normal: Point = (0.0, 1.0, 0.0)
+    kind: ClassVar[str] = "plane"
     inequality: ClassVar[bool] = False
 
     def blocks(self, space: PoseSpace) -> list[Block]:
@@ -233,6 +290,7 @@ class Plane(_OnHandle):
 class HalfSpace(Plane):
     """The handle is on the plane or on the side its normal points to: a floor, a wall, a table."""
 
+    kind: ClassVar[str] = "above"
     inequality: ClassVar[bool] = True
 
 
@@ -245,8 +303,9 @@ def floor(handles: Sequence[Handle | str], *, height: float = 0.0) -> list[HalfS
 class Projection(_OnHandle):
     """The handle is seen at a pixel of a camera."""
 
-    camera: Camera
-    pixel: Vector
+    camera: Annotated[Camera, Read(_camera_from)]
+    pixel: Pixel
+    kind: ClassVar[str] = "projection"
     unit: ClassVar[str] = "px"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
@@ -264,8 +323,9 @@ class Projection(_OnHandle):
 class LookAt(_OnHandle):
     """A direction fixed to the handle's joint points from the handle to a target."""
 
-    target: Vector
-    axis: Vector = (0.0, 0.0, 1.0)
+    target: Point
+    axis: Point = (0.0, 0.0, 1.0)
+    kind: ClassVar[str] = "look-at"
     unit: ClassVar[str] = "rad"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
@@ -277,8 +337,9 @@ class LookAt(_OnHandle):
 class Distance(_OnHandle):
     """Two handles are this far apart, in metres."""
 
-    other: Handle | str
-    distance: float
+    other: Annotated[Handle | str, Read(_joint_from)]
+    distance: Annotated[float, Range(least=0.0)]
+    kind: ClassVar[str] = "distance"
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         if not (np.isfinite(self.distance) and self.distance >= 0):
@@ -296,7 +357,8 @@ class Distance(_OnHandle):
 class CentreOfMass(Constraint):
     """The centre of mass is above a support: a point on the ground (x, z), or anywhere inside a convex polygon."""
 
-    support: Sequence[Vector]
+    support: Annotated[Sequence[Vector], Read(_support_from)]
+    kind: ClassVar[str] = "centre-of-mass"
 
     @property
     def _fixed(self) -> tuple[object, ...]:
@@ -350,6 +412,25 @@ class Pinned(Constraint):
 
     def _describe(self) -> str:
         return f"pinned {', '.join(self.joints)}"
+
+
+_OWN: tuple[type[Constraint], ...] = (
+    *(Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, CentreOfMass, Projection),
+)
+CONSTRAINTS: Registry[type[Constraint]] = Registry(
+    "kind of constraint",
+    {own.kind: own for own in _OWN},
+)
+
+
+def register_constraint(constraint: type[Constraint]) -> None:
+    """Adds a kind of constraint, for scripts and `poise pose --constraints`."""
+    CONSTRAINTS.register(constraint.kind, constraint)
+
+
+def constraint_from(table: Table) -> Constraint:
+    """A constraint of the kind that its table names."""
+    return CONSTRAINTS[table.get("kind", Annotated[str, Among(CONSTRAINTS)])].from_table(table)
 
 
 def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST) -> Array:

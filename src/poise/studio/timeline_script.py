@@ -42,7 +42,7 @@ def script_of(state: State) -> Script:
     ]
     return Script(
         name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
-        changes=[StyleChange(0.0, MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
+        changes=[StyleChange(name=MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
         turns=_turns(state),
     )  # fmt: skip
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import InvalidValueError, ParseError, UnknownNameError
-from poise.formats.files import existing_file, replacing
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats.camera_file import check_rotation
+from poise.formats.files import replacing
+from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
 from poise.vision.lens import LensCamera
 
@@ -75,43 +74,37 @@ def save_rig(rig: Rig, path: Path | str) -> None:
         file.write("\n".join(lines) + "\n")
 
 
+@dataclass(frozen=True, eq=False)
+class _CameraTable:
+    matrix: Float[Array, "3 3"]
+    distortion: Float[Array, "5"]
+    rotation: Float[Array, "3 3"]
+    translation: Float[Array, "3"]
+    size: Float[Array, "2"]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_rotation(self.rotation)
+
+    def camera(self, number: int) -> LensCamera:
+        width, height = map(int, self.size)
+        pinhole = Camera(self.matrix, self.rotation, self.translation)
+        return LensCamera(self.name or f"camera{number}", pinhole, (width, height), self.distortion)
+
+
+@dataclass(frozen=True)
+class _RigFile:
+    camera: tuple[_CameraTable, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.camera:
+            raise FieldError("camera", "no cameras: expected one [[camera]] table each")
+
+
 def load_rig(path: Path | str) -> Rig:
     """Read a rig; a missing or malformed entry is named."""
-    path = existing_file(path)
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("camera", [])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParseError(f"not a camera file: {error}", path=path) from None
-    if not isinstance(tables, list) or not tables:
-        raise ParseError("no cameras: expected one [[camera]] table each", path=path)
-    return Rig(tuple(_camera(table, number, path) for number, table in enumerate(tables)))
-
-
-def _camera(table: Mapping[str, Any], number: int, path: Path) -> LensCamera:
-    where = f"camera {table.get('name', number + 1)!r}"
-    arrays = {}
-    for key, shape in {
-        "matrix": (3, 3),
-        "distortion": (5,),
-        "rotation": (3, 3),
-        "translation": (3,),
-        "size": (2,),
-    }.items():
-        if key not in table:
-            raise ParseError(f"{where} has no {key}", path=path)
-        try:
-            arrays[key] = np.array(table[key], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ParseError(f"{where}: {key} must be numbers", path=path) from None
-        if arrays[key].shape != shape or not np.all(np.isfinite(arrays[key])):
-            raise ParseError(
-                f"{where}: {key} must be {shape} finite numbers; got {arrays[key].shape}", path=path
-            )
-    if not np.allclose(arrays["rotation"] @ arrays["rotation"].T, np.eye(3), atol=1e-4):
-        raise ParseError(f"{where}: rotation is no rotation", path=path)
-    pinhole = Camera(arrays["matrix"], arrays["rotation"], arrays["translation"])
-    size = (int(arrays["size"][0]), int(arrays["size"][1]))
-    return LensCamera(str(table.get("name", f"camera{number + 1}")), pinhole, size, arrays["distortion"])
+    tables = read_declared(_RigFile, Path(path)).camera
+    return Rig(tuple(table.camera(number) for number, table in enumerate(tables, start=1)))
 
 
 def _numbers(values: Array) -> str:
