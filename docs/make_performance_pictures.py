@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from poise import pictures, read
-from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Scores
 from poise.evaluation.performance import local_set_up, recover
 from poise.evaluation.reduction import evaluate_reduction
+from poise.evaluation.report import Row
 from poise.evaluation.splits import Fold, load_split
 from poise.geometry import rotations
 from poise.motion.motion import Motion

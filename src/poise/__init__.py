@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
     from poise.errors import PoiseError
+    from poise.evaluation.report import register_protocol
     from poise.formats import Format, read, register_format, write
     from poise.geometry.cameras import Camera
     from poise.motion import Motion
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         Plane,
         Position,
         Projection,
+        register_constraint,
     )  # fmt: skip
     from poise.solvers.problem import Settings
     from poise.solvers.solution import Solution, Status
@@ -53,8 +55,8 @@ __all__ = [
     "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers", "Motion",
     "Orientation", "Pinned", "Plane", "PoiseError", "Pose", "Position", "Projection", "Settings",
     "Skeleton", "Solution", "Solver", "Status", "StylePrior", "__version__",
-    "learn", "load", "performer", "pictures", "read", "register_format", "register_prior", "save",
-    "show", "solve", "solve_batch", "track", "write",
+    "learn", "load", "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
+    "register_protocol", "save", "show", "solve", "solve_batch", "track", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -62,6 +64,7 @@ _HOMES = {
     "apps.learning": "learn",
     "apps.outputs": "save show",
     "errors": "PoiseError",
+    "evaluation.report": "register_protocol",
     "formats": "Format read register_format write",
     "geometry.cameras": "Camera",
     "motion.markers": "Markers",
@@ -75,7 +78,8 @@ _HOMES = {
     "priors.style.prior": "StylePrior",
     "skeleton.pose_space": "Handle",
     "skeleton.skeleton": "JointLimits Pose Skeleton",
-    "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection",
+    "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection "
+    "register_constraint",
     "solvers.problem": "Settings",
     "solvers.solution": "Solution Status",
     "solvers.solve": "Solver solve solve_batch track",

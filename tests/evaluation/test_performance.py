@@ -7,9 +7,8 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.performance import evaluate_performance
-from poise.evaluation.plots import draw_report
 from poise.evaluation.reduction import evaluate_reduction
-from poise.evaluation.report import Report, Request
+from poise.evaluation.report import Report, Request, draw_report
 from poise.evaluation.splits import Fold
 
 

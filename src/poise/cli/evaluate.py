@@ -4,39 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Jobs, Scheduler
-
-if TYPE_CHECKING:
-    from poise.evaluation.handles import Row
+from poise.cli.options import flags_of, sentence
+from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, draw_report, evaluate
+from poise.evaluation.splits import SPLITS
+from poise.formats.tables import checked
 
 app = App(
     name="evaluate",
-    help_epilogue="""\
-Protocols: handles (the root and five positions of an unseen clip in, the
-pose out), image (3, 4 and 6 points of a frame in one photo in, the pose
-out; methods style, gaussian, dls), markers (markers of a take hidden after
-its first third, and filled; methods spline, pca, style, gaussian; takes are
-C3D, TRC or motion files, or the split optical), performance (a few markers
-in, the whole body out), cameras (the same, filmed by simulated cameras, two with
-nine markers unless asked: pictures in, the whole body out), reduction (how many
-dimensions poses need), search
-(nearest frames during a performance; methods graph, faiss, exhaustive),
-topology (walks and runs in one latent space, seven models; splits gaits,
-other-gaits, many-gaits), animate (the foot contacts of an unseen clip in, the
-motion out; methods dynamics, style, dls), speed (one problem, our methods and the
-installed peers).
-Splits: performer (needs no recordings), walk, boxing, pitch, sport,
-locomotion, gaits, other-gaits, many-gaits, strides, everything (under
-POISE_MOCAP). Methods: transpose, dls, sdls, ccd, fabrik, nearest, gp,
-gaussian-N for any number of clusters, style (three dimensions, 100 active
-poses), local; for performance also lwr, pca, mixture and local-pca, and
-orientations and orientations-nearest (six inertial sensors instead of
-markers); for reduction pca, mixture, gplvm and local.
+    help="Measure methods the same way: errors, reached targets, time.",
+    help_epilogue=f"""\
+Splits: {", ".join(SPLITS)}
+(all but performer need recordings, under POISE_MOCAP). poise evaluate PROTOCOL
+--help lists the methods and options of a protocol; every kind of model is a
+method of handles, image and markers.
 
 Examples:
   poise evaluate handles
@@ -58,69 +43,75 @@ Examples:
 
 
 @app.default
-def evaluate(
-    protocol: Annotated[str, Parameter(help="What is measured: see below.")],
-    *,
-    split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
-    train: Annotated[
-        list[Path] | None, Parameter(help="Clips to learn from, instead of a split.", consume_multiple=True)
-    ] = None,
-    test: Annotated[list[Path] | None, Parameter(help="Clips to test on.", consume_multiple=True)] = None,
-    methods: Annotated[str, Parameter(help="Names with commas between; all by default.")] = "",
-    stride: Annotated[int, Parameter(help="Test on every Nth frame.")] = 1,
-    independent: Annotated[bool, Parameter(help="Start every frame anew, not from the one before.")] = False,
-    free_root: Annotated[bool, Parameter(help="Solve the root too, from six handles.")] = False,
-    cameras: Annotated[int, Parameter(help="How many cameras film, in `cameras`.")] = 2,
-    markers: Annotated[int, Parameter(help="How many markers are worn, in `cameras`: 9 or 19.")] = 9,
-    jobs: Jobs = 1,
-    scheduler: Scheduler = "",
-    json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
-    plots: Annotated[Path | None, Parameter(help="Also draw plots and pictures into this folder.")] = None,
+def evaluate_late(
+    protocol: Annotated[str, Parameter(show=False)],
+    *arguments: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
 ) -> None:
-    """Measure methods the same way: errors, reached targets, time."""
-    from poise.engine import Engine
-    from poise.evaluation.machine import machine, versions
-    from poise.evaluation.report import Request, evaluate
+    """Measure by a protocol that was registered after the program started; anything else is a mistake."""
+    command_of(protocol)(list(arguments), exit_on_error=False, print_error=False)
 
-    request = Request(
-        protocol,
-        split,
-        train or (),
-        test or (),
-        _names(methods),
-        stride,
-        independent,
-        free_root,
-        cameras,
-        markers,
-    )
+
+def command_of(name: str) -> App:
+    """A protocol as a command: the options that all share, and its own."""
+    protocol = PROTOCOLS.named(name)
+    flags = flags_of({name: protocol.Options}, of="")
+
+    def run(
+        *,
+        split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
+        train: Annotated[
+            list[Path] | None,
+            Parameter(help="Clips to learn from, instead of a split.", consume_multiple=True),
+        ] = None,
+        test: Annotated[list[Path] | None, Parameter(help="Clips to test on.", consume_multiple=True)] = None,
+        methods: Annotated[str, Parameter(help="Names with commas between; the usual ones if none.")] = "",
+        options: Any = None,
+        json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
+        plots: Annotated[
+            Path | None, Parameter(help="Also draw plots and pictures into this folder.")
+        ] = None,
+    ) -> None:
+        given = {key: value for key, value in vars(options or flags()).items() if value is not None}
+        chosen = checked(protocol.Options, given, what=f"the protocol {name}")
+        _measure(Request(name, split, train or (), test or (), _names(methods), chosen), json, plots)
+
+    run.__annotations__["options"] = Annotated[flags, Parameter(name="*")]
+    valid = f"Methods: {', '.join(protocol.methods)}." if protocol.methods else ""
+    made = App(name=name, help=sentence(protocol.about), help_epilogue=valid)
+    made.default(run)
+    return made
+
+
+def _measure(request: Request, json: Path | None, plots: Path | None) -> None:
+    from poise.evaluation.machine import machine, versions
+
     with terminal.steps() as step:
         report = evaluate(
-            request,
-            lambda what, done, total: step(f"{protocol}: {what} ({done}/{total})"),
-            engine=Engine(jobs, scheduler),
+            request, lambda what, done, total: step(f"{request.protocol}: {what} ({done}/{total})")
         )
     terminal.print_table(*_table(report.rows))
     terminal.note(f"{machine()}; " + ", ".join(f"{name} {number}" for name, number in versions().items()))
-    if protocol == "speed":
-        _say_who_is_missing()
+    if left_out := PROTOCOLS[request.protocol].left_out():
+        terminal.warn(left_out)
     if json is not None:
         report.write(json)
     if plots is not None:
-        from poise.evaluation.plots import draw_report
-
         with terminal.steps() as step:
             files = draw_report(request, report, plots, step)
         print("\n".join(str(file) for file in files))
 
 
-def _say_who_is_missing() -> None:
-    from poise.evaluation.speed import missing_peers
+def __getattr__(name: str) -> App:
+    """The command of a protocol, made when it is asked for: its module may import much."""
+    if name in PROTOCOLS:
+        return command_of(name)
+    raise AttributeError(name)
 
-    if missing := missing_peers():
-        terminal.warn(
-            f"not installed, so not measured: {', '.join(missing)} (the extra poise[bench], or make speed)"
-        )
+
+for _name in PROTOCOLS:
+    app.command(
+        f"poise.cli.evaluate:{_name}", name=_name, help=sentence(ABOUT.get(_name) or PROTOCOLS[_name].about)
+    )
 
 
 def _names(methods: str) -> list[str]:

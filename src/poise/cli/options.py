@@ -63,7 +63,12 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: 
             kinds.setdefault(field.name, plain)
             helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
     fields = [
-        (name, Annotated[plain | None, Parameter(help=f"{'; '.join(helps[name])}.")], None)
+        (name, Annotated[plain | None, Parameter(help=sentence("; ".join(helps[name])))], None)
         for name, plain in kinds.items()
     ]
     return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})
+
+
+def sentence(text: str) -> str:
+    """Words as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."

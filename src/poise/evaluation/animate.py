@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +16,9 @@ from jaxtyping import Float
 from poise.apps.animate import animate
 from poise.apps.foot_targets import FootContact, changed, constraints_of, contacts_in
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.handles import Row
 from poise.evaluation.methods import STYLE
-from poise.evaluation.splits import Fold
+from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
+from poise.evaluation.splits import Fold, performer_gaits
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.motion.world import accelerations, joint_positions
@@ -161,3 +162,27 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
         )
         for name in rows[0]
     }
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_animate(request.folds(), methods=request.methods, progress=progress)
+
+
+def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
+    from poise.evaluation.motion_plots import draw_animate, drawn_methods
+
+    fold = request.folds()[0]
+    return draw_animate(fold.train, fold.test[0], drawn_methods(report), folder, step)
+
+
+PROTOCOL = Protocol(
+    "animate",
+    ABOUT["animate"],
+    _run,
+    _draw,
+    methods=METHODS,
+    splits={PERFORMER: performer_gaits},
+)

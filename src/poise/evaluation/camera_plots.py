@@ -25,7 +25,7 @@ def draw_cameras(request: Request, folder: Path, step: Callable[[str], None]) ->
     step("filming for the plots")
     fold = request.folds()[0]
     simulator, performance = set_up(
-        fold, fold.test[0], cameras=request.cameras, markers=request.markers, seconds=_SECONDS
+        fold, fold.test[0], cameras=request.options.cameras, markers=request.options.markers, seconds=_SECONDS
     )
     filmed = film(simulator, performance)
     files = [folder / "latency.png", folder / "stages.png"]

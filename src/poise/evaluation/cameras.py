@@ -9,15 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
 from poise.errors import InvalidValueError
-from poise.evaluation.handles import Row
 from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
+from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.performance.cameras import NOISE, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance
@@ -218,3 +221,33 @@ def _beside_truth(
         np.linalg.norm(reached - simulator.truth.points, axis=-1)[::stride],
         seconds[::stride],
     )
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CamerasOptions(EveryFrame):
+    """What films, and what is worn."""
+
+    cameras: Annotated[int, Range(least=1), "how many cameras film; 2"] = 2
+    markers: Annotated[int, "how many markers are worn, 9 or 19; 9"] = 9
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_cameras(request.folds(), **vars(request.options), progress=progress)
+
+
+def _draw(request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
+    from poise.evaluation.camera_plots import draw_cameras
+
+    return draw_cameras(request, folder, step)
+
+
+PROTOCOL = Protocol(
+    "cameras",
+    ABOUT["cameras"],
+    _run,
+    _draw,
+    Options=CamerasOptions,
+)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
-from poise.evaluation.methods import Answer, Method, method_named
+from poise.evaluation.methods import METHODS, Answer, Method, default_methods, method_named
 from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
+from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
 from poise.motion.motion import Motion
@@ -24,7 +28,6 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.solvers.problem import Root
 
 Array = np.ndarray
-Row = dict[str, float | str]
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 FREE_ROOT_HANDLES = (*HANDLES, "pelvis")
@@ -154,3 +157,50 @@ def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size
     except (PoiseError, ArithmeticError, np.linalg.LinAlgError):
         return None
     return found if np.all(np.isfinite(found)) else None
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HandlesOptions(EveryFrame):
+    """How frames are taken, and who works on them."""
+
+    independent: Annotated[bool, "start every frame anew, not from the one before"] = False
+    free_root: Annotated[bool, "solve the root too, from six handles"] = False
+    jobs: Annotated[int, Range(least=1), "how many processes of this machine work"] = 1
+    scheduler: Annotated[str, "work on the dask cluster with this address (tcp://host:8786) instead"] = ""
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    options: HandlesOptions = request.options
+    return evaluate_handles(
+        request.folds(),
+        methods=request.methods or default_methods(),
+        stride=options.stride,
+        independent=options.independent,
+        free_root=options.free_root,
+        progress=progress,
+        engine=Engine(options.jobs, options.scheduler),
+    )
+
+
+def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
+    from poise.evaluation import plots
+    from poise.evaluation.gallery import draw_gallery
+
+    step("plots")
+    figures = {"accuracy": plots.accuracy_figure, "figure6": plots.errors_figure, "table1": plots.time_figure}
+    files = [plots.saved(figure(report), folder / f"{name}.png") for name, figure in figures.items()]
+    names = [str(row["method"]) for row in report.rows]
+    return [*files, draw_gallery(folder / "poses.png", methods=names, request=request, step=step)]
+
+
+PROTOCOL = Protocol(
+    "handles",
+    ABOUT["handles"],
+    _run,
+    _draw,
+    methods=(*METHODS, "gaussian-N", "style", "local", "any kind of model"),
+    Options=HandlesOptions,
+)

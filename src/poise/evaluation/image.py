@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -20,16 +21,13 @@ from jaxtyping import Float
 from poise.capture.image_placing import View
 from poise.capture.image_poses import explain
 from poise.capture.image_starts import LIMBS
-from poise.errors import InvalidValueError, PoiseError, UnknownNameError
-from poise.evaluation.handles import Row
-from poise.evaluation.methods import STYLE, training_poses
+from poise.errors import InvalidValueError, PoiseError
+from poise.evaluation.methods import learner_named, training_poses
+from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.pictures.stage import facing_of
-from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.prior import LocalPrior
-from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.solve import Model
@@ -43,13 +41,7 @@ POINTS = {
 }
 """Which joints are clicked, by how many."""
 
-LEARNERS: dict[str, Callable[[Sequence[Motion]], Model]] = {
-    "style": lambda clips: StylePrior.learn(clips, **STYLE),
-    "gaussian": lambda clips: GaussianPrior.learn(clips, clusters=100),
-    "local": lambda clips: LocalPrior.learn(clips),
-    "dls": lambda clips: training_poses(clips)[0],
-}
-DEFAULT_METHODS = tuple(LEARNERS)
+DEFAULT_METHODS = ("style", "gaussian", "local", "dls")
 
 DISTANCE, HEIGHT, TURN, STEP = 4.0, 1.4, np.radians(30.0), 0.5
 SIZE, FIELD_OF_VIEW = (960, 720), 0.7
@@ -99,15 +91,14 @@ def evaluate_image(
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
     for name in methods:
-        if name not in LEARNERS:
-            raise UnknownNameError("method of the image protocol", name, LEARNERS)
+        _learner(name)
     scores = {(name, points): _Scores() for name in methods for points in POINTS}
     frames = sum(len(clip[::stride]) for fold in folds for clip in fold.test)
     done, total = 0, frames * len(methods)
     for fold in folds:
         for name in methods:
             progress(name, done, total)
-            model = LEARNERS[name](fold.train)
+            model = _learner(name)(fold.train)
             for clip in fold.test:
                 photos = photos_of(clip[::stride])
                 own = model.on_body(clip.skeleton) if not isinstance(model, Skeleton) else model
@@ -117,6 +108,12 @@ def evaluate_image(
                     done += 1
                     progress(name, done, total)
     return [score.row(name, points) for (name, points), score in scores.items()]
+
+
+def _learner(name: str) -> Callable[[Sequence[Motion]], Model]:
+    if name == "dls":
+        return lambda clips: training_poses(clips)[0]
+    return learner_named("gaussian-100" if name == "gaussian" else name, DEFAULT_METHODS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,3 +188,27 @@ def _try(model: Model, photo: SimulatedPhoto, points: int, scores: _Scores) -> N
     scores.relative.append(relative_error(photo, bodies[0]))
     scores.pixels.append(float(found[0].distances.mean()))
     scores.right.append(next((rank for rank, body in enumerate(bodies) if is_right(photo, body)), -1))
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    methods, stride = request.methods or DEFAULT_METHODS, request.options.stride
+    return evaluate_image(request.folds(), methods=methods, stride=stride, progress=progress)
+
+
+def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+    from poise.evaluation import plots
+
+    return [plots.saved(plots.image_figure(report), folder / "image.png")]
+
+
+PROTOCOL = Protocol(
+    "image",
+    ABOUT["image"],
+    _run,
+    _draw,
+    methods=DEFAULT_METHODS,
+    Options=EveryFrame,
+)

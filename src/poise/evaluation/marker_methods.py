@@ -23,13 +23,12 @@ from poise.capture.markers import (
     learn_style,
     template,
 )
-from poise.errors import UnknownNameError
+from poise.evaluation.methods import learner_named
 from poise.geometry.alignment import rigid_fit
 from poise.motion.gaps import spline_filled
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
 
 Array = np.ndarray
@@ -161,9 +160,9 @@ def learn_gaussian(clips: Sequence[Motion]) -> GaussianPrior:
 
 def method_named(name: str) -> Callable[[LearnableTake], MarkerFiller]:
     """The method of this name."""
-    if name not in METHODS:
-        raise UnknownNameError("method", name, METHODS)
-    return METHODS[name]
+    if name in METHODS:
+        return METHODS[name]
+    return partial(body, learner=learner_named(name, METHODS))
 
 
 METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {
@@ -171,7 +170,7 @@ METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {
     "pca": principal_components,
     "style": partial(body, learner=learn_style),
     "gaussian": partial(body, learner=learn_gaussian),
-    "local": partial(body, learner=LocalPrior.learn),
+    "local": partial(body, learner=learner_named("local")),
 }
 
 

@@ -20,8 +20,8 @@ from poise.capture.marker_takes import MatchedTake, match, read_take
 from poise.capture.marker_tracking import UNSURE
 from poise.capture.markers import solve, template
 from poise.errors import InvalidValueError, PoiseError
-from poise.evaluation.handles import Row
 from poise.evaluation.marker_methods import METHODS, Answer, LearnableTake, method_named
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import load_split, read_motion
 from poise.formats import extensions
 from poise.geometry.alignment import rigid_fit
@@ -228,3 +228,36 @@ def _performances() -> list[Motion]:
         performer.act("walk", performer="rosa", seconds=6.0, fps=60, seed=1),
         performer.act("box", performer="otto", seconds=6.0, fps=60, seed=2),
     ]
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    takes = takes_of(request.split, request.test)
+    return evaluate_markers(takes, methods=request.methods, stride=request.options.stride, progress=progress)
+
+
+def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+    from poise.evaluation import plots
+
+    return [plots.saved(plots.markers_figure(report), folder / "markers.png")]
+
+
+def _check(request: Request) -> None:
+    if request.train:
+        raise InvalidValueError(
+            "markers are learned from the first third of every take: give takes to test on alone",
+            settings=("test",),
+        )
+
+
+PROTOCOL = Protocol(
+    "markers",
+    ABOUT["markers"],
+    _run,
+    _draw,
+    methods=tuple(METHODS),
+    Options=EveryFrame,
+    check=_check,
+)

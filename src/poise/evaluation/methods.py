@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,10 +14,10 @@ from poise.errors import UnknownNameError
 from poise.motion.motion import Motion
 from poise.priors import medoids
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.prior import LocalPrior
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Prior
+from poise.priors.registry import learnable
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -116,14 +116,25 @@ class Solved:
 
 
 def method_named(name: str) -> Method:
-    """The method of this name; `gaussian-N` takes any number of clusters."""
+    """The method of this name; every kind of prior is one, and `gaussian-N` takes any number of clusters."""
+    if name in METHODS:
+        return METHODS[name]()
+    return Solved("map", learner_named(name))
+
+
+def learner_named(name: str, others: Iterable[str] = ()) -> Learner:
+    """How a prior is learned for an evaluation, by its kind; `others` are valid where this was called from."""
+    if name in LEARNERS:
+        return LEARNERS[name]
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
-        return Solved("map", partial(GaussianPrior.learn, clusters=int(found[1])))
-    if name not in METHODS:
-        raise UnknownNameError("method", name, (*METHODS, "gaussian-10", "gaussian-100"))
-    return METHODS[name]()
+        return partial(GaussianPrior.learn, clusters=int(found[1]))
+    if name not in learnable():
+        raise UnknownNameError("method", name, dict.fromkeys((*others, *METHODS, *_EXAMPLES, *learnable())))
+    return learnable()[name].learn
 
 
+LEARNERS: dict[str, Learner] = {"style": partial(StylePrior.learn, **STYLE)}
+_EXAMPLES = ("gaussian-10", "gaussian-100")
 METHODS: dict[str, Callable[[], Method]] = {
     "transpose": lambda: Solved("transpose"),
     "dls": lambda: Solved("dls"),
@@ -132,15 +143,12 @@ METHODS: dict[str, Callable[[], Method]] = {
     "fabrik": lambda: Solved("fabrik"),
     "nearest": Nearest,
     "gp": lambda: Regression(100),
-    "style": lambda: Solved("map", partial(StylePrior.learn, **STYLE)),
-    "local": lambda: Solved("map", LocalPrior.learn),
 }
-_SLOW_TO_LEARN = ("style", "local")
-DEFAULT_METHODS = (
-    *(name for name in METHODS if name not in _SLOW_TO_LEARN),
-    *("gaussian-10", "gaussian-100"),
-    *_SLOW_TO_LEARN,
-)
+
+
+def default_methods() -> tuple[str, ...]:
+    """Those that are measured unless others are asked for."""
+    return (*METHODS, *_EXAMPLES, "style", "local")
 
 
 def _usable(solution: Solution) -> Float[Array, "size"]:

@@ -9,6 +9,7 @@ from poise.apps.foot_targets import constraints_of, contacts_in
 from poise.apps.latent import save_picture
 from poise.apps.simulating import simulate_motion
 from poise.evaluation.animate import FPS, learned_animator
+from poise.evaluation.report import Report
 from poise.evaluation.simulated_motion import transition_paths
 from poise.evaluation.topology import learned_model, structure_of
 from poise.motion.edit import resample
@@ -62,3 +63,8 @@ def draw_animate(
         )
         files.append(save_picture(sheet, folder / f"{name}.png"))
     return files
+
+
+def drawn_methods(report: Report) -> list[str]:
+    """The methods of a report by themselves, without their tasks and spreads."""
+    return [str(row["method"]) for row in report.rows if "," not in str(row["method"])]

@@ -8,15 +8,16 @@ published, `local` as `poise perform` runs it, and the priors of other protocols
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.evaluation.handles import Row
 from poise.evaluation.methods import method_named
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.performance_sensors import ORIENTATION_METHODS, Recovery
+from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.evaluation.timing import timed
 from poise.geometry import rotations
@@ -206,3 +207,32 @@ def _smooth_stride(stride: int, fps: float) -> int:
     """The largest step within a stride at which two frames say where the next will be."""
     most = max(1, round(fps * LAG))
     return next(step for step in range(min(stride, most), 0, -1) if stride % step == 0)
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_performance(
+        request.folds(),
+        methods=request.methods or DEFAULT_METHODS,
+        markers=markers_for(request.split),
+        stride=request.options.stride,
+        progress=progress,
+    )
+
+
+def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+    from poise.evaluation import plots
+
+    return [plots.saved(plots.accuracy_figure(report), folder / "performance.png")]
+
+
+PROTOCOL = Protocol(
+    "performance",
+    ABOUT["performance"],
+    _run,
+    _draw,
+    methods=(*DEFAULT_METHODS, *ORIENTATION_METHODS),
+    Options=EveryFrame,
+)

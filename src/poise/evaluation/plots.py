@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from poise.evaluation.handles import Row
-from poise.evaluation.report import Report, Request
+from poise.evaluation.report import Report, Row
 
 PAPER_MS: Mapping[str, float] = {
     "gaussian-10": 1.1,
@@ -35,51 +34,6 @@ _SEARCHES = {
 }
 IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
-
-
-def draw_report(
-    request: Request, report: Report, folder: Path, step: Callable[[str], None] = lambda _what: None
-) -> list[Path]:
-    """All plots and pictures of a report, as PNG files in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if report.protocol == "speed":
-        return _draw_speed(report, folder, step)
-    if report.protocol == "markers":
-        return [_saved(markers_figure(report), folder / "markers.png")]
-    if report.protocol == "image":
-        return [_saved(image_figure(report), folder / "image.png")]
-    if report.protocol == "search":
-        return [_saved(search_figure(report), folder / "search.png")]
-    if report.protocol == "cameras":
-        from poise.evaluation.camera_plots import draw_cameras
-
-        return draw_cameras(request, folder, step)
-    if report.protocol == "performance":
-        return [_saved(accuracy_figure(report), folder / "performance.png")]
-    if report.protocol == "reduction":
-        return [_saved(reduction_figure(report), folder / "reduction.png")]
-    if report.protocol in ("topology", "animate"):
-        return _draw_motions(request, report, folder, step)
-    from poise.evaluation.gallery import draw_gallery
-
-    step("plots")
-    files = [
-        _saved(accuracy_figure(report), folder / "accuracy.png"),
-        _saved(errors_figure(report), folder / "figure6.png"),
-        _saved(time_figure(report), folder / "table1.png"),
-    ]
-    names = [str(row["method"]) for row in report.rows]
-    return [*files, draw_gallery(folder / "poses.png", methods=names, request=request, step=step)]
-
-
-def _draw_motions(request: Request, report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
-    from poise.evaluation import motion_plots
-
-    fold = request.folds()[0]
-    names = [str(row["method"]) for row in report.rows if "," not in str(row["method"])]
-    if report.protocol == "topology":
-        return motion_plots.draw_topology(fold.train, names, folder, step)
-    return motion_plots.draw_animate(fold.train, fold.test[0], names, folder, step)
 
 
 def accuracy_figure(report: Report) -> Figure:
@@ -264,7 +218,8 @@ def _curve(axes: Axes, rows: Sequence[Row], key: str, method: str) -> None:
     axes.plot([row[key] for row in rows], [row["mean_mm"] for row in rows], ".", color=colour, markersize=4)
 
 
-def _draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
+def draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
+    """The table, and what poses cost against sizes."""
     from poise.evaluation import speed
 
     measured: dict[str, Callable[[], tuple[Sequence[int], list[float]]]] = {
@@ -278,8 +233,8 @@ def _draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> li
         step(f"cost against {name}")
         curves[name] = measure()
     return [
-        _saved(speed_figure(report), folder / "speed.png"),
-        _saved(scaling_figure(curves), folder / "scaling.png"),
+        saved(speed_figure(report), folder / "speed.png"),
+        saved(scaling_figure(curves), folder / "scaling.png"),
     ]
 
 
@@ -334,6 +289,7 @@ def _figure(title: str, *, columns: int) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def _saved(figure: Figure, path: Path) -> Path:
+def saved(figure: Figure, path: Path) -> Path:
+    """Writes a figure; its path."""
     figure.savefig(path)
     return path

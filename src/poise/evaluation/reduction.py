@@ -8,12 +8,13 @@ itself left out; the Gaussian process latent variable model is learned where the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import UnknownNameError
-from poise.evaluation.handles import Row
+from poise.evaluation.report import ABOUT, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
 from poise.library.poses import Poses
@@ -158,3 +159,25 @@ def _degrees(found: Float[Array, "poses maps"], true: Float[Array, "poses maps"]
         rotations.quaternion_from_expmap(maps.reshape(len(maps), -1, 3)) for maps in (found, true)
     )
     return float(np.degrees(rotations.geodesic_distance(turned, meant).mean()))
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
+
+
+def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+    from poise.evaluation import plots
+
+    return [plots.saved(plots.reduction_figure(report), folder / "reduction.png")]
+
+
+PROTOCOL = Protocol(
+    "reduction",
+    ABOUT["reduction"],
+    _run,
+    _draw,
+    methods=tuple(METHODS),
+)

@@ -1,35 +1,117 @@
-"""What an evaluation reports: one JSON document with the machine, the versions and a row of metrics per method."""
+"""Protocols by name, what is asked of one, and its report: a JSON document with the machine, the versions and rows.
+
+A protocol is declared as one `Protocol` in its own module; other packages add theirs by `register_protocol`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
-from poise.engine import Engine
-from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.handles import Row, evaluate_handles
+from poise.errors import InvalidValueError
 from poise.evaluation.machine import machine, versions
-from poise.evaluation.methods import DEFAULT_METHODS
-from poise.evaluation.splits import Fold, load_split, performer_gaits, split_of_files
+from poise.evaluation.splits import Fold, load_split, split_of_files
+from poise.formats.tables import Range
+from poise.registry import Registry
 
-PROTOCOLS = (
-    "handles",
-    "image",
-    "markers",
-    "performance",
-    "cameras",
-    "reduction",
-    "search",
-    "topology",
-    "animate",
-    "speed",
-)
 PERFORMER, FILES = "performer", "files"
 
+Row = dict[str, float | str]
 Progress = Callable[[str, int, int], None]
 """Called with what is under way, how much is done and how much there is in all."""
+Step = Callable[[str], None]
+"""Called with what is being drawn."""
+
+
+@dataclass(frozen=True)
+class ProtocolOptions:
+    """What a protocol may be told beside clips and methods."""
+
+
+@dataclass(frozen=True)
+class EveryFrame(ProtocolOptions):
+    """For protocols that go through frames."""
+
+    stride: Annotated[int, Range(least=1), "test on every Nth frame"] = 1
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One way of measuring methods: all that `poise evaluate NAME` needs."""
+
+    name: str
+    about: str
+    run: Callable[[Request, Progress], list[Row]]
+    draw: Callable[[Request, Report, Path, Step], list[Path]] | None = None
+    methods: Sequence[str] = ()
+    """What its methods are called, for the help; it checks them itself."""
+    Options: type[ProtocolOptions] = ProtocolOptions
+    splits: Mapping[str, Callable[[], list[Fold]]] = field(default_factory=dict)
+    """Splits of its own, or others under a common name."""
+    check: Callable[[Request], None] = lambda _request: None
+    """Raises an error where a request cannot be measured."""
+    left_out: Callable[[], str] = lambda: ""
+    """What could not be measured here, in words; empty where everything was."""
+
+
+ABOUT = {
+    "handles": "the root and five positions of an unseen clip in, the pose out",
+    "image": "3, 4 and 6 points of a frame in one photo in, the pose out",
+    "markers": "markers of a take (C3D, TRC, a motion, the split optical) hidden after its first third, and filled",
+    "performance": "a few markers, or six inertial sensors, in, the whole body out",
+    "cameras": "as performance, filmed by simulated cameras: pictures in, the whole body out",
+    "reduction": "how many dimensions poses need",
+    "search": "nearest frames during a performance",
+    "topology": "walks and runs in one latent space, seven models; splits gaits, other-gaits, many-gaits",
+    "animate": "the foot contacts of an unseen clip in, the motion out",
+    "speed": "one problem, our methods and the installed peers",
+}
+"""What our own protocols measure; here, so that the help need not import them."""
+PROTOCOLS: Registry[Protocol] = Registry(
+    "protocol", {name: f"poise.evaluation.{name}:PROTOCOL" for name in ABOUT}
+)
+
+
+def register_protocol(protocol: Protocol) -> None:
+    """Adds a protocol, for `poise evaluate`."""
+    PROTOCOLS.register(protocol.name, protocol)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to evaluate: a protocol, a named split or files of one's own, methods, and the protocol's options."""
+
+    protocol: str
+    split: str = PERFORMER
+    train: Sequence[Path] = ()
+    test: Sequence[Path] = ()
+    methods: Sequence[str] = ()
+    options: Any = None
+
+    def __post_init__(self) -> None:
+        protocol = PROTOCOLS.named(self.protocol)
+        if (self.train or self.test) and self.split != PERFORMER:
+            raise InvalidValueError(
+                "name a split, or clips to train and test on, not both", settings=("split", "train", "test")
+            )
+        if self.options is None:
+            object.__setattr__(self, "options", protocol.Options())
+        protocol.check(self)
+
+    @property
+    def name(self) -> str:
+        """What the clips are called in a report."""
+        return FILES if self.train or self.test else self.split
+
+    def folds(self) -> list[Fold]:
+        """The training and test clips that are asked for."""
+        if self.train or self.test:
+            return split_of_files(self.train, self.test)
+        own = PROTOCOLS[self.protocol].splits
+        return own[self.split]() if self.split in own else load_split(self.split)
 
 
 @dataclass(frozen=True)
@@ -56,151 +138,17 @@ class Report:
         path.write_text(json.dumps(self.as_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What to evaluate: a protocol, a named split or files of one's own, methods, and how frames are taken."""
-
-    protocol: str
-    split: str = PERFORMER
-    train: Sequence[Path] = ()
-    test: Sequence[Path] = ()
-    methods: Sequence[str] = ()
-    stride: int = 1
-    independent: bool = False
-    free_root: bool = False
-    cameras: int = 2
-    markers: int = 9
-
-    def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOLS:
-            raise UnknownNameError("protocol", self.protocol, PROTOCOLS)
-        if (self.train or self.test) and self.split != PERFORMER:
-            raise InvalidValueError(
-                "name a split, or clips to train and test on, not both", settings=("split", "train", "test")
-            )
-        if self.protocol == "markers" and self.train:
-            raise InvalidValueError(
-                "markers are learned from the first third of every take: give takes to test on alone",
-                settings=("test",),
-            )
-        if self.protocol == "speed" and (self.train or self.test or self.split != PERFORMER):
-            raise InvalidValueError(
-                "speed measures one problem, taken from the performer: it has no other split"
-            )
-
-    @property
-    def name(self) -> str:
-        """What the clips are called in a report."""
-        return FILES if self.train or self.test else self.split
-
-    def folds(self) -> list[Fold]:
-        """The training and test clips that are asked for."""
-        if self.train or self.test:
-            return split_of_files(self.train, self.test)
-        gaits = self.protocol in ("topology", "animate")
-        return performer_gaits() if gaits and self.split == PERFORMER else load_split(self.split)
+def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: None) -> Report:
+    """Run a protocol."""
+    return Report(request.protocol, request.name, PROTOCOLS[request.protocol].run(request, progress))
 
 
-def evaluate(
-    request: Request, progress: Progress = lambda _what, _done, _all: None, *, engine: Engine | None = None
-) -> Report:
-    """Run a protocol; the engine is for `handles`, which works on several methods and folds at once."""
-    if request.protocol == "handles":
-        rows = _handles(request, progress, engine)
-    else:
-        rows = _RUNS[request.protocol](request, progress)
-    return Report(request.protocol, request.name, rows)
-
-
-def _handles(request: Request, progress: Progress, engine: Engine | None) -> list[Row]:
-    return evaluate_handles(
-        request.folds(),
-        methods=request.methods or DEFAULT_METHODS,
-        stride=request.stride,
-        independent=request.independent,
-        free_root=request.free_root,
-        progress=progress,
-        engine=engine,
-    )
-
-
-def _image(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation import image
-
-    methods = request.methods or image.DEFAULT_METHODS
-    return image.evaluate_image(request.folds(), methods=methods, stride=request.stride, progress=progress)
-
-
-def _markers(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.markers import evaluate_markers, takes_of
-
-    takes = takes_of(request.split, request.test)
-    return evaluate_markers(takes, methods=request.methods, stride=request.stride, progress=progress)
-
-
-def _performance(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation import performance
-
-    return performance.evaluate_performance(
-        request.folds(),
-        methods=request.methods or performance.DEFAULT_METHODS,
-        markers=performance.markers_for(request.split),
-        stride=request.stride,
-        progress=progress,
-    )
-
-
-def _cameras(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.cameras import evaluate_cameras
-
-    return evaluate_cameras(
-        request.folds(),
-        cameras=request.cameras,
-        markers=request.markers,
-        stride=request.stride,
-        progress=progress,
-    )
-
-
-def _reduction(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.reduction import evaluate_reduction
-
-    return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
-
-
-def _search(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.search import evaluate_search
-
-    return evaluate_search(request.folds(), methods=request.methods, stride=request.stride, progress=progress)
-
-
-def _topology(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.topology import evaluate_topology
-
-    draws = [fold.train for fold in request.folds()]
-    return evaluate_topology(draws, methods=request.methods, progress=progress)
-
-
-def _animate(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.animate import evaluate_animate
-
-    return evaluate_animate(request.folds(), methods=request.methods, progress=progress)
-
-
-def _speed(request: Request, progress: Progress) -> list[Row]:
-    from poise.evaluation.speed import evaluate_speed
-
-    return evaluate_speed(methods=request.methods, progress=progress)
-
-
-_RUNS: dict[str, Callable[[Request, Progress], list[Row]]] = {
-    "image": _image,
-    "markers": _markers,
-    "performance": _performance,
-    "cameras": _cameras,
-    "reduction": _reduction,
-    "search": _search,
-    "topology": _topology,
-    "animate": _animate,
-    "speed": _speed,
-}
+def draw_report(
+    request: Request, report: Report, folder: Path, step: Step = lambda _what: None
+) -> list[Path]:
+    """All plots and pictures of a report, as PNG files in a folder."""
+    draw = PROTOCOLS[report.protocol].draw
+    if draw is None:
+        raise InvalidValueError(f"the protocol {report.protocol} draws nothing")
+    folder.mkdir(parents=True, exist_ok=True)
+    return draw(request, report, folder, step)

@@ -14,12 +14,13 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.handles import Row
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.library import (
     CoherentSearch,
@@ -271,3 +272,28 @@ def _row(method: str, size: str, library: _Searched, tally: Float[Array, "frames
         "frames": len(tally),
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_search(
+        request.folds(), methods=request.methods, stride=request.options.stride, progress=progress
+    )
+
+
+def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+    from poise.evaluation import plots
+
+    return [plots.saved(plots.search_figure(report), folder / "search.png")]
+
+
+PROTOCOL = Protocol(
+    "search",
+    ABOUT["search"],
+    _run,
+    _draw,
+    methods=METHODS,
+    Options=EveryFrame,
+)

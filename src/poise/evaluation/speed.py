@@ -11,15 +11,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise import performer
-from poise.errors import UnknownNameError
-from poise.evaluation.handles import HANDLES, Row, targets_of
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.handles import HANDLES, targets_of
 from poise.evaluation.methods import STYLE
 from poise.evaluation.peers import PEERS, TOLERANCE, Contender, installed, rest_root
+from poise.evaluation.report import ABOUT, PERFORMER, Progress, Protocol, Report, Request, Row, Step
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
@@ -112,9 +114,12 @@ def evaluate_speed(
     return rows
 
 
-def missing_peers() -> list[str]:
-    """The peers that are not installed here."""
-    return [name for name in PEERS if name not in installed()]
+def missing_peers() -> str:
+    """Which peers are not installed here, in words."""
+    missing = [name for name in PEERS if name not in installed()]
+    if not missing:
+        return ""
+    return f"not installed, so not measured: {', '.join(missing)} (the extra poise[bench], or make speed)"
 
 
 def contender(name: str) -> Contender:
@@ -249,3 +254,32 @@ def _spread_handles(count: int) -> list[Handle]:
     ordered = [*first, *(name for name in names if name not in first)]
     rounds = [divmod(number, len(ordered)) for number in range(count)]
     return [Handle(ordered[place], (0.0, 0.0, 0.05 * lap)) for lap, place in rounds]
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    return evaluate_speed(methods=request.methods, progress=progress)
+
+
+def _draw(_request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
+    from poise.evaluation.plots import draw_speed
+
+    return draw_speed(report, folder, step)
+
+
+def _check(request: Request) -> None:
+    if request.train or request.test or request.split != PERFORMER:
+        raise InvalidValueError("speed measures one problem, taken from the performer: it has no other split")
+
+
+PROTOCOL = Protocol(
+    "speed",
+    ABOUT["speed"],
+    _run,
+    _draw,
+    methods=(*OURS, *PEERS),
+    check=_check,
+    left_out=missing_peers,
+)

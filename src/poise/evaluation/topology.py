@@ -10,12 +10,14 @@ ways than one axis holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.handles import Row
+from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
 from poise.evaluation.simulated_motion import Recorded, measure_simulations
+from poise.evaluation.splits import performer_gaits
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.dynamics.learning import learn_motion
@@ -151,3 +153,27 @@ def transition_gap(prior: DynamicsPrior) -> float:
     ]
     spread = np.linalg.norm(latents[:, None] - latents[None], axis=2).mean()
     return float(np.mean(gaps) / max(spread, ROUNDING)) if gaps else 0.0
+
+
+# --- the protocol --------------------------------------------------------------------------------------------------
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    draws = [fold.train for fold in request.folds()]
+    return evaluate_topology(draws, methods=request.methods, progress=progress)
+
+
+def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
+    from poise.evaluation.motion_plots import draw_topology, drawn_methods
+
+    return draw_topology(request.folds()[0].train, drawn_methods(report), folder, step)
+
+
+PROTOCOL = Protocol(
+    "topology",
+    ABOUT["topology"],
+    _run,
+    _draw,
+    methods=tuple(MODELS),
+    splits={PERFORMER: performer_gaits},
+)

@@ -49,7 +49,7 @@ from poise.priors.poses import (
     upright,
 )
 from poise.priors.predicting import PredictingGuide
-from poise.priors.registry import Options
+from poise.priors.registry import PriorOptions
 from poise.priors.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -65,7 +65,7 @@ PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 
 @dataclass(frozen=True)
-class GaussianOptions(Options):
+class GaussianOptions(PriorOptions):
     """How finely poses are told apart."""
 
     clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None

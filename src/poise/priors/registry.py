@@ -21,7 +21,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Options:
+class PriorOptions:
     """What a kind of prior may be told when it learns; what is None is left to the kind."""
 
     def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:  # noqa: ARG002
@@ -37,7 +37,7 @@ class PriorKind(Protocol):
 
     kind: str
     about: str
-    Options: type[Options]
+    Options: type[PriorOptions]
     schema: Schema
 
     def learn(self, motions: Sequence[Motion], *, progress: Progress = ..., **options: Any) -> Storable:
@@ -62,7 +62,7 @@ PRIORS: Registry[PriorKind] = Registry(
 MADE = ("blend",)  # of other models, not learned from clips
 _NEEDED = (
     *("kind", "about", "Options", "schema", "learn", "restored", "arrays", "header", "summary"),
-    *("mean", "on_body", "prepare", "log_likelihood", "percentile"),
+    *("mean", "on_body", "guide", "known_poses", "log_likelihood", "percentile"),
 )
 
 
@@ -79,7 +79,7 @@ def learnable() -> dict[str, PriorKind]:
     return {name: kind for name, kind in PRIORS.items() if name not in MADE}
 
 
-def options_for(kind: str, given: Mapping[str, Any]) -> Options:
+def options_for(kind: str, given: Mapping[str, Any]) -> PriorOptions:
     """The options of a kind from values by name; what is None counts as not given."""
     known = {name: value for name, value in given.items() if value is not None}
     return checked(_learned(kind).Options, known, what=f"a {kind} model")
@@ -88,7 +88,7 @@ def options_for(kind: str, given: Mapping[str, Any]) -> Options:
 def learn(
     motions: Sequence[Motion],
     kind: str,
-    options: Options | None = None,
+    options: PriorOptions | None = None,
     *,
     progress: Progress = lambda _: None,
 ) -> Storable:

@@ -14,13 +14,13 @@ from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.rhythm import read_rhythms, told_by
 from poise.priors.dynamics.sequences import count_bodies
 from poise.priors.dynamics.structure import Structure
-from poise.priors.registry import Options
+from poise.priors.registry import PriorOptions
 
 CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
 
 
 @dataclass(frozen=True)
-class DynamicsOptions(Options):
+class DynamicsOptions(PriorOptions):
     """Transitions are found at the feet's landings, or given with the rhythm, or left out."""
 
     topology: Annotated[str | None, "how its latent space is laid out; transitions"] = None

@@ -56,7 +56,7 @@ class LocalPrior:
     about = (
         "the examples themselves; local models are made for the handles or markers at hand (poise perform)"
     )
-    Options = registry.Options
+    Options = registry.PriorOptions
     schema = Schema(
         {"clips": CLIPS},
         lambda _header, _lengths: {

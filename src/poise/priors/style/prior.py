@@ -12,7 +12,7 @@ from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.priors.latent.prior import SAMPLED, LatentPrior, residual_correlation
 from poise.priors.poses import limits_of, motion_hash
-from poise.priors.registry import Options
+from poise.priors.registry import PriorOptions
 from poise.priors.style.data import thinned
 from poise.skeleton.skeleton import read_only
 
@@ -20,7 +20,7 @@ STRETCHES = 10  # of the data, each left out in turn for the percentiles
 
 
 @dataclass(frozen=True)
-class StyleOptions(Options):
+class StyleOptions(PriorOptions):
     """The latent space, the poses that are kept, and how both are found."""
 
     dimensions: Annotated[
@@ -38,7 +38,7 @@ class StylePrior(LatentPrior):
 
     kind = "style"
     about = "one way of moving as a latent space that can be looked at and blended"
-    Options: type[Options] = StyleOptions
+    Options: type[PriorOptions] = StyleOptions
 
     @classmethod
     def learn(
