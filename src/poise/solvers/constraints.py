@@ -78,6 +78,7 @@ class Kind(IntEnum):
     DISTANCE = 6
     CENTRE_OF_MASS = 7
     ROTATION = 8
+    LINEAR = 9
 
 
 ROWS = {
@@ -90,11 +91,12 @@ ROWS = {
     Kind.DISTANCE: 1,
     Kind.CENTRE_OF_MASS: 1,
     Kind.ROTATION: 3,
+    Kind.LINEAR: 1,
 }
 LOOSEST = 1e6  # the largest tolerance, and one over the smallest, in a constraint's own unit; weights are its square
 HIGHEST_PRIORITY = 1000
 MOST_PIXELS = 1e6  # how far from the corner of its picture a pixel may be
-PARAMETERS = 16  # floats per block: offset of the handle (3), then what the kind needs
+PARAMETERS = 16  # floats per block: offset of the handle (3), then what the kind needs; a linear row has more
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from jaxtyping import Float, Int
 from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.forms import fixed
+from poise.priors.forms import fixed, root_gap
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
 from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
+from poise.solvers.measured import MeasuredConstraint
 from poise.solvers.rows import evaluate
 
 Array = np.ndarray
@@ -28,6 +29,8 @@ _NO_STATE = np.empty(0)
 
 MOST_LEVELS = 16  # of priority among hard constraints
 MOST_STEPS = 1_000_000
+ROUNDS = 20  # of solving and measuring again, for constraints in Python
+AGREED = 0.1  # of the tolerance by which what was solved may differ from what is measured
 UNIT_SLACK = 1e-9  # how far from one a start's squared quaternion may be before it is brought to unit length
 SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
 
@@ -160,17 +163,38 @@ class Problem:
     ) -> tuple[int, int, Array, float]:
         """One call into the compiled solver; q and a prior's state x move. See `core.solve`."""
         errors = np.empty(len(self.rows))
-        status, taken, value = core.solve(
-            q, x, self.body, self.blocks, self.rows, forms, steps, soft_too, self.free, self.limits,
-            self._settings if settings is None else settings, errors,
-        )  # fmt: skip
-        return status, taken, errors, value
+        chosen = self._settings if settings is None else settings
+        arguments = (
+            self.body,
+            self.blocks,
+            self.rows,
+            forms,
+            steps,
+            soft_too,
+            self.free,
+            self.limits,
+            chosen,
+        )
+        if not self._in_python:
+            status, taken, value = core.solve(q, x, *arguments, errors)
+            return status, taken, errors, value
+        total = 0
+        for _ in range(ROUNDS):
+            begun = q.copy()
+            self._measure(q)
+            status, taken, value = core.solve(q, x, *arguments, errors)
+            total += taken
+            if self._holds(begun, q, errors):
+                return status, total, errors, value
+        met = self._remaining(errors) <= self.settings.tolerance
+        return (core.OUT_OF_TIME if status == core.REACHED and not met else status), total, errors, value
 
     def finish(
         self, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]
     ) -> tuple[int, int, Array]:
         """Meet the hard constraints alone by the smallest change in a metric; q moves. Returns what `run` does."""
         errors = np.empty(len(self.rows))
+        self._measure(q)
         included = core.included_rows(self.rows, False)
         work = dual_step.workspace(len(errors), self.space.freedoms)
         core.bring_inside(q, self.limits)
@@ -181,6 +205,7 @@ class Problem:
 
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
         """What is missing to meet each row at a pose, and the rows' Jacobian."""
+        self._measure(q)
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
         evaluate(q, self.body, self.blocks, errors, jacobian)
         return errors, jacobian
@@ -217,6 +242,52 @@ class Problem:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
+        """The constraints in Python, each with its blocks, of one row each."""
+        first = self.integers[:, 3].tolist()
+        return [
+            (constraint, slice(first.index(rows.start), first.index(rows.start) + rows.stop - rows.start))
+            for constraint, rows in zip(self.constraints, self._rows_of, strict=True)
+            if isinstance(constraint, MeasuredConstraint)
+        ]
+
+    def _measure(self, q: Float[Array, "size"]) -> None:
+        """Renew the rows of constraints in Python around a pose."""
+        for constraint, blocks in self._in_python:
+            found = constraint.around(self.space, q)
+            if len(found) != blocks.stop - blocks.start:
+                raise InvalidValueError(
+                    f"{constraint.label}: {blocks.stop - blocks.start} rows at one pose and {len(found)} at another"
+                )
+            self.floats[blocks, : len(found[0].parameters)] = [block.parameters for block in found]
+
+    def _holds(self, begun: Array, q: Array, errors: Float[Array, "rows"]) -> bool:
+        """Whether what was solved is true of the constraints themselves; leaves their true errors.
+
+        Where a step has taken them further off, the pose goes back half of the way.
+        """
+        solved, before = errors.copy(), self._remaining(self.errors(begun)[0])
+        errors[:] = self.errors(q)[0]
+        if np.abs(errors - solved).max() <= AGREED * self.settings.tolerance:
+            return True
+        if self._remaining(errors) > max(before, self.settings.tolerance):
+            q[:] = self.space.integrate(begun, 0.5 * self._way(begun, q))
+        return False
+
+    def _remaining(self, errors: Float[Array, "rows"]) -> float:
+        """The largest hard error."""
+        return max(
+            (self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard), default=0.0
+        )
+
+    def _way(self, q: Float[Array, "size"], to: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+        """The tangent step from a pose to another."""
+        step = np.empty(self.space.freedoms)
+        root_gap(q, to, step)
+        step[ROOT_FREEDOMS:] = to[ROOT_SIZE:] - q[ROOT_SIZE:]
+        return step
+
     def _encode(self) -> tuple[Array, Array, Array, list[slice]]:
         integers: list[list[int]] = []
         floats: list[Array] = []
@@ -231,12 +302,7 @@ class Problem:
             first = len(rows)
             for block in constraint.blocks(self.space):
                 integers.append([block.kind, block.joint, block.other, len(rows), ROWS[block.kind]])
-                floats.append(
-                    np.pad(
-                        np.asarray(block.parameters, dtype=np.float64),
-                        (0, PARAMETERS - len(block.parameters)),
-                    )
-                )
+                floats.append(np.asarray(block.parameters, dtype=np.float64))
                 compliance = (
                     core.PRIORITY_STEP ** levels.index(constraint.priority) if constraint.hard else 0.0
                 )
@@ -246,7 +312,7 @@ class Problem:
         _weigh_soft_rows(table)
         return (
             np.array(integers, dtype=np.int64).reshape(-1, 5),
-            np.array(floats, dtype=np.float64).reshape(-1, PARAMETERS),
+            _table(floats),
             table,
             rows_of,
         )
@@ -277,6 +343,14 @@ def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     return tuple(
         c for c in constraints if not (isinstance(c, Pinned) and c.hard) and np.isfinite(c.compliance)
     )
+
+
+def _table(rows: Sequence[Array]) -> Float[Array, "blocks parameters"]:
+    """Rows of different lengths as one array, with zeros behind."""
+    table = np.zeros((len(rows), max([PARAMETERS, *map(len, rows)])))
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return table
 
 
 def _weigh_soft_rows(table: Array) -> None:

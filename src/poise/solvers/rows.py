@@ -10,7 +10,9 @@ import math
 import numpy as np
 
 from poise.compiled import compiled
+from poise.priors.forms import root_gap
 from poise.skeleton.kernels import (
+    ROOT_FREEDOMS,
     ROOT_SIZE,
     centre_of_mass,
     centre_of_mass_jacobian,
@@ -25,9 +27,8 @@ Body = tuple[Array, Array, Array]  # links, rest, masses
 Blocks = tuple[Array, Array]  # integers, floats
 
 # Members of constraints.Kind, as numbers the compiler can switch on.
-_POSITION, _ORIENTATION, _LINE, _PLANE, _PROJECTION, _LOOK_AT, _DISTANCE, _CENTRE_OF_MASS, _ROTATION = range(
-    9
-)
+_POSITION, _ORIENTATION, _LINE, _PLANE, _PROJECTION = range(5)
+_LOOK_AT, _DISTANCE, _CENTRE_OF_MASS, _ROTATION, _LINEAR = range(5, 10)
 
 
 @compiled
@@ -61,6 +62,8 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
             for i in range(3):
                 errors[row + i] = f[3 + i] - q[ROOT_SIZE + 3 * other + i]
                 jacobian[row + i, ROOT_SIZE - 1 + 3 * other + i] = 1.0
+        elif kind == _LINEAR:
+            errors[row] = _linear(q, f, jacobian[row])
         else:
             point_on(joint, f, positions, matrices, point)
             moved = np.zeros((3, freedoms))
@@ -100,6 +103,21 @@ def _combine_rows(weights: Array, rows: Array, out: Array) -> None:
     a, b, c = weights[0], weights[1], weights[2]
     for i in range(len(out)):
         out[i] = a * rows[0, i] + b * rows[1, i] + c * rows[2, i]
+
+
+@compiled
+def _linear(q: Array, f: Array, row: Array) -> float:
+    """A row that is linear around a pose: its error there, its Jacobian, and the pose (see `measured`)."""
+    freedoms = len(row)
+    begun, gap = f[1 + freedoms :], np.empty(freedoms)
+    root_gap(begun, q, gap)
+    for i in range(ROOT_FREEDOMS, freedoms):
+        gap[i] = q[i + 1] - begun[i + 1]
+    error = f[0]
+    for i in range(freedoms):
+        row[i] = f[1 + i]
+        error -= row[i] * gap[i]
+    return error
 
 
 @compiled
