@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from poise.apps.outputs import STILLS, save
 from poise.errors import InvalidValueError
+from poise.formats.tables import read_table
 from poise.priors.prior import Prior
-from poise.solvers.constraints import Constraint, LookAt, Position, floor
+from poise.solvers.constraints import Constraint, LookAt, Position, constraint_from, floor
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
@@ -24,10 +26,11 @@ def pose_by_handles(
     *,
     look_at: np.ndarray | None = None,
     above_floor: bool = False,
+    others: Sequence[Constraint] = (),
     tolerance: float = 1e-3,
 ) -> Solution:
     """The most likely pose with these handles in place; the head looks at a point, the feet stay above the floor."""
-    constraints: list[Constraint] = [Position(name, target) for name, target in handles.items()]
+    constraints: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
     if look_at is not None:
         constraints.append(LookAt("head", look_at))
     if above_floor:
@@ -43,6 +46,16 @@ def handle_from_text(text: str) -> tuple[str, np.ndarray]:
             f"a handle is written NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4; got {text!r}"
         )
     return name.strip(), point_from_text(numbers)
+
+
+def read_constraints(path: Path) -> list[Constraint]:
+    """The constraints that a file lists as [[constraints]], for one pose."""
+    table = read_table(path)
+    found = [constraint_from(entry) for entry in table.tables("constraints")]
+    table.done()
+    if not found:
+        raise table.error("constraints", 'is empty; expected [[constraints]] with a kind such as "look-at"')
+    return found
 
 
 def point_from_text(text: str) -> np.ndarray:

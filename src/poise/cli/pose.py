@@ -19,6 +19,7 @@ Examples:
   poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
   poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
       --look-at 0,1.5,3 --floor -o pose.glb
+  poise pose walk.poise --constraints balance.toml -o pose.png
 """,
 )
 
@@ -30,6 +31,9 @@ def pose(
     handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; may be given many times.")] = (),
     look_at: Annotated[str | None, Parameter(help="x,y,z that the head looks at.")] = None,
     floor: Annotated[bool, Parameter(help="Keep the feet above the floor (Y = 0).")] = False,
+    constraints: Annotated[
+        Path | None, Parameter(help="A TOML file of [[constraints]] of any kind, beside the handles.")
+    ] = None,
     exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
     json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
@@ -41,7 +45,10 @@ def pose(
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
     prior = load(model)
-    solution = posing.pose_by_handles(prior, handles, look_at=target, above_floor=floor, tolerance=exact)
+    others = posing.read_constraints(constraints) if constraints is not None else []
+    solution = posing.pose_by_handles(
+        prior, handles, look_at=target, above_floor=floor, others=others, tolerance=exact
+    )
     if output is not None:
         posing.save_pose(solution, output, handles)
     if json:

@@ -4,7 +4,7 @@ Two phases of the dual step (see `dual_step`). The first goes towards the most l
 prior at hand: `solve` is specialised by the type of their form (see `priors.forms`). Then `finish` meets the hard rows
 exactly by the smallest change in the prior's metric (g = 0), Levenberg-Marquardt damped, so that rows that cannot be
 met end at their least distance, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone is damped
-least squares.
+least squares. Rows of constraints in Python are linear around the pose that `Problem` measured them at.
 """
 
 import math

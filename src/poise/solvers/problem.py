@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -178,16 +178,7 @@ class Problem:
         if not self._in_python:
             status, taken, value = core.solve(q, x, *arguments, errors)
             return status, taken, errors, value
-        total = 0
-        for _ in range(ROUNDS):
-            begun = q.copy()
-            self._measure(q)
-            status, taken, value = core.solve(q, x, *arguments, errors)
-            total += taken
-            if self._holds(begun, q, errors):
-                return status, total, errors, value
-        met = self._remaining(errors) <= self.settings.tolerance
-        return (core.OUT_OF_TIME if status == core.REACHED and not met else status), total, errors, value
+        return self._measured_solve(q, errors, lambda: core.solve(q, x, *arguments, errors))
 
     def finish(
         self, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]
@@ -262,24 +253,40 @@ class Problem:
                 )
             self.floats[blocks, : len(found[0].parameters)] = [block.parameters for block in found]
 
-    def _holds(self, begun: Array, q: Array, errors: Float[Array, "rows"]) -> bool:
-        """Whether what was solved is true of the constraints themselves; leaves their true errors.
+    def _measured_solve(
+        self,
+        q: Float[Array, "size"],
+        errors: Float[Array, "rows"],
+        solve: Callable[[], tuple[int, int, float]],
+    ) -> tuple[int, int, Array, float]:
+        """Measure and solve again, until what was solved is true of the constraints; else the best of all rounds.
 
-        Where a step has taken them further off, the pose goes back half of the way.
+        Where linear rows were wrong by more than half of what they changed by, the pose goes back half of the way.
         """
-        solved, before = errors.copy(), self._remaining(self.errors(begun)[0])
-        errors[:] = self.errors(q)[0]
-        if np.abs(errors - solved).max() <= AGREED * self.settings.tolerance:
-            return True
-        if self._remaining(errors) > max(before, self.settings.tolerance):
-            q[:] = self.space.integrate(begun, 0.5 * self._way(begun, q))
-        return False
+        linear = np.repeat(self.integers[:, 0], self.integers[:, 4]) == Kind.LINEAR
+        total, best = 0, None
+        for _ in range(ROUNDS):
+            begun, (before, _) = q.copy(), self.errors(q)
+            status, taken, value = solve()
+            solved, total = errors.copy(), total + taken
+            errors[:] = self.errors(q)[0]
+            rank, wrong = self._rank(errors), np.linalg.norm((errors - solved)[linear])
+            if wrong <= AGREED * self.settings.tolerance or status == core.BROKEN:
+                return status, total, errors, value
+            if best is None or rank < best[0]:
+                best = rank, q.copy(), errors.copy(), status, value
+            if wrong > 0.5 * np.linalg.norm((solved - before)[linear]):
+                q[:] = self.space.integrate(begun, 0.5 * self._way(begun, q))
+        assert best is not None
+        (left, _), q[:], errors[:], status, value = best
+        if left <= self.settings.tolerance:
+            return core.REACHED, total, errors, value
+        return max(status, core.RELAXED), total, errors, value
 
-    def _remaining(self, errors: Float[Array, "rows"]) -> float:
-        """The largest hard error."""
-        return max(
-            (self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard), default=0.0
-        )
+    def _rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
+        """Lower is better: the largest hard error, then what soft ones cost."""
+        hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
+        return max(hard, default=0.0), self.soft_loss(errors)
 
     def _way(self, q: Float[Array, "size"], to: Float[Array, "size"]) -> Float[Array, "freedoms"]:
         """The tangent step from a pose to another."""

@@ -51,7 +51,7 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
 
 Feet = Literal["free", "above", "planted"]
-Kind = Literal["style", "gaussian", "local", "dynamics", "blend", "plain"]
+Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
@@ -409,7 +409,7 @@ class Learn(Wire, tag="learn"):
     """Learn a model from uploaded motions, and use it."""
 
     name: Name
-    kind: Literal["style", "gaussian", "local", "dynamics"]
+    kind: Kind
     uploads: Annotated[list[Name], Meta(min_length=1, max_length=50)]
 
 
@@ -553,6 +553,13 @@ class Residual(Wire):
     met: bool
 
 
+class LearnableKind(Wire):
+    """A kind of model that can be learned, and what it is."""
+
+    kind: Kind
+    about: str
+
+
 class Welcome(Wire, tag="welcome"):
     """The answer to `hello`; keep the token to resume."""
 
@@ -561,6 +568,9 @@ class Welcome(Wire, tag="welcome"):
     token: str
     resumed: bool
     largest_upload: int
+    kinds: list[LearnableKind]
+    motions: list[str]  # extensions of motion files
+    takes: list[str]  # and of recordings of markers
 
 
 class Kept(Wire):

@@ -15,7 +15,9 @@ from threading import RLock
 from typing import Any, Protocol, runtime_checkable
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.formats import extensions
 from poise.motion.motion import Motion
+from poise.priors.registry import learnable
 from poise.studio import messages
 from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
@@ -79,6 +81,8 @@ class Session:
             welcome = messages.Welcome(
                 protocol=messages.PROTOCOL, version=version("poise"), token=self.token, resumed=resumed,
                 largest_upload=self.uploads.largest,
+                kinds=[messages.LearnableKind(kind=name, about=own.about) for name, own in learnable().items()],
+                motions=list(extensions(markers=False)), takes=list(extensions(markers=True)),
             )  # fmt: skip
             kept = [] if resumed else self.autosave.kept(token for token in known if token != self.token)
             offered = [messages.KeptScenes(scenes=kept)] if kept else []

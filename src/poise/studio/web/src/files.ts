@@ -6,18 +6,21 @@ import { addToLearn } from "./panels/learn";
 import { openPhoto } from "./panels/photo";
 
 const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
-const MOTIONS = /\.(bvh|amc|asf|glb)$/i;
-const TAKES = /\.(c3d|trc)$/i;
 const SCENES = /\.scene$/i;
 const MODELS = /\.poise$/i;
 
+const hasExtension = (file: File, extensions: readonly string[]): boolean =>
+  extensions.some((extension) => file.name.toLowerCase().endsWith(extension));
+
 export async function openFile(file: File): Promise<void> {
+  const isMotion = hasExtension(file, state.motionFiles.value);
+  const isTake = hasExtension(file, state.takeFiles.value);
   if (IMAGES.test(file.name)) return openPhoto(file);
-  if (TAKES.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
-  if (MOTIONS.test(file.name) && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
+  if (isTake && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
+  if (isMotion && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
-  if (MOTIONS.test(file.name) || TAKES.test(file.name)) {
+  if (isMotion || isTake) {
     addToLearn([file]);
     return;
   }

@@ -289,7 +289,7 @@ export interface StopPerforming {
 export interface Learn {
   type: "learn";
   name: string;
-  kind: "style" | "gaussian" | "local" | "dynamics";
+  kind: string;
   uploads: string[];
 }
 
@@ -349,6 +349,12 @@ export interface StreamOut {
   to: string | null;
 }
 
+/** A kind of model that can be learned, and what it is. */
+export interface LearnableKind {
+  kind: string;
+  about: string;
+}
+
 /** The answer to `hello`; keep the token to resume. */
 export interface Welcome {
   type: "welcome";
@@ -357,6 +363,9 @@ export interface Welcome {
   token: string;
   resumed: boolean;
   largestUpload: number;
+  kinds: LearnableKind[];
+  motions: string[];
+  takes: string[];
 }
 
 /** A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words. */
@@ -376,7 +385,7 @@ export interface KeptScenes {
 export interface Model {
   id: string;
   name: string;
-  kind: "style" | "gaussian" | "local" | "dynamics" | "blend" | "plain";
+  kind: string;
   summary: string;
   latent: boolean;
   clips: string[];

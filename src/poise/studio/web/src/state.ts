@@ -1,7 +1,19 @@
 /** What the page knows: the server's scene and pose, and what the person is looking at. */
 import { computed, signal } from "@preact/signals";
 import type { Vec2, Vec3 } from "./arrays";
-import type { Body, Handle, Joint, Kept, LatentMap, Model, Performing, Pose, Progress, Scene } from "./messages";
+import type {
+  Body,
+  Handle,
+  Joint,
+  Kept,
+  LatentMap,
+  LearnableKind,
+  Model,
+  Performing,
+  Pose,
+  Progress,
+  Scene,
+} from "./messages";
 import { EASE } from "./messages";
 import type { Motion } from "./motion";
 import type { TakeData } from "./take";
@@ -22,6 +34,10 @@ export interface Notice {
 }
 
 export const models = signal<readonly Model[]>([]);
+/** What can be learned and read here, plugins included. */
+export const learnable = signal<readonly LearnableKind[]>([]);
+export const motionFiles = signal<readonly string[]>([]);
+export const takeFiles = signal<readonly string[]>([]);
 export const body = signal<Body | null>(null);
 export const scene = signal<Scene | null>(null);
 export const pose = signal<PoseShown | null>(null);

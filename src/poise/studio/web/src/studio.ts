@@ -197,6 +197,9 @@ function takeIn(message: ServerMessage): void {
       state.kept.value = message.scenes;
       break;
     case "welcome":
+      state.learnable.value = message.kinds;
+      state.motionFiles.value = message.motions;
+      state.takeFiles.value = message.takes;
       state.performing.value = null; // where one is under way it says so at once
       break;
     case "hoverPose":

@@ -23,7 +23,7 @@ export function AnimatePanel(): JSX.Element {
         <PickFiles
           label="Start from a clip"
           icon={FolderOpen}
-          accept=".bvh,.amc"
+          accept={state.motionFiles.value.join(",")}
           onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
         />
       </Section>

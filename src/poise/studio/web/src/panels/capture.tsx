@@ -28,7 +28,7 @@ export function CapturePanel(): JSX.Element {
           <PickFiles
             label="Open a take"
             icon={FolderOpen}
-            accept=".c3d,.trc"
+            accept={state.takeFiles.value.join(",")}
             kind={take ? "plain" : "primary"}
             onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
           />

@@ -26,6 +26,13 @@ const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = 
   },
 ];
 
+/** Our own kinds in our own words, then those that plugins bring. */
+function choices(): typeof KINDS {
+  const known = new Set(KINDS.map(({ value }) => value));
+  const others = state.learnable.value.filter(({ kind }) => !known.has(kind));
+  return [...KINDS, ...others.map(({ kind, about }) => ({ value: kind, label: kind, hint: about }))];
+}
+
 export function addToLearn(files: readonly File[]): void {
   const names = new Set(chosen.value.map((file) => file.name));
   chosen.value = [...chosen.value, ...files.filter((file) => !names.has(file.name))];
@@ -44,7 +51,7 @@ export function LearnPanel(): JSX.Element {
           label="Choose files"
           icon={FilePlus2}
           several
-          accept=".bvh,.amc,.asf,.c3d,.trc"
+          accept={[...state.motionFiles.value, ...state.takeFiles.value].join(",")}
           onFiles={addToLearn}
         />
         <ul class="file-list">
@@ -62,8 +69,8 @@ export function LearnPanel(): JSX.Element {
             </li>
           ))}
         </ul>
-        <Segmented label="Kind of model" choices={KINDS} value={kind} onChoose={setKind} />
-        <p class="quiet">{KINDS.find(({ value }) => value === kind)?.hint}.</p>
+        <Segmented label="Kind of model" choices={choices()} value={kind} onChoose={setKind} />
+        <p class="quiet">{choices().find(({ value }) => value === kind)?.hint}.</p>
         <label class="field">
           Name
           <input

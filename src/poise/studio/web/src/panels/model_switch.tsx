@@ -25,9 +25,11 @@ export function ModelSwitch(): JSX.Element {
   return (
     <div class="model-switch float" role="group" aria-label="Model">
       <div class="segmented" role="group" aria-label="Kind of model">
-        {KINDS.filter(({ kind }) => kind !== "blend" || current?.kind === "blend").map((choice) => (
-          <KindButton key={choice.kind} {...choice} />
-        ))}
+        {[...KINDS, ...others()]
+          .filter(({ kind }) => kind !== "blend" || current?.kind === "blend")
+          .map((choice) => (
+            <KindButton key={choice.kind} {...choice} />
+          ))}
       </div>
       {ofKind.length > 1 && current && (
         <select
@@ -45,6 +47,16 @@ export function ModelSwitch(): JSX.Element {
     </div>
   );
 }
+
+/** Kinds of models that plugins bring. */
+function others(): (typeof KINDS)[number][] {
+  const known = new Set(KINDS.map(({ kind }) => kind));
+  return state.learnable.value
+    .filter(({ kind }) => !known.has(kind))
+    .map(({ kind, about }) => ({ kind, label: titled(kind), hint: titled(about) }));
+}
+
+const titled = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 function KindButton({ kind, label, hint }: (typeof KINDS)[number]): JSX.Element {
   const models = state.models.value.filter((model) => model.kind === kind);
