@@ -62,7 +62,7 @@ PRIORS: Registry[PriorKind] = Registry(
 MADE = ("blend",)  # of other models, not learned from clips
 _NEEDED = (
     *("kind", "about", "Options", "schema", "learn", "restored", "arrays", "header", "summary"),
-    *("mean", "on_body", "guide", "known_poses", "log_likelihood", "percentile"),
+    *("on_body", "guide", "known_poses", "log_likelihood", "percentile"),
 )
 
 
@@ -82,7 +82,7 @@ def learnable() -> dict[str, PriorKind]:
 def options_for(kind: str, given: Mapping[str, Any]) -> PriorOptions:
     """The options of a kind from values by name; what is None counts as not given."""
     known = {name: value for name, value in given.items() if value is not None}
-    return checked(_learned(kind).Options, known, what=f"a {kind} model")
+    return checked(_learned(kind).Options, known, what=f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} model")
 
 
 def learn(
