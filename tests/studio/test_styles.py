@@ -8,7 +8,7 @@ import pytest
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.local.prior import LocalPrediction, LocalPrior
+from poise.priors.local.prior import LocalGuide, LocalPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import Handle, Handles
 from poise.studio import messages as said
@@ -54,13 +54,13 @@ def test_a_local_model_is_ready_before_it_is_chosen(
 ) -> None:
     session.models.add(LocalPrior.learn([act("walk", seconds=2.0, fps=20)]), "steps")
     made: list[int] = []
-    make = LocalPrediction.__init__
+    make = LocalGuide.__init__
 
-    def counted(self: LocalPrediction, prior: LocalPrior, handles: Handles) -> None:
+    def counted(self: LocalGuide, prior: LocalPrior, handles: Handles) -> None:
         make(self, prior, handles)
         made.append(len(handles))
 
-    monkeypatch.setattr(LocalPrediction, "__init__", counted)
+    monkeypatch.setattr(LocalGuide, "__init__", counted)
     wanted = held_hand(session)
     until = time.monotonic() + 60.0
     while not made and time.monotonic() < until:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
+from poise.priors.abilities import motion_model_of
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import load
 from poise.solvers.constraints import Constraint
@@ -63,9 +64,9 @@ def animate(
 def load_dynamics(path: Path) -> DynamicsPrior:
     """A motion model from a file; models of other kinds know poses only."""
     prior = load(path)
-    if not isinstance(prior, DynamicsPrior):
+    found = motion_model_of(prior)
+    if found is None:
         raise InvalidValueError(
-            f"{path.name} is a {prior.kind if hasattr(prior, 'kind') else ''} model, which knows poses but no motion; "
-            "learn one of kind dynamics"
+            f"{path.name} is a {prior.kind} model, which knows poses but no motion; learn one of kind dynamics"
         )
-    return prior
+    return found

@@ -11,7 +11,7 @@ from poise.apps.outputs import save
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.files import make_folder
 from poise.motion.motion import Motion
-from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.abilities import latent_of, motion_model_of
 from poise.priors.latent.prior import LatentPrior
 from poise.priors.latent.sampling import sample_latents, standing_pose
 from poise.priors.model_file import load
@@ -23,8 +23,8 @@ _COLUMNS = 8  # of a page of samples, at most
 
 def load_style(path: Path) -> LatentPrior:
     """A style from a model file; models of other kinds have no latent space."""
-    prior = load(path)
-    if not isinstance(prior, LatentPrior):
+    prior = latent_of(load(path))
+    if prior is None:
         raise InvalidValueError(
             f"{path.name} is not a style, so it has no latent space; learn a model of kind style"
         )
@@ -40,10 +40,11 @@ def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Imag
         draw_mixture,
     )
 
-    if view == "map" and isinstance(prior, DynamicsPrior):
+    motions = motion_model_of(prior)
+    if view == "map" and motions is not None:
         from poise.pictures.latent_paths import draw_latent_paths
 
-        return draw_latent_paths(prior)
+        return draw_latent_paths(motions)
     if view == "map":
         return draw_latent_map(prior, seed=seed)
     if view == "annealed":

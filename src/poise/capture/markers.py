@@ -20,10 +20,9 @@ from poise.motion.gaps import gaps_of, spline_errors
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.performer import Body
+from poise.priors.abilities import going_on
 from poise.priors.broad import BroadPrior
-from poise.priors.latent.prior import LatentPrior
 from poise.priors.prior import Prior
-from poise.priors.style.adding import add_poses
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
@@ -127,8 +126,9 @@ def solve(
     confidence = USUAL
     if prior is None:
         prior, notes = learned_prior(take, calibration, learner, progress)
-        if not isinstance(prior, BroadPrior):
+        if prior is not None:
             confidence = confidence_of(take, calibration, learner or learn_style)
+    prior = prior or BroadPrior(PoseSpace(calibration.skeleton))
     tracker = MarkerTracker(prior, calibration, fps=take.markers.fps, confidence=confidence)
     frames = track(tracker, take, progress)
     own = prior.space.on_body(calibration.skeleton)
@@ -140,15 +140,14 @@ def learned_prior(
     calibration: Calibration,
     learner: Learner | None = None,
     progress: Progress = lambda _what, _done, _all: None,
-) -> tuple[Prior, tuple[str, ...]]:
-    """A prior learned from the frames of the take in which the body is well seen, and what there is to say of it."""
+) -> tuple[Prior | None, tuple[str, ...]]:
+    """A prior learned from the frames of the take in which the body is well seen, if it needs one, and what to say."""
     clips = complete_clips(take, calibration, progress)
-    broad = BroadPrior(PoseSpace(calibration.skeleton))
     if sum(clip.seconds for clip in clips) < LEAST_LEARNED:
         note = f"less than {LEAST_LEARNED:g} s in which {COMPLETE:.0%} of the markers are seen: no style is learned"
-        return broad, (note,)
+        return None, (note,)
     if learner is None and np.isfinite(take.markers.points).all():
-        return broad, ()
+        return None, ()
     progress("learning the style", 0, 1)
     return (learner or learn_style)(clips), ()
 
@@ -319,15 +318,11 @@ class MarkerStream:
     def learn(self) -> int:
         """Teach the style the well-seen poses since the last time; how many they were. The next push uses it."""
         prior, count = self.tracker.prior, len(self._new)
-        if not isinstance(prior, LatentPrior):
+        learned_more = going_on(prior)
+        if learned_more is None:
             raise InvalidValueError(f"only a style goes on learning; this is a {type(prior).__name__}")
         if count < 2:
             return 0
-        features = prior.model.features
-        y = features.of_frames(np.stack(self._new), self.tracker.fps / self._stride)
-        model = add_poses(prior.model, y)
-        more = StylePrior(model, limits=prior.limits, correlation=prior.correlation)
-        more.quantiles, more.clips = prior.quantiles, prior.clips
-        self.tracker.use(more)
+        self.tracker.use(learned_more(np.stack(self._new), fps=self.tracker.fps / self._stride))
         self._new = []
         return count

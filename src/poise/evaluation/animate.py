@@ -131,12 +131,10 @@ def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Ans
             prior.space,
             lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).trajectory.q,
         )
-    model: StylePrior | PoseSpace = (
-        StylePrior.learn(train, **STYLE) if name == "style" else pose_space_of(train)
-    )
-    space = model.space if isinstance(model, StylePrior) else model
-    if isinstance(model, StylePrior):
-        return space, lambda clip, frames: _tracked(model.on_body(clip.skeleton), frames)
+    if name == "style":
+        style = StylePrior.learn(train, **STYLE)
+        return style.space, lambda clip, frames: _tracked(style.on_body(clip.skeleton), frames)
+    space = pose_space_of(train)
     return space, lambda clip, frames: _frame_by_frame(space.on_body(clip.skeleton), frames)
 
 

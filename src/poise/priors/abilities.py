@@ -12,8 +12,11 @@ import numpy as np
 
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handles
+from poise.skeleton.skeleton import Pose
 
 if TYPE_CHECKING:
+    from poise.priors.dynamics.prior import DynamicsPrior
+    from poise.priors.latent.prior import LatentPrior
     from poise.priors.local.control_guide import MarkerGuide
     from poise.priors.local.examples import Examples
     from poise.priors.local.sensor_guide import SensorGuide
@@ -52,3 +55,32 @@ def examples_of(prior: Prior) -> Examples:
         return own
     q = np.stack([prior.space.standing(maps, up) for maps, up in zip(*prior.known_poses(), strict=True)])
     return Examples(prior.space, q, q, np.zeros(len(q), dtype=np.int64))
+
+
+def latent_of(prior: Prior) -> LatentPrior | None:
+    """The prior as one with a latent space: poses at its points, likely places, a learning curve."""
+    from poise.priors.latent.prior import LatentPrior
+
+    return prior if isinstance(prior, LatentPrior) else None
+
+
+def motion_model_of(prior: Prior) -> DynamicsPrior | None:
+    """The prior as a model of motion, not of poses alone."""
+    from poise.priors.dynamics.prior import DynamicsPrior
+
+    return prior if isinstance(prior, DynamicsPrior) else None
+
+
+def going_on(prior: Prior) -> Callable[..., Prior] | None:
+    """What gives the prior after more frames, learned from where it was (`learned_more(q, fps=...)`)."""
+    return getattr(prior, "learned_more", None)
+
+
+def standing_pose(prior: Prior) -> Pose:
+    """The most central training pose of a latent space, or the mean, standing on the floor."""
+    from poise.priors.latent import sampling
+
+    latent = latent_of(prior)
+    if latent is not None:
+        return sampling.standing_pose(latent, sampling.spread_latents(latent.model, 1)[0])
+    return prior.space.pose_from_q(prior.space.standing(prior.mean))

@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
-from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.surface import Ring, surface_through
+from poise.priors.dynamics.surface import Ring
 from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
@@ -151,17 +150,7 @@ class CylinderView(LatentView):
 
 def view_of(prior: LatentPrior) -> LatentView:
     """A style's latent space, as it is best seen."""
-    if isinstance(prior, DynamicsPrior) and prior.model.dimensions == 3 and len(prior.structure.phases) == 1:
-        return _cylinder(prior)
+    unrolled = prior.unrolled
+    if unrolled is not None:
+        return CylinderView(prior, *unrolled)
     return PlaneView(prior, LatentPlane.of(prior.model.latents))
-
-
-def _cylinder(prior: DynamicsPrior) -> CylinderView:
-    """The ring goes through the training points by their angle around the middle of their circle."""
-    (source,) = prior.structure.phases
-    own = prior.structure.places_of(source)
-    around = prior.model.latents[:, own] - prior.model.latents[:, own].mean(axis=0)
-    angles = np.arctan2(around[:, 1], around[:, 0])
-    (ring,) = surface_through(prior.structure, prior.model.latents, {source: angles}).rings
-    (along,) = set(range(3)) - set(own)
-    return CylinderView(prior, ring, along)

@@ -9,20 +9,16 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.geometry import rotations
+from poise.priors.abilities import latent_of, standing_pose
 from poise.priors.blend import BlendPrior
-from poise.priors.latent.prior import LatentPrior
-from poise.priors.latent.sampling import spread_latents, standing_pose
 from poise.priors.prior import Prior
-from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.skeleton import Skeleton
 from poise.studio import messages
 from poise.studio.arrays import body_of
 
 if TYPE_CHECKING:
+    from poise.priors.latent.prior import LatentPrior
     from poise.studio.latent import LatentView
 
 PLAIN: messages.Kind = "plain"
@@ -41,14 +37,18 @@ class Entry:
     @cached_property
     def body(self) -> messages.Body:
         """The mannequin of its skeleton."""
-        return body_of(stand(self.prior))
+        return body_of(standing_pose(self.prior))
 
     @cached_property
     def view(self) -> LatentView | None:
         """Its latent space, if it has one."""
         from poise.studio.latent import view_of  # brings a plotting library along
 
-        return view_of(self.prior) if isinstance(self.prior, LatentPrior) and not self.is_plain else None
+        return None if self._latent is None else view_of(self._latent)
+
+    @property
+    def _latent(self) -> LatentPrior | None:
+        return None if self.is_plain else latent_of(self.prior)
 
     @property
     def is_plain(self) -> bool:
@@ -60,7 +60,7 @@ class Entry:
         clips = [name for name, _ in getattr(self.prior, "clips", ())]
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,
-            latent=isinstance(self.prior, LatentPrior) and not self.is_plain, clips=clips, own=own,
+            latent=self._latent is not None, clips=clips, own=own,
         )  # fmt: skip
 
 
@@ -149,14 +149,3 @@ class ModelStore:
         while found in taken:
             found, number = f"{base}-{number}", number + 1
         return found
-
-
-def stand(prior: Prior) -> Pose:
-    """A style's most central training pose, or any other model's mean, standing on the floor."""
-    if isinstance(prior, LatentPrior):
-        return standing_pose(prior, spread_latents(prior.model, 1)[0])
-    q = np.zeros(prior.space.size)
-    q[3:ROOT_SIZE] = rotations.IDENTITY
-    q[ROOT_SIZE:] = prior.mean
-    q[1] = -prior.space.forward(q)[0][:, 1].min()
-    return prior.space.pose_from_q(q)

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import extensions
 from poise.motion.motion import Motion
+from poise.priors.abilities import standing_pose
 from poise.priors.registry import learnable
 from poise.studio import messages
 from poise.studio.arrays import motion_range, packed, world_of_pose
@@ -25,7 +26,7 @@ from poise.studio.history import History
 from poise.studio.jobs import Done, Jobs, Report, Steps, Work
 from poise.studio.layers import changed_frames
 from poise.studio.messages import ClientMessage, ServerMessage
-from poise.studio.models import ModelStore, stand
+from poise.studio.models import ModelStore
 from poise.studio.scene_files import SceneFiles
 from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of
 from poise.studio.state import Placed, State
@@ -301,5 +302,5 @@ def _told(solved: SolvedState) -> dict[str, Any]:
 
 def _first_state(models: ModelStore) -> State:
     entry = models.first
-    pose = stand(entry.prior)
+    pose = standing_pose(entry.prior)
     return State(entry.id, Placed(pose), anchors=planted(pose))

@@ -23,7 +23,7 @@ from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, Frames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
-from poise.priors.dynamics.surface import Surface, surface_through
+from poise.priors.dynamics.surface import Ring, Surface, surface_through
 from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
 from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
 from poise.priors.model_file import Stored
@@ -243,6 +243,19 @@ class DynamicsPrior(LatentPrior):
     def surface(self) -> Surface:
         """Where its training points lie, if it has phases: a cylinder, a torus."""
         return surface_through(self.structure, self.model.latents, dict(self.frames.phases))
+
+    @property
+    def unrolled(self) -> tuple[Ring, int] | None:
+        """Where it is a cylinder: the ring through the training points, by their angle around its middle."""
+        if self.model.dimensions != 3 or len(self.structure.phases) != 1:
+            return None
+        (source,) = self.structure.phases
+        own = self.structure.places_of(source)
+        around = self.model.latents[:, own] - self.model.latents[:, own].mean(axis=0)
+        angles = np.arctan2(around[:, 1], around[:, 0])
+        (ring,) = surface_through(self.structure, self.model.latents, {source: angles}).rings
+        (along,) = set(range(3)) - set(own)
+        return ring, along
 
     def start_in(self, activity: str | None = None) -> int:
         """A training frame to start from: the first of an activity."""

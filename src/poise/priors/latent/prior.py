@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,9 @@ from poise.priors.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+
+if TYPE_CHECKING:
+    from poise.priors.dynamics.surface import Ring
 
 Array = np.ndarray
 Own = TypeVar("Own", bound="LatentPrior")
@@ -40,6 +43,7 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
 class LatentPrior:
     """A latent space over the poses of one skeleton, and the process that leads from it to poses."""
 
+    kind = "latent"
     schema = Schema({**model.HEADER, "clips": CLIPS}, declared, model.LONGEST)
 
     def __init__(
@@ -84,6 +88,21 @@ class LatentPrior:
         prior = copy.copy(self)
         prior.space = self.space.on_body(skeleton)
         return prior
+
+    @property
+    def unrolled(self) -> tuple[Ring, int] | None:
+        """The ring around which its space goes, and the dimension along it, where it is a cylinder."""
+        return None
+
+    def learned_more(self, q: Float[Array, "frames size"], *, fps: float) -> LatentPrior:
+        """The style after more poses, learned from where it was; it keeps its joint limits."""
+        from poise.priors.style.adding import add_poses
+        from poise.priors.style.prior import StylePrior
+
+        grown = add_poses(self.model, self.model.features.of_frames(q, fps))
+        more = StylePrior(grown, limits=self.limits, correlation=self.correlation)
+        more.quantiles, more.clips = self.quantiles, self.clips
+        return more
 
     def stages(self) -> tuple[shape.LatentArrays, ...]:
         """The model from smoothest to finest (section 6.2), reduced to what one pose decides."""

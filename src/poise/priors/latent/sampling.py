@@ -6,10 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.geometry import rotations
 from poise.priors.latent.model import LatentModel
 from poise.priors.latent.prior import LatentPrior
-from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import Pose
 
 Array = np.ndarray
@@ -65,12 +63,7 @@ def spread_latents(model: LatentModel, count: int) -> Float[Array, "chosen laten
 
 def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
     """The pose that a style expects at a place, leaning as it expects, its lowest joint at the height 0."""
-    up = prior.up_at(x)
-    q = np.zeros(prior.space.size)
-    q[3:ROOT_SIZE] = rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0]))
-    q[ROOT_SIZE:] = prior.pose_at(x)
-    q[1] = -prior.space.forward(q)[0][:, 1].min()
-    return prior.space.pose_from_q(q)
+    return prior.space.pose_from_q(prior.space.standing(prior.pose_at(x), prior.up_at(x)))
 
 
 def _steps_from_active(

@@ -9,7 +9,7 @@ from poise.capture import markers
 from poise.capture.marker_takes import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
-from poise.priors.latent.prior import LatentPrior
+from poise.priors.abilities import latent_of
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.registry import learn
@@ -49,8 +49,8 @@ class LearningPanel:
             prior = learn(
                 motions, message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
-            curve = prior.model.learning_curve.tolist() if isinstance(prior, LatentPrior) else []
-
+            latent = latent_of(prior)
+            curve = [] if latent is None else latent.model.learning_curve.tolist()
             return Done(lambda: self._used(prior, message.name), curve)
 
         return [session.jobs.start("learn", f"learning {message.name}", work)]

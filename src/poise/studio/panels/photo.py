@@ -13,8 +13,6 @@ from poise.capture.image_poses import Explanation
 from poise.capture.photos import FEWEST, pose_from_shots
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
-from poise.priors.blend import BlendPrior
-from poise.priors.latent.prior import LatentPrior
 from poise.solvers.solve import Model, Solver
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
@@ -121,9 +119,11 @@ class PhotoPanel:
         """The pose at hand with the points where they are now, seen by the camera found before."""
         session, points = self._session, _points(state)
         model = self._model(state)
-        if self._camera is None or len(points) < FEWEST or not isinstance(model, LatentPrior | BlendPrior):
+        if self._camera is None or len(points) < FEWEST:
             return []
         solver = Solver(model, View(self._camera, points).constraints())
+        if solver.runner is None or not solver.resumes:
+            return []
         start = state.placed.in_space(solver.space)
         solver.resume(start)
         solver.dragging = True

@@ -9,11 +9,11 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
+from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
 from poise.studio.messages import LOOK_AT, Handle, Vec3
-from poise.studio.models import stand
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import following, place_of, planted, replanted, vec3
 from poise.studio.state import Placed, State
@@ -94,7 +94,7 @@ class PosingPanel:
         del message
         session = self._session
         session.solved = None
-        pose = stand(session.poser.prior_of(session.state))
+        pose = standing_pose(session.poser.prior_of(session.state))
         state = session.state.with_(placed=Placed(pose), handles=(), look_at=None, anchors=planted(pose))
         return session.commit(state)
 

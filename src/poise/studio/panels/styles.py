@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from poise.errors import InvalidValueError
+from poise.priors.abilities import standing_pose
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.latent import LatentView
-from poise.studio.models import PLAIN, stand
+from poise.studio.models import PLAIN
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import planted, replanted
 from poise.studio.state import Placed, State, empty_timeline
@@ -92,7 +93,7 @@ class StylesPanel:
 
     def _begun_anew(self, state: State) -> Answer:
         session = self._session
-        pose = stand(session.poser.prior_of(state))
+        pose = standing_pose(session.poser.prior_of(state))
         session.solved = None
         state = state.with_(
             placed=Placed(pose),
