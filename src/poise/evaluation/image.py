@@ -113,7 +113,9 @@ def evaluate_image(
 def _learner(name: str) -> Callable[[Sequence[Motion]], Model]:
     if name == "dls":
         return lambda clips: training_poses(clips)[0]
-    return learner_named("gaussian-100" if name == "gaussian" else name, DEFAULT_METHODS)
+    return learner_named(
+        "gaussian-100" if name == "gaussian" else name, protocol="image", others=DEFAULT_METHODS
+    )
 
 
 @dataclass(frozen=True, eq=False)

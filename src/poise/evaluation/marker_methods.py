@@ -162,7 +162,7 @@ def method_named(name: str) -> Callable[[LearnableTake], MarkerFiller]:
     """The method of this name."""
     if name in METHODS:
         return METHODS[name]
-    return partial(body, learner=learner_named(name, METHODS))
+    return partial(body, learner=learner_named(name, others=METHODS))
 
 
 METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {

@@ -119,17 +119,18 @@ def method_named(name: str) -> Method:
     """The method of this name; every kind of prior is one, and `gaussian-N` takes any number of clusters."""
     if name in METHODS:
         return METHODS[name]()
-    return Solved("map", learner_named(name))
+    return Solved("map", learner_named(name, others=METHODS))
 
 
-def learner_named(name: str, others: Iterable[str] = ()) -> Learner:
-    """How a prior is learned for an evaluation, by its kind; `others` are valid where this was called from."""
+def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) -> Learner:
+    """How a prior is learned for an evaluation, by its kind; a protocol may have other methods beside."""
     if name in LEARNERS:
         return LEARNERS[name]
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
         return partial(GaussianPrior.learn, clusters=int(found[1]))
     if name not in learnable():
-        raise UnknownNameError("method", name, dict.fromkeys((*others, *METHODS, *_EXAMPLES, *learnable())))
+        valid = dict.fromkeys((*others, *_EXAMPLES, *learnable()))
+        raise UnknownNameError(f"method of the {protocol} protocol" if protocol else "method", name, valid)
     return learnable()[name].learn
 
 
