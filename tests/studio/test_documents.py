@@ -87,6 +87,23 @@ def test_a_key_over_a_recording_changes_only_the_frames_about_it(session: Sessio
     assert session.state.timeline.clip == "walk.bvh"
 
 
+def test_a_hand_that_is_dragged_over_a_recording_leaves_the_rest_of_the_body_nearly_as_it_was(
+    session: Session, walk: Motion
+) -> None:
+    put_on_timeline(session, walk, "walk.bvh")
+    edited(session, 60, by=0.15)
+    before, after = positions(walk)[60], positions(session.motion)[60]
+    arm = set(walk.skeleton.chain("left_hand")) - set(walk.skeleton.chain("chest"))
+    rest = [
+        joint
+        for joint in range(len(walk.skeleton))
+        if joint not in arm and "Left" not in walk.skeleton.names[joint]
+    ]
+    assert np.linalg.norm(after - before, axis=1)[rest].max() < 0.07  # a third of what the hand went
+    feet = [walk.skeleton.index(role) for role in ("left_foot", "right_foot")]
+    assert np.linalg.norm(after - before, axis=1)[feet].max() < 1e-3
+
+
 def test_undo_and_redo_bring_every_frame_back_to_the_bit(session: Session, walk: Motion) -> None:
     put_on_timeline(session, walk, "walk.bvh")
     seen = [session.motion]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from poise.errors import ParseError, PoiseError
+
+PART = ".part"
+BEING_MADE_S = 60.0
 
 
 class FileAccessError(PoiseError, OSError):
@@ -66,9 +71,11 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     if target.exists() and not target.is_file():
         raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
     except OSError as error:
         raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
+    try_lock(handle)
+    _remove_what_was_left(target)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with open(handle, mode, **text) as file:  # type: ignore[call-overload]
@@ -78,6 +85,20 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _remove_what_was_left(target: Path) -> None:
+    """Parts of the same file whose writers were killed: nobody holds their lock, and they are not just being made."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*{PART}"):
+        try:
+            if time.time() - part.stat().st_mtime < BEING_MADE_S:
+                continue
+            with part.open("r+b") as file:
+                is_free = try_lock(file.fileno())
+            if is_free:
+                part.unlink(missing_ok=True)
+        except OSError:
+            continue
 
 
 def _usual_permissions(target: Path) -> int:

@@ -19,7 +19,7 @@ MOST_ENTRIES = 500
 MOST_TIMES = 200  # the archive's own size that its content may have; motion capture as text packs to a tenth
 FREE = 10_000_000  # bytes that even a tiny archive may hold
 _CHUNK = 1 << 20
-_DAMAGED = (
+DAMAGED = (  # what reading a damaged archive may raise
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, OSError, ValueError, KeyError, IndexError, OverflowError),
 )
@@ -37,7 +37,7 @@ def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:
         return [uploads.keep_arrived(arrived) for arrived in taken]
     except RefusedUploadError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
         raise RefusedUploadError(f"{archive.name} cannot be unpacked: {words}") from error
     finally:

@@ -11,7 +11,6 @@ from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Correction, Layers
 from poise.studio.messages import Key, Timeline
-from poise.studio.models import PLAIN
 from poise.studio.solving import Poser, following, planted
 from poise.studio.state import Placed, State
 
@@ -75,7 +74,5 @@ def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pos
         )
         for key in keys
     )
-    asked = state.with_(
-        model=PLAIN, weights=(), placed=Placed(start), handles=handles, look_at=None, anchors=planted(start)
-    )
-    return poser.solve(asked).placed.pose
+    asked = state.with_(placed=Placed(start), handles=handles, look_at=None, anchors=planted(start))
+    return poser.bent(asked, start).placed.pose

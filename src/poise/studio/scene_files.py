@@ -20,6 +20,7 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import replacing
 from poise.geometry import rotations
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.studio.archives import DAMAGED
 from poise.studio.layers import Correction, Layers
 from poise.studio.messages import (
     Coordinate,
@@ -157,15 +158,11 @@ class SceneFiles:
             return self._state_of(self._unpacked(path) if zipfile.is_zipfile(path) else _read(path), now)
         except ParseError:
             raise
-        except (
-            PoiseError,
-            OSError,
-            zipfile.BadZipFile,
-            NotImplementedError,
-            RuntimeError,
-            EOFError,
-        ) as error:
-            raise ParseError(f"not a scene that can be opened: {_plainly(error)}", path=path) from error
+        except PoiseError as error:
+            raise ParseError(f"not a scene that can be opened: {error}", path=path) from error
+        except DAMAGED as error:
+            words = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+            raise ParseError(f"not a scene that can be opened: {words}", path=path) from error
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -311,7 +308,3 @@ def _correction(saved: SavedCorrection, frames: int, joints: int) -> Correction:
 
 def _missing(name: str) -> zipfile.ZipExtFile:
     raise InvalidValueError(f"it has no {name[:50]}")
-
-
-def _plainly(error: Exception) -> str:
-    return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)

@@ -120,7 +120,7 @@ def server_of(studio: Studio) -> uvicorn.Server:
     """A server to be run on a socket that listens."""
     config = uvicorn.Config(
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
-        loop="asyncio", log_level="warning", timeout_graceful_shutdown=2, server_header=False,
+        loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
     return uvicorn.Server(config)
 

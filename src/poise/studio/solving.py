@@ -14,7 +14,9 @@ from jaxtyping import Float
 
 from poise.apps.posing import FLOOR_ROLES
 from poise.geometry import rotations
+from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
+from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle as Point
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -30,6 +32,9 @@ Array = np.ndarray
 HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
 KEPT = 4  # solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
+SUPPLE = 0.5  # radians that joints go from a recorded pose, typically
+CALM = ("pelvis", "chest", "head")
+CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres that these, and the root, go from it
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
 ENOUGH_TO_PLACE = 3  # positions from which a body can be put into a scene anew
 
@@ -62,6 +67,7 @@ class Poser:
         self._foreseen: tuple[Any, ...] = ()
         self._solvers: dict[Any, Solver] = {}
         self._blend: tuple[Any, Prior] | None = None
+        self._recorded: BroadPrior | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
 
     def rest(self) -> None:
@@ -95,14 +101,15 @@ class Poser:
     ) -> SolvedState:
         """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses.
 
-        Over a recording it is the least change of the recorded pose, whatever the model.
+        Over a recording it is the pose least far from the recorded one, whatever the model.
         """
-        if state.is_recording:
-            state, anew = state.with_(model=PLAIN, weights=()), False
+        if state.motion is not None and state.is_recording:
+            return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
         prior = self.prior_of(state)
         conditions = conditions_of(state, dragged=dragged)
         constraints = [condition.constraint for condition in conditions]
-        solver = self._solver(state, prior, constraints)
+        method = DLS if not state.weights and state.model == PLAIN else MAP
+        solver = self._solver(prior, constraints, method)
         solver.dragging = not fine
         start = near if near is not None else state.placed.in_space(solver.space)
         if not (anew and _can_be_placed(constraints)):
@@ -113,6 +120,28 @@ class Poser:
         placed = Placed(solution.pose, solution.q, solver.space)
         owners = tuple(condition.handle for condition in conditions)
         return SolvedState(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+
+    def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
+        """The pose that meets the handles of a state and is least far from a recorded one, in its trunk above all."""
+        prior = self._about(recorded)
+        conditions = [*conditions_of(state, dragged=dragged), *_calm(state, recorded, dragged)]
+        solver = self._solver(prior, [condition.constraint for condition in conditions], MAP)
+        start = state.placed.in_space(solver.space)
+        solver.resume(start)
+        solution = solver.solve(start)
+        placed = Placed(solution.pose, solution.q, solver.space)
+        return SolvedState(
+            placed, solution, tuple(each.handle for each in conditions), None, None, latents=()
+        )
+
+    def _about(self, recorded: Pose) -> Prior:
+        """A prior that knows one pose alone."""
+        plain = self._models.plain(recorded.skeleton).prior
+        mean = plain.space.q_from_pose(recorded)[ROOT_SIZE:]
+        if self._recorded is None or not np.array_equal(self._recorded.mean, mean):
+            self._recorded = BroadPrior(plain.space, mean=mean, sigma=SUPPLE)
+            self._recorded.limits = plain.limits
+        return self._recorded
 
     def foresee(self, state: State) -> None:
         """Lets local models make themselves ready for the handles of a state, so that switching to one is instant."""
@@ -132,8 +161,7 @@ class Poser:
 
         _AHEAD.submit(prepare)
 
-    def _solver(self, state: State, prior: Prior, constraints: Sequence[Constraint]) -> Solver:
-        method = DLS if not state.weights and state.model == PLAIN else MAP
+    def _solver(self, prior: Prior, constraints: Sequence[Constraint], method: str) -> Solver:
         key = (id(prior), method, tuple(constraint.signature for constraint in constraints))
         solver = self._solvers.pop(key, None)
         if solver is None:
@@ -175,6 +203,22 @@ def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition
     return conditions
 
 
+def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
+    """Over a recording, hips, chest and head stay softly as they were, but for those that a handle has."""
+    skeleton = recorded.skeleton
+    active = {skeleton.index(each.joint) for each in state.handles if each.pinned or each.id == dragged}
+    roles = [role for role in CALM if role in skeleton.roles and skeleton.index(role) not in active]
+    turns = [
+        Orientation(role, turn_of(role, recorded), tolerance=CALM_TURN, name=f"{role} as recorded")
+        for role in roles
+        if role != "head" or state.look_at is None
+    ]
+    place = Position(
+        skeleton.names[0], vec3(recorded.root_position), tolerance=CALM_PLACE, name="as recorded"
+    )
+    return [Condition(None, each) for each in ([] if 0 in active else [place]) + turns]
+
+
 def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
     """Where the feet of a pose stand, by role; those given already stay."""
     points = points_of(pose, [Point(role) for role in _feet(pose.skeleton)])
@@ -203,7 +247,7 @@ def following(handle: Handle, pose: Pose) -> Handle:
     return msgspec.structs.replace(
         handle,
         position=None if handle.position is None else place_of(handle, pose),
-        rotation=None if handle.rotation is None else _turn_of(handle, pose),
+        rotation=None if handle.rotation is None else turn_of(handle.joint, pose),
     )
 
 
@@ -262,9 +306,10 @@ def taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
     return taken
 
 
-def _turn_of(handle: Handle, pose: Pose) -> Quaternion:
+def turn_of(joint: str, pose: Pose) -> Quaternion:
+    """How a body has a joint turned in the world."""
     _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    w, x, y, z = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(handle.joint)]).tolist()
+    w, x, y, z = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(joint)]).tolist()
     return w, x, y, z
 
 

@@ -122,9 +122,11 @@ def test_alt_and_drags_beside_the_gizmo_turn_the_view(studio: StudioPage) -> Non
 def test_what_is_in_front_is_picked(studio: StudioPage) -> None:
     """Of two handles at one place of the screen, the one before the other."""
     studio.page.keyboard.press("2")
+    studio.page.wait_for_timeout(300)
     studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
     studio.wait("window.poise.state.handles.value.length === 1")
     studio.page.keyboard.press("4")  # from the left
+    studio.page.wait_for_timeout(300)
     far, near = studio.pixel(studio.joint("right_hand")), studio.pixel(studio.joint("left_hand"))
     studio.drag(near, (far[0] - near[0], far[1] - near[1]), steps=8)
     studio.settled()
@@ -165,12 +167,14 @@ def box(studio: StudioPage, selector: str) -> dict[str, Any]:
 
 def test_nothing_overlaps_on_a_small_screen(opened: StudioPage) -> None:
     opened.page.set_viewport_size({"width": 1024, "height": 700})
-    opened.drag_joint("left_hand", (10, -10))
-    opened.wait("window.poise.state.handles.value.length === 1")
     timeline = box(opened, ".timeline")
     for button in opened.page.locator(".transport > *").all():
         place = button.bounding_box()
         assert place is None or place["x"] + place["width"] <= timeline["x"] + timeline["width"] + 1
+    opened.work_in("Pose")
+    opened.page.wait_for_timeout(300)
+    opened.drag_joint("left_hand", (10, -10))
+    opened.settled()
     views, readout = box(opened, ".view-tools"), box(opened, ".readout")
     apart = readout["y"] + readout["height"] <= views["y"] or readout["x"] >= views["x"] + views["width"]
     assert apart

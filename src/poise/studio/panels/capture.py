@@ -64,16 +64,25 @@ class CapturePanel:
         }
 
     def open(self, message: messages.OpenTake) -> Answer:
-        """A take from a file; its labels are matched to a body."""
+        """A take from a file; its labels are matched to a body, in the background."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
-        take = read_take(path, template())
-        if len(take) > MOST_FRAMES:
-            raise InvalidValueError(
-                f"{path.name} has {len(take)} frames; the studio shows up to {MOST_FRAMES}"
-            )
-        self._opened = Opened(take, np.zeros(take.markers.points.shape[:2]))
-        return [self._told()]
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            take = read_take(path, template())
+            if len(take) > MOST_FRAMES:
+                raise InvalidValueError(
+                    f"{path.name} has {len(take)} frames; the studio shows up to {MOST_FRAMES}"
+                )
+
+            def opened() -> Answer:
+                self._opened = Opened(take, np.zeros(take.markers.points.shape[:2]))
+                return [self._told()]
+
+            return Done(opened)
+
+        return [session.jobs.start("openTake", f"opening {path.name}", work)]
 
     def hide(self, message: messages.HideMarker) -> Answer:
         """As if the marker had not been seen there; or seen again."""

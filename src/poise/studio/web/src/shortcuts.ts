@@ -101,24 +101,31 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
+let pointed = false; // whether the pointer was used since the Tab key was
+
 /** A button that was reached by keyboard keeps its own keys; one that was clicked lets go of them. */
 function belongsTo(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof HTMLButtonElement) || (key !== "Space" && key !== "Enter")) return false;
-  if (target.matches(":focus-visible")) return true;
-  target.blur();
-  return false;
+  if (pointed) target.blur();
+  return !pointed;
 }
 
 export function installShortcuts(director: Director): () => void {
   const table = new Map(SHORTCUTS.map((shortcut) => [shortcut.keys, shortcut]));
   const hear = (event: KeyboardEvent): void => {
     const key = named(event);
+    if (event.key === "Tab") pointed = false;
     if (isTyping(event.target) || belongsTo(event.target, key) || event.altKey) return;
     const shortcut = table.get(key);
     if (!shortcut) return;
     event.preventDefault();
     shortcut.does(director);
   };
+  const point = (): void => void (pointed = true);
+  window.addEventListener("pointerdown", point, { capture: true });
   window.addEventListener("keydown", hear);
-  return () => window.removeEventListener("keydown", hear);
+  return () => {
+    window.removeEventListener("pointerdown", point, { capture: true });
+    window.removeEventListener("keydown", hear);
+  };
 }

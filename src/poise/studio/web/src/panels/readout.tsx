@@ -8,10 +8,10 @@ export function Readout(): JSX.Element | null {
   const pose = state.pose.value;
   if (!pose || state.playing.value) return null;
   if (!pose.residuals.length && state.handles.value.length) return null;
-  const missed = pose.residuals.filter((residual) => !residual.met);
+  const missed = pose.residuals.filter(isMissed);
   const worst = Math.max(
     0,
-    ...pose.residuals.filter((residual) => residual.unit === "m").map((residual) => residual.value),
+    ...pose.residuals.filter(({ unit, handle, hard }) => unit === "m" && (handle || hard)).map(({ value }) => value),
   );
   return (
     <div class="readout float" role="status" aria-live="polite">
@@ -31,8 +31,13 @@ export function Readout(): JSX.Element | null {
   );
 }
 
+/** What keeps a body softly as it was recorded may give way. */
+function isMissed({ met, handle, hard }: Residual): boolean {
+  return !met && (handle !== null || hard);
+}
+
 function verdict(residuals: readonly Residual[]): string {
-  const missed = residuals.filter((residual) => !residual.met);
+  const missed = residuals.filter(isMissed);
   const handles = new Set(missed.flatMap(({ handle }) => handle ?? []));
   if (handles.size) return handles.size === 1 ? "1 handle out of reach" : `${handles.size} handles out of reach`;
   if (missed.length) return "The feet cannot stay";

@@ -136,7 +136,6 @@ function Ease(): JSX.Element {
       low={0}
       high={1000}
       value={state.ease.value}
-      unit="frames"
       onEnter={(frames) => (state.ease.value = Math.round(frames))}
     />
   );
