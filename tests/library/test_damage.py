@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from poise.errors import ParseError, PoiseError
 from poise.library import Library, build
 from poise.library.lock import BusyError, only_one
 from poise.library.store import POSES_FILE
+from poise.library.tensor_file import map_tensors, write_tensors
 
 BUILD = """
 import sys, time
@@ -274,3 +277,85 @@ def _lives(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
     except OSError:
         return False
+
+
+def change_catalogue(library: Library, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(library.catalogue.path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def copy_of(library: Library, place: Path) -> Library:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(library.folder, place)
+    return Library.open(place)
+
+
+def damage_arrays(path: Path, name: str, change) -> None:
+    """Writes one array of a file again, changed."""
+    arrays, header = map_tensors(path)
+    kept = {key: np.array(array) for key, array in arrays.items()}
+    write_tensors(path, {**kept, name: change(kept[name])}, header)
+
+
+def test_a_catalogue_cannot_name_a_file_outside_the_library(library, tmp_path):
+    victim = library.folder.parent / "victim.txt"
+    victim.write_text("precious")
+    for shard in ("../victim.txt", "shards/../../victim.txt", "/etc/passwd", "shards/a/b", "", "shards/.."):
+        change_catalogue(library, "UPDATE clips SET shard = ? WHERE name = 'reach'", shard)
+        for use in (library.motion, library.canonical_motion, lambda name: library.remove([name])):
+            with pytest.raises(PoiseError, match="must be a file in the library's folder of shards"):
+                use("reach")
+    assert victim.read_text() == "precious"
+    (library.folder / "shards").rename(tmp_path / "elsewhere")
+    (library.folder / "shards").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PoiseError, match="is a link"):
+        Library.open(library.folder)
+
+
+def test_one_bad_cell_costs_one_clip(library, tmp_path):
+    clips = len(library.clips)
+    for column, value in (
+        ("tags", "{"), ("tags", "[1]"), ("tags", "[" * 100_000), ("provenance", "7"), ("fps", "fast"), ("fps", 1e-320),
+        ("frames", -1), ("frames", 2**62), ("skeleton", b"\xff"), ("shard_sha256", "x" * 1000), ("source", b"\xff"),
+    ):  # fmt: skip
+        copy = copy_of(library, tmp_path / "copy")
+        change_catalogue(copy, f"UPDATE clips SET {column} = ? WHERE name = 'reach'", value)
+        assert len(copy.clips) == clips - 1, column
+        assert any("reach" in finding.what and finding.clip for finding in copy.check())
+        copy.repair()
+        assert [finding for finding in copy.check() if finding.clip] == []
+        assert len(copy.poses.names) == clips - 1
+
+
+def test_a_damaged_skeleton_or_fact_is_said(library, tmp_path):
+    for value in ("{", "[]", '{"names": ["a"]}', "[" * 100_000, b"\xff"):
+        copy = copy_of(library, tmp_path / "copy")
+        change_catalogue(copy, "UPDATE skeletons SET description = ?", value)
+        with pytest.raises(PoiseError):
+            copy.motion("reach")
+        for fact in ("usual", "canonical", "version"):
+            copy = copy_of(library, tmp_path / "copy")
+            change_catalogue(copy, "UPDATE facts SET value = ? WHERE name = ?", value, fact)
+            with pytest.raises(PoiseError):
+                _ = Library.open(copy.folder).skeleton
+
+
+def test_arrays_that_do_not_go_together_are_refused_or_made_again(library, tmp_path):
+    for change in (lambda a: a[:-1], lambda a: a[..., None], lambda a: a * np.nan):
+        copy = copy_of(library, tmp_path / "copy")
+        damage_arrays(copy.folder / copy.catalogue.clip("reach").shard, "rotations", change)
+        with pytest.raises(ParseError, match="not a library's clip"):
+            copy.motion("reach")
+    maps, neighbours = np.array(library.poses.maps), np.array(library.graph().neighbours)
+    for name, change in (
+        ("starts", lambda a: a + 10_000), ("starts", lambda a: a[::-1]), ("starts", lambda a: a[:-1]),
+        ("maps", lambda a: a[:-1]), ("maps", lambda a: a[:, :-3]), ("roots", lambda a: a[:, :-1]),
+        ("moving", lambda a: a[:-1]), ("references", lambda a: a[:-1]), ("rates", lambda a: a * np.nan),
+    ):  # fmt: skip
+        copy = copy_of(library, tmp_path / "copy")
+        damage_arrays(copy.folder / POSES_FILE, name, change)
+        np.testing.assert_array_equal(copy.poses.maps, maps)
+    for name in ("neighbours", "middles", "offsets", "starts"):
+        copy = copy_of(library, tmp_path / "copy")
+        damage_arrays(copy.cache / "graph.safetensors", name, lambda array: array + 100_000)
+        np.testing.assert_array_equal(copy.graph().neighbours, neighbours)

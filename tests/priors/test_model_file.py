@@ -215,8 +215,8 @@ def test_headers_of_other_types_are_refused(
     ("text", "message"),
     [
         ("[" * 100_000, "not a model file"),
-        ('{"kind": ' + "[" * 40 + "]" * 40 + "}", "more than 32 objects and lists"),
-        ('{"kind": "' + "x" * 8_000_000 + '"}', "a header of 8,000,012 characters"),
+        ('{"kind": ' + "[" * 40 + "]" * 40 + "}", "more than 32 tables and lists"),
+        ('{"kind": "' + "x" * 8_000_000 + '"}', "8,000,012 characters; expected 8,000,000"),
         ('{"kind": ' + "9" * 5000 + "}", "not a model file"),
         ("[1, 2]", "not one of Poise's models"),
     ],

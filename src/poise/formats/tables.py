@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import numpy as np
 from jaxtyping import AbstractArray
 
+from poise.bounds import checked_depth, checked_text, is_number
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
 
@@ -78,8 +79,8 @@ def read_table(path: Path) -> Table:
     """The top table of a TOML file, or of a JSON file by its extension; a file that is neither is an error."""
     as_json = path.suffix.lower() == ".json"
     try:
-        text = existing_file(path).read_text(encoding="utf-8-sig")
-        values = json.loads(text) if as_json else tomllib.loads(text)
+        text = checked_text(existing_file(path).read_text(encoding="utf-8-sig"))
+        values = checked_depth(json.loads(text) if as_json else tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise ParseError(
             f"not a text file in UTF-8, as {'JSON' if as_json else 'TOML'} is", path=path
@@ -90,6 +91,8 @@ def read_table(path: Path) -> Table:
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         words = str(error).partition(" (at ")[0]
         raise ParseError(f"not TOML: {words}", path=path, line=int(found[1]) if found else None) from error
+    except (ValueError, RecursionError, InvalidValueError) as error:
+        raise ParseError(f"not a file that can be read: {error}", path=path) from error
     if not isinstance(values, dict):
         raise ParseError(f"expected a table with names and values; got {values!r}", path=path)
     return Table(values, path)
@@ -239,19 +242,15 @@ def _fits(value: Any, annotation: Any) -> bool:
     if annotation is bool:
         return isinstance(value, bool)
     if annotation in (float, int):
-        return _is_number(value) and (annotation is float or value == int(value))
+        return is_number(value) and (annotation is float or value == int(value))
     if _is_array(annotation):
         return isinstance(value, list) and _has_shape(value, _shape(annotation, len(value)))
     return isinstance(value, str) and bool(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
 def _has_shape(value: Any, shape: tuple[int, ...]) -> bool:
     if not shape:
-        return _is_number(value)
+        return is_number(value)
     return (
         isinstance(value, list)
         and len(value) == shape[0]

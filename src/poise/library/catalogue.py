@@ -6,6 +6,7 @@ A clip's row is committed after its shard is on disk, so whatever the catalogue 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import ParseError, UnknownNameError
+from poise.bounds import FARTHEST, FASTEST, SLOWEST, checked_depth, checked_text
+from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.library.canonical import Canonical
+from poise.schema import Check, mapping, real, record, row, several, text, whole
 from poise.skeleton.skeleton import Skeleton
 
 VERSION = 1
@@ -90,15 +93,19 @@ class Catalogue:
         self._connection.close()
 
     def clips(self) -> list[Clip]:
-        """All clips, in the order of their names."""
-        return [_clip(row) for row in self._rows(f"SELECT {', '.join(_COLUMNS)} FROM clips ORDER BY name")]
+        """All clips whose rows are sound, in the order of their names."""
+        return [clip for _, clip in self._read() if isinstance(clip, Clip)]
+
+    def broken(self) -> dict[int, str]:
+        """The rows that are not those of a clip, by number, and what is wrong with each."""
+        return {number: clip for number, clip in self._read() if isinstance(clip, str)}
 
     def clip(self, name: str) -> Clip:
         """The clip of this name; an unknown one lists close matches."""
         found = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM clips WHERE name = ?", name)
         if not found:
             raise UnknownNameError("clip", name, [row[0] for row in self._rows("SELECT name FROM clips")])
-        return _clip(found[0])
+        return _clip(found[0], self.path)
 
     def add(self, clip: Clip, skeleton: Skeleton) -> None:
         """Take in a clip whose shard is on disk; one of the same name makes way, and a reason to refuse it is over."""
@@ -117,6 +124,11 @@ class Catalogue:
         with self._reporting(), self._connection as change:
             for table, column in (("clips", "name"), ("damaged", "clip")):
                 change.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(name,) for name in names])
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Forget rows by number."""
+        with self._reporting(), self._connection as change:
+            change.executemany("DELETE FROM clips WHERE rowid = ?", [(number,) for number in numbers])
 
     @property
     def damaged(self) -> frozenset[str]:
@@ -140,9 +152,10 @@ class Catalogue:
 
     def skeleton(self, key: str) -> Skeleton:
         """A clip's own skeleton."""
-        return skeleton_from_text(
-            self._rows("SELECT description FROM skeletons WHERE key = ?", key)[0][0], self.path
-        )
+        found = self._rows("SELECT description FROM skeletons WHERE key = ?", key)
+        if not found:
+            raise CatalogueError(f"the skeleton {key} is missing", path=self.path)
+        return skeleton_from_text(found[0][0], self.path)
 
     @property
     def canonical(self) -> Canonical | None:
@@ -150,8 +163,11 @@ class Catalogue:
         found = self._fact("canonical")
         if found is None:
             return None
-        usual = np.array(json.loads(self._fact("usual") or "[]"))
-        return Canonical(skeleton_from_text(found, self.path), usual)
+        skeleton = skeleton_from_text(found, self.path)
+        usual = _parsed(self._fact("usual") or "[]", several(_QUATERNION), "usual", self.path)
+        if len(usual) != len(skeleton):
+            raise CatalogueError(f"{len(usual)} usual rotations of {len(skeleton)} joints", path=self.path)
+        return Canonical(skeleton, np.array(usual))
 
     @canonical.setter
     def canonical(self, given: Canonical) -> None:
@@ -172,14 +188,25 @@ class Catalogue:
 
     def _fact(self, name: str) -> str | None:
         found = self._rows("SELECT value FROM facts WHERE name = ?", name)
+        if found and not isinstance(found[0][0], str):
+            raise CatalogueError(f"the fact {name} is not text", path=self.path)
         return found[0][0] if found else None
 
     def _rows(self, query: str, *values: str) -> list[Any]:
         with self._reporting():
             return self._connection.execute(query, values).fetchall()
 
+    def _read(self) -> Iterator[tuple[int, Clip | str]]:
+        """The number of every row, and its clip or what is wrong with it."""
+        for number, *cells in self._rows(f"SELECT rowid, {', '.join(_COLUMNS)} FROM clips ORDER BY name"):
+            try:
+                yield number, _clip(cells, self.path)
+            except ParseError as error:
+                yield number, str(error)
+
     def _check_version(self) -> None:
-        version = int(self._fact("version") or 0)
+        text = self._fact("version") or "0"
+        version = int(text) if text.isdecimal() and len(text) < 10 else VERSION + 1
         if version > VERSION:
             raise ParseError(
                 f"written by a newer Poise (library version {version} > {VERSION}); upgrade", path=self.path
@@ -192,7 +219,7 @@ class Catalogue:
         """SQLite's errors as Poise's, with the file's name."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeError, OverflowError) as error:
             raise CatalogueError(f"the catalogue cannot be used: {error}", path=self.path) from error
 
 
@@ -213,10 +240,10 @@ def skeleton_text(skeleton: Skeleton) -> str:
     )
 
 
-def skeleton_from_text(text: str, path: Path) -> Skeleton:
+def skeleton_from_text(text: Any, path: Path) -> Skeleton:
     """The skeleton again."""
+    given = _parsed(text, record(_SKELETON), "a skeleton", path)
     try:
-        given = json.loads(text)
         return Skeleton(
             given["names"],
             np.array(given["parents"]),
@@ -224,7 +251,7 @@ def skeleton_from_text(text: str, path: Path) -> Skeleton:
             tuple(given["orders"]),
             role_overrides=given["roles"],
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except PoiseError as error:
         raise ParseError(f"a skeleton in it is damaged: {error}", path=path) from error
 
 
@@ -232,7 +259,55 @@ def _stored(name: str, value: Any) -> Any:
     return json.dumps(value) if name in _AS_JSON else value
 
 
-def _clip(row: Sequence[Any]) -> Clip:
+def _clip(row: Sequence[Any], path: Path) -> Clip:
+    """The clip of a row, after a check of every cell: a library may come from anybody."""
     values = dict(zip(_COLUMNS, row, strict=True))
-    values |= {name: json.loads(values[name]) for name in _AS_JSON}
-    return Clip(**{**values, "tags": tuple(values["tags"])})
+    what = f"the clip {str(values['name'])[:100]!r}"
+    for name in _AS_JSON:
+        values[name] = _parsed(values[name], _CELLS[name], f"{what}.{name}", path)
+    try:
+        record(_CELLS)(values, what)
+    except InvalidValueError as error:
+        raise CatalogueError(str(error), path=path) from error
+    return Clip(**{**values, "fps": float(values["fps"]), "tags": tuple(values["tags"])})
+
+
+def _parsed(cell: Any, check: Check, what: str, path: Path) -> Any:
+    """The values of a cell of JSON, after a check."""
+    try:
+        text()(cell, what) if not isinstance(cell, str) else checked_text(cell)
+        found = checked_depth(json.loads(cell))
+        check(found, what)
+    except (ValueError, RecursionError, InvalidValueError) as error:
+        raise CatalogueError(f"{what} is damaged: {error}", path=path) from error
+    return found
+
+
+def _shard_name(value: Any, place: str) -> None:
+    """A file of the library's own, and nowhere else."""
+    if not (
+        isinstance(value, str) and re.fullmatch(r"shards[/\\][^/\\\0]{1,200}", value) and ".." not in value
+    ):
+        raise InvalidValueError(
+            f"{place} must be a file in the library's folder of shards; got {value!r:.200}"
+        )
+
+
+_QUATERNION = row(*(real(-1.001, 1.001),) * 4)
+_SKELETON: Mapping[str, Check] = {
+    "names": several(text(), least=1, most=10_000),
+    "parents": several(whole(-1, 10_000), most=10_000),
+    "offsets": several(row(*(real(-FARTHEST, FARTHEST),) * 3), most=10_000),
+    "orders": several(text(3), most=10_000),
+    "roles": mapping(text()),
+}
+_CELLS: Mapping[str, Check] = {
+    **dict.fromkeys(("name", "variant", "performer", "skeleton"), text()),
+    **dict.fromkeys(("source_sha256", "frames_sha256", "shard_sha256"), text(64)),
+    "tags": several(text(), most=1000),
+    "fps": real(SLOWEST, FASTEST),
+    "frames": whole(1, 1_000_000_000),
+    "source": text(10_000),
+    "shard": _shard_name,
+    "provenance": record({}),
+}

@@ -18,11 +18,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, ParseError
 from poise.library.features import QueryMetric
 from poise.library.poses import Poses
 from poise.library.segments import Runs, find_runs
 from poise.library.tensor_file import map_tensors, write_tensors
+from poise.schema import Indices, Numbers, Schema
 from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import read_only
 
@@ -58,13 +59,39 @@ class NeighbourGraph:
         write_tensors(path, arrays, {"kind": "graph", "of": fingerprint})
 
     @classmethod
-    def load(cls, path: Path, *, fingerprint: str) -> NeighbourGraph | None:
+    def load(cls, path: Path, *, fingerprint: str, frames: int) -> NeighbourGraph | None:
         """A graph that was kept, or None if it belongs to other poses."""
         arrays, header = map_tensors(path)
         if header.get("kind") != "graph" or header.get("of") != fingerprint:
             return None
-        runs = Runs(arrays["starts"], arrays["middles"], arrays["radii"])
-        return cls(runs, arrays["offsets"], arrays["neighbours"])
+        try:
+            kept = _GRAPH.checked_arrays(
+                arrays, {}, {"frames": frames, "up to frames": frames + 1, "any": 2**40}
+            )
+            _check_ranges(kept["starts"], frames, len(kept["middles"]))
+            _check_ranges(kept["offsets"], len(kept["neighbours"]), len(kept["middles"]))
+        except InvalidValueError as error:
+            raise ParseError(f"not a graph of these poses: {error}", path=path) from error
+        return cls(Runs(kept["starts"], kept["middles"], kept["radii"]), kept["offsets"], kept["neighbours"])
+
+
+_GRAPH = Schema(
+    {},
+    lambda _header, _lengths: {
+        "middles": Indices(axes="runs", below="frames"),
+        "radii": Numbers(axes="runs", least=0.0),
+        "starts": Indices(axes="runs_and_end", below="up to frames"),
+        "neighbours": Indices(axes="edges", below="runs", empty=True),
+        "offsets": Indices(axes="runs_and_end", below="any"),
+    },
+    {"edges": 1_000_000_000},
+)
+
+
+def _check_ranges(ends: Int[Array, "runs_and_end"], last: int, runs: int) -> None:
+    """That so many ranges follow each other from zero to the last."""
+    if len(ends) != runs + 1 or ends[0] != 0 or ends[-1] != last or np.any(np.diff(ends) < 0):
+        raise InvalidValueError(f"{len(ends) - 1} ranges do not divide {last} among {runs} runs")
 
 
 def build_graph(

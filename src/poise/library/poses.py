@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
+from poise.bounds import FASTEST, SLOWEST
+from poise.errors import InvalidValueError, ParseError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
 from poise.library.tensor_file import Stream, map_tensors, write_tensors
 from poise.motion.motion import Motion
+from poise.schema import Indices, Numbers, Schema, choice, several, text
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import STILL_ANGLE, Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
@@ -151,16 +153,50 @@ def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: 
 def map_poses(path: Path, skeleton: Skeleton) -> tuple[Poses, dict[str, Any]]:
     """The poses of such a file, memory-mapped, and its header."""
     arrays, header = map_tensors(path)
-    space = PoseSpace(skeleton, references=np.array(arrays["references"]), moving=np.array(arrays["moving"]))
+    try:
+        known = _POSES.checked_header(header)
+        kept = _POSES.checked_arrays(
+            arrays, known, {"joints": len(skeleton), "clips": len(known["names"]), "all": 2**40}
+        )
+        space = PoseSpace(skeleton, references=kept["references"], moving=np.array(arrays["moving"]))
+        _check_mapped(arrays, space, kept["starts"], kept["rates"])
+    except (InvalidValueError, SkeletonError, KeyError, ValueError, IndexError) as error:
+        raise ParseError(f"not a library's poses: {error}", path=path) from error
     poses = Poses(
-        space,
-        arrays["maps"],
-        arrays["roots"],
-        np.array(arrays["starts"]),
-        tuple(header["names"]),
-        np.array(arrays["rates"]),
+        space, arrays["maps"], arrays["roots"], kept["starts"], tuple(known["names"]), kept["rates"]
     )
     return poses, header
+
+
+_POSES = Schema(
+    {"kind": choice("poses"), "names": several(text(), least=1, most=10_000_000)},
+    lambda _header, _lengths: {
+        "references": Numbers(axes="joints 4", least=-1.001, most=1.001),
+        "starts": Indices(axes="starts", below="all"),
+        "rates": Numbers(axes="clips", least=SLOWEST, most=FASTEST),
+    },
+    {"starts": 10_000_001},
+)
+
+
+def _check_mapped(
+    arrays: Mapping[str, Array], space: PoseSpace, starts: Int[Array, "starts"], rates: Float[Array, "clips"]
+) -> None:
+    """The shapes of what stays on disk, against each other and those in memory."""
+    maps, roots = arrays["maps"], arrays["roots"]
+    frames = len(maps)
+    shapes = maps.shape == (frames, 3 * len(space.moving)) and roots.shape == (frames, ROOT_SIZE)
+    if not shapes or maps.dtype != np.float32 or roots.dtype != np.float32 or frames == 0:
+        raise InvalidValueError(
+            f"maps and roots of {maps.shape} and {roots.shape} do not go with the skeleton"
+        )
+    if (
+        len(starts) != len(rates) + 1
+        or starts[0] != 0
+        or starts[-1] != frames
+        or np.any(np.diff(starts) <= 0)
+    ):
+        raise InvalidValueError("clips must start one after the other and fill all frames")
 
 
 def _vectors(space: PoseSpace, motions: Iterable[Motion]) -> Iterator[Float[Array, "frames size"]]:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import ParseError
+from poise.bounds import FARTHEST, FASTEST, SLOWEST
+from poise.errors import InvalidValueError, ParseError
 from poise.geometry import rotations
 from poise.library.tensor_file import map_tensors, write_tensors
 from poise.motion.motion import Motion
+from poise.schema import Numbers, Schema, choice, real
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -41,15 +43,14 @@ def write_shard(path: Path, motion: Motion, canonical: Motion, *, header: Mappin
 
 def read_own(path: Path, skeleton: Skeleton) -> Motion:
     """The clip on its own skeleton."""
-    arrays, header = _checked(path)
-    return _motion(skeleton, arrays["root_positions"], arrays["rotations"], float(header["fps"]))
+    arrays, fps = _checked(path, skeleton, "")
+    return _motion(skeleton, arrays["root_positions"], arrays["rotations"], fps)
 
 
 def read_canonical(path: Path, skeleton: Skeleton) -> Motion:
     """The clip on the canonical skeleton."""
-    arrays, header = _checked(path)
-    turns = arrays.get(f"{CANONICAL}rotations", arrays["rotations"])
-    return _motion(skeleton, arrays[f"{CANONICAL}root_positions"], turns, float(header["fps"]))
+    arrays, fps = _checked(path, skeleton, CANONICAL)
+    return _motion(skeleton, arrays["root_positions"], arrays["rotations"], fps)
 
 
 def _frames(motion: Motion) -> dict[str, Array]:
@@ -66,9 +67,23 @@ def _motion(
     return Motion(skeleton, fps, np.asarray(places, dtype=np.float64), whole)
 
 
-def _checked(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+_CLIP = Schema(
+    {"kind": choice("clip"), "fps": real(SLOWEST, FASTEST)},
+    lambda _header, _lengths: {
+        "root_positions": Numbers(axes="frames 3", least=-FARTHEST, most=FARTHEST),
+        "rotations": Numbers(axes="frames turning 4", least=-1.001, most=1.001),
+    },
+)
+
+
+def _checked(path: Path, skeleton: Skeleton, prefix: str) -> tuple[dict[str, Array], float]:
+    """The arrays of a clip on a skeleton, its own or the canonical one, and the frame rate."""
     arrays, header = map_tensors(path)
-    needed = {"root_positions", "rotations", f"{CANONICAL}root_positions"}
-    if header.get("kind") != "clip" or not needed <= set(arrays):
-        raise ParseError("not a library's clip", path=path)
-    return arrays, header
+    own = {name: arrays.get(f"{prefix}{name}", arrays.get(name)) for name in ("root_positions", "rotations")}
+    lengths = {"turning": int((~skeleton.is_end_site).sum())}
+    try:
+        _CLIP.checked_header(header)
+        known = {name: array for name, array in own.items() if array is not None}
+        return _CLIP.checked_arrays(known, header, lengths), float(header["fps"])
+    except InvalidValueError as error:
+        raise ParseError(f"not a library's clip: {error}", path=path) from error

@@ -39,6 +39,8 @@ class Library:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        if (folder / FOLDER).is_symlink():
+            raise FileAccessError(f"{folder / FOLDER} is a link; a library's clips lie in its own folder")
         self.catalogue = Catalogue(folder)
 
     @classmethod
@@ -141,7 +143,7 @@ class Library:
     def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
         """The neighbour graph of all poses: the one kept since the last time, else built, which takes a while."""
         poses, place = self.poses, self.cache / GRAPH_FILE
-        if place.is_file() and (kept := _kept_graph(place, self.fingerprint)) is not None:
+        if place.is_file() and (kept := _kept_graph(place, self.fingerprint, len(poses))) is not None:
             return kept
         graph = build_graph(poses, progress=progress)
         self.cache.mkdir(exist_ok=True)
@@ -162,6 +164,8 @@ class Library:
 
     def check(self) -> Iterator[Finding]:
         """Hold every shard to its checksum, and look for files that nothing refers to."""
+        for reason in self.catalogue.broken().values():
+            yield Finding(reason, clip="a row of the catalogue")
         for clip in self.clips:
             if reason := self._damage(clip):
                 yield Finding(f"{clip.shard}: {reason}", clip=clip.name)
@@ -182,6 +186,7 @@ class Library:
         """Take out clips that are damaged, and files that nothing needs."""
         with only_one(self.folder):
             self.note_damage()
+            self.catalogue.drop(self.catalogue.broken())
             self.catalogue.remove(sorted(self.catalogue.damaged))
             self.clear_away()
             self.refresh()
@@ -226,15 +231,15 @@ class Library:
     def _is_current(self) -> bool:
         try:
             _, header = map_poses(self._poses_file, self.skeleton)
-        except (ParseError, FileAccessError, KeyError):
+        except (ParseError, FileAccessError):
             return False
         return bool(header.get("clips") == self.fingerprint)
 
 
-def _kept_graph(place: Path, fingerprint: str) -> NeighbourGraph | None:
+def _kept_graph(place: Path, fingerprint: str, frames: int) -> NeighbourGraph | None:
     try:
-        return NeighbourGraph.load(place, fingerprint=fingerprint)
-    except (ParseError, KeyError):
+        return NeighbourGraph.load(place, fingerprint=fingerprint, frames=frames)
+    except ParseError:
         return None  # damaged: what can be computed again is
 
 

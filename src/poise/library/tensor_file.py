@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import ParseError
+from poise.bounds import LONGEST_TEXT, checked_depth
+from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
 
 Array = np.ndarray
 
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
-_LARGEST_HEADER = 100_000_000
+_LARGEST_HEADER = 2 * LONGEST_TEXT  # the header of a library's own is text within text
 Stream = tuple[tuple[int, ...], np.dtype[Any], Iterable[Array]]
 """The shape and kind of an array, and its rows in blocks."""
 
@@ -42,7 +44,7 @@ def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     try:
         header = json.loads(fields.pop("__metadata__", {}).get("poise", "null"))
         arrays = {name: _mapped(path, field, start, size) for name, field in fields.items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ParseError(f"not one of a library's files, or damaged: {error}", path=path) from error
     if not isinstance(header, dict):
         raise ParseError("a safetensors file, but not one of a library's", path=path)
@@ -87,8 +89,8 @@ def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
         if not 0 < length <= min(size - 8, _LARGEST_HEADER):
             raise ParseError("not a safetensors file, or cut short", path=path)
         try:
-            fields = json.loads(file.read(length))
-        except ValueError as error:
+            fields = checked_depth(json.loads(file.read(length)))
+        except (ValueError, RecursionError, InvalidValueError) as error:
             raise ParseError(f"a safetensors file with a damaged header: {error}", path=path) from error
     if not isinstance(fields, dict):
         raise ParseError("a safetensors file with a damaged header", path=path)
@@ -98,7 +100,11 @@ def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
 def _mapped(path: Path, field: Mapping[str, Any], start: int, size: int) -> Array:
     first, end = (start + int(place) for place in field["data_offsets"])
     shape, kind = tuple(int(n) for n in field["shape"]), np.dtype(_TYPES[field["dtype"]])
-    if not 0 <= first <= end <= size or end - first != int(np.prod(shape)) * kind.itemsize:
+    if (
+        not 0 <= first <= end <= size
+        or min(shape, default=1) < 0
+        or end - first != math.prod(shape) * kind.itemsize
+    ):
         raise ValueError(f"{size} bytes, where {end} were expected")
     if end == first:
         return np.empty(shape, kind)

@@ -21,7 +21,7 @@ from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.model_file import Storable, Stored, packed
 from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
-from poise.priors.schema import Schema, real, record, several
+from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton

@@ -50,7 +50,7 @@ from poise.priors.poses import (
 )
 from poise.priors.predicting import PredictingGuide
 from poise.priors.registry import PriorOptions
-from poise.priors.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, flag
+from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only

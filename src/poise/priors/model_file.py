@@ -16,11 +16,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from poise.bounds import FARTHEST
+from poise.bounds import FARTHEST, checked_depth, checked_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file, replacing
 from poise.priors.prior import Prior
-from poise.priors.schema import (
+from poise.schema import (
     Declared,
     Indices,
     Numbers,
@@ -39,8 +39,6 @@ Array = np.ndarray
 
 VERSION = 1
 MOST_JOINTS = 1000
-LONGEST_HEADER = 8_000_000  # characters
-DEEPEST_HEADER = 32  # objects and lists inside each other: a blend of blends takes two for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +145,8 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
     try:
         with safe_open(existing_file(path), framework="numpy") as file:
-            header = _parsed((file.metadata() or {}).get("poise", "null"))
+            text = (file.metadata() or {}).get("poise", "null")
+            header = checked_depth(json.loads(checked_text(text)))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (
         SafetensorError,
@@ -161,25 +160,6 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     if not isinstance(header, dict):
         raise ParseError("a safetensors file, but not one of Poise's models", path=path)
     return arrays, header
-
-
-def _parsed(header: str) -> Any:
-    """A header's values, if it is of a size and depth that a model can have."""
-    if len(header) > LONGEST_HEADER:
-        raise InvalidValueError(
-            f"a header of {len(header):,} characters; expected {LONGEST_HEADER:,} at most"
-        )
-    values = level = json.loads(header)
-    for _ in range(DEEPEST_HEADER):
-        level = [inner for outer in _members(level) for inner in _members(outer)] if level else level
-        if not level:
-            return values
-    raise InvalidValueError(f"a header of more than {DEEPEST_HEADER} objects and lists inside each other")
-
-
-def _members(value: Any) -> list[Any]:
-    """What an object or a list holds."""
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def _skeleton_header(space: PoseSpace) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from poise.errors import InvalidValueError
 from poise.formats.tables import checked
 from poise.motion.motion import Motion
 from poise.priors.model_file import Storable, Stored
-from poise.priors.schema import Schema
 from poise.registry import Registry
+from poise.schema import Schema
 
 Progress = Callable[[float], None]
 

@@ -85,6 +85,8 @@ class _CameraTable:
 
     def __post_init__(self) -> None:
         check_rotation(self.rotation)
+        if not (np.all(self.size >= 1) and self.matrix[0, 0] > 0 and self.matrix[1, 1] > 0):
+            raise FieldError("size", "a camera's size and focal lengths must be above zero")
 
     def camera(self, number: int) -> LensCamera:
         width, height = map(int, self.size)

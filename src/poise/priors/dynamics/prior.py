@@ -28,7 +28,7 @@ from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
 from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
 from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
-from poise.priors.schema import (
+from poise.schema import (
     Declared,
     Indices,
     Numbers,

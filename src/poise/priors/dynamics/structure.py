@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from poise.errors import InvalidValueError
-from poise.priors.schema import choice, flag, record, row, several, text, whole
+from poise.schema import choice, flag, record, row, several, text, whole
 
 Means = Literal["free", "back-constraints", "local linearity"]
 FREE: Means = "free"

@@ -15,7 +15,7 @@ from poise.gp.covariance import KERNELS, Kernel
 from poise.gp.exact import Posterior
 from poise.gp.sparse import projected
 from poise.priors.latent.features import Features
-from poise.priors.schema import Check, Declared, Indices, Numbers, choice, flag, record
+from poise.schema import Check, Declared, Indices, Numbers, choice, flag, record
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import read_only
 

@@ -17,7 +17,7 @@ from poise.priors.latent.guide import LatentGuide
 from poise.priors.latent.model import LatentModel
 from poise.priors.latent.observed import Observed, observed
 from poise.priors.model_file import Stored
-from poise.priors.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
+from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only

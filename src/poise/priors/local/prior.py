@@ -34,7 +34,7 @@ from poise.priors.local.sensor_guide import SensorGuide
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
-from poise.priors.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
+from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only

@@ -1,7 +1,7 @@
-"""What a model file must hold, declared once by each kind of prior, and checked before anything is made of it.
+"""What a file of arrays must hold, declared once, and checked before anything is made of it: models, libraries.
 
-A kind's `schema` names the fields of its header, each with a check, and its arrays, each with its axes by name. An axis
-has one length in all arrays of a model; numbers are finite and in range, indices are below the length of what they
+A schema names the fields of a header, each with a check, and arrays, each with its axes by name. An axis has one length
+in all arrays of a file; numbers are finite and in range, indices are below the length of what they
 index, matrices are symmetric and positive definite where a Cholesky factor of them is taken. Compiled code does not
 look: it may read and write wherever these numbers lead it.
 """
