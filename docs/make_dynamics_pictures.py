@@ -14,7 +14,7 @@ from poise import pictures
 from poise.apps.animate import animate
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
 from poise.apps.learning import read_motion
-from poise.apps.simulating import simulate_motion
+from poise.apps.simulating import simulate
 from poise.evaluation.splits import load_split
 from poise.evaluation.topology import learned_model
 from poise.motion.edit import resample
@@ -47,8 +47,8 @@ def main() -> None:
     priors = {name: learned_model(structure, sequences) for name, structure in MODELS.items()}
     _save(draw_models(priors, title="Two walks and two runs, seven models"), "models.png")
     chosen = priors[CYLINDER]
-    there = simulate_motion(chosen, activities=["run", "walk"], seconds=5.0)
-    back = simulate_motion(chosen, activities=["walk", "run", "walk"], seconds=8.0)
+    there = simulate(chosen, activities=["run", "walk"], seconds=5.0)
+    back = simulate(chosen, activities=["walk", "run", "walk"], seconds=8.0)
     paths = {"run to walk": there.latents, "walk to run to walk": back.latents}
     _save(draw_latent_paths(chosen, paths, title="Two walks and two runs"), "cylinder.png")
     _save(pictures.contact_sheet(there.motion, poses=10, layout="row"), "run_to_walk.png")
@@ -68,7 +68,7 @@ def _styles() -> None:
     clips = [read_motion(folder / "cmu" / f"{clip}.bvh") for _, clip in runs]
     prior = learn(clips, "dynamics", DynamicsOptions(activities=",".join(name for name, _ in runs)))
     assert isinstance(prior, DynamicsPrior)
-    changing = simulate_motion(prior, activities=list(RUNS), seconds=8.0)
+    changing = simulate(prior, activities=list(RUNS), seconds=8.0)
     _save(pictures.contact_sheet(changing.motion, poses=14, layout="row"), "styles.png")
     pictures.save(changing.motion, FOLDER / "styles.gif", size=(360, 300), fps=15)
 

@@ -69,7 +69,7 @@ def _pitches(path: Path, work: Path) -> None:
     sidearm.write_text(_with_side_arm(overhand.read_text(encoding="utf-8")), encoding="utf-8")
     rows = []
     for script in (overhand, sidearm):
-        made = keyframe(read_script(script), style)
+        made = keyframe(style, read_script(script))
         _tell(script.stem, made, resample(pitch, made.motion.fps))
         save(made.motion, work / f"{script.stem}.glb")
         pictures.save(made.motion, FOLDER / f"{script.stem}.gif", size=(300, 300), fps=15)
@@ -107,7 +107,7 @@ def _blend(first: Motion, second: Motion, work: Path, name: str) -> None:
     feet, toes = read_script(script), read_script(work / "toes.toml")
     soft = [replace(path, tolerance=TOES_TOLERANCE) for path in toes.paths]
     steps = replace(feet, paths=[*feet.paths, *soft])
-    made = keyframe(steps, StylePrior.learn([first], dimensions=3, active=100))
+    made = keyframe(StylePrior.learn([first], dimensions=3, active=100), steps)
     _tell(f"blend of walks, {name}", made, clip)
     pictures.save(made.motion, FOLDER / f"blend-{name}.gif", size=(300, 300), fps=15)
     _save(

@@ -6,13 +6,10 @@ Any BVH, AMC or GLB file will do. Here the performer makes one first, so that th
 from pathlib import Path
 
 import poise
-from poise.motion.stillness import still_joints
-from poise.pictures import save
+from poise.motion import still_joints
 
 out = Path("out/examples")
-out.mkdir(parents=True, exist_ok=True)
-
-poise.write(poise.performer.act("walk", style="proud", seconds=2.5), out / "walk.bvh")
+poise.performer.act("walk", style="proud", seconds=2.5).save(out / "walk.bvh")
 
 walk = poise.read(out / "walk.bvh")
 print(walk)
@@ -24,7 +21,7 @@ for warning in walk.origin.warnings:
     print(f"warning  {warning}")
 
 pose = walk[60]  # one frame: a root position and a rotation per joint
-print(f"frame 60 has its root at {pose.root_position.round(2)}")
+print(f"frame 60 has its left hand at {pose.positions['left_hand'].round(2)}")
 
-save(walk, out / "01_walk.png")
+walk.save(out / "01_walk.png")
 print(f"look at  {out / '01_walk.png'}")

@@ -10,14 +10,11 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.pictures import draw_pose, save
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import PoseSpace  # what solvers are written with
 
 NAMES = ("left_hand", "right_hand", "left_foot", "right_foot")
 
 out = Path("out/examples")
-out.mkdir(parents=True, exist_ok=True)
-
 idle = poise.performer.act("idle", seconds=1.0)
 space = PoseSpace(idle.skeleton)
 handles = space.handles(NAMES)
@@ -39,6 +36,6 @@ while np.abs(error).max() > 1e-4 and steps < 60:
 print(f"{steps} steps: every handle within {1000 * np.abs(error).max():.2f} mm of its target")
 print(f"centre of mass at {space.centre_of_mass(q)[0].round(3)}")
 
-picture = draw_pose(space.pose_from_q(q), handles=dict(zip(NAMES, targets, strict=True)), ghosts=[idle[0]])
-save(picture, out / "04_reach.png")
+shown = dict(zip(NAMES, targets, strict=True))
+space.pose_from_q(q).save(out / "04_reach.png", handles=shown, ghosts=[idle[0]])
 print(f"look at {out / '04_reach.png'}")

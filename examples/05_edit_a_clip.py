@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import poise
-from poise.motion.edit import concatenate, resample, trim
-from poise.motion.mirror import mirror
-from poise.pictures import save
+from poise.motion import concatenate, mirror, resample, trim
 
 out = Path("out/examples")
-out.mkdir(parents=True, exist_ok=True)
-
 walk = poise.performer.act("walk", seconds=3.0)
 box = poise.performer.act("box", combination="jab cross", seconds=2.0)
 
@@ -17,7 +13,7 @@ joined = resample(concatenate([trim(walk, 0.5, 2.5), box], blend=0.4), 60.0)
 other_hand = mirror(joined)
 print(f"{joined.seconds:.2f} s, {len(joined)} frames at {joined.fps:g} Hz")
 
-poise.write(other_hand, out / "05_mirrored.glb")
-save(joined, out / "05_joined.png", layout="row")
-save(other_hand, out / "05_mirrored.png", layout="row")
+other_hand.save(out / "05_mirrored.glb")
+joined.save(out / "05_joined.png", layout="row")
+other_hand.save(out / "05_mirrored.png", layout="row")
 print(f"look at {out / '05_joined.png'} and {out / '05_mirrored.png'}")

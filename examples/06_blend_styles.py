@@ -12,16 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, pictures, read
-from poise.evaluation.handles import targets_of
-from poise.motion.motion import Motion
-from poise.priors.blend import BlendPrior
-from poise.priors.style.prior import StylePrior
-from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import Pose
-from poise.solvers.constraints import Position
-from poise.solvers.solve import Solver
+import poise
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 FEET = ("left_foot", "right_foot", "left_toes", "right_toes")
@@ -29,40 +20,37 @@ FRAMES = 16  # of the first clip whose steps are taken
 
 
 def main(paths: list[str], output: Path = Path("out/blend.png")) -> dict[float, tuple[float, float]]:
-    clips = [read(path) for path in paths] or [
-        performer.act("walk", style=style, seconds=4.0, fps=30) for style in ("old", "proud")
+    clips = [poise.read(path) for path in paths] or [
+        poise.performer.act("walk", style=style, seconds=4.0, fps=30) for style in ("old", "proud")
     ]
-    one, other = (StylePrior.learn([clip], dimensions=3, active=100) for clip in clips)
+    one, other = (poise.learn(clip, kind="style", dimensions=3, active=100) for clip in clips)
     steps = _steps(clips[0])
-    strip: dict[str, Pose] = {}
+    strip: dict[str, poise.Pose] = {}
     postures: dict[float, tuple[float, float]] = {}
     print("share  trunk forward, degrees  head ahead of pelvis, cm")
     for share in SHARES:
-        solver = Solver(
-            BlendPrior([one, other], [1.0 - share, share]), [Position(foot, (0, 0, 0)) for foot in FEET]
-        )
-        poses = [solver.solve(targets=targets).pose for targets in steps]
+        blend = poise.BlendPrior([one, other], [1.0 - share, share])
+        poses = [solution.pose for solution in poise.solve_batch(blend, steps)]
         strip[f"{share:.2f}"] = poses[0]
         postures[share] = tuple(np.mean([_posture(pose) for pose in poses], axis=0))
         print(f"{share:5.2f}  {postures[share][0]:22.2f}  {postures[share][1]:24.2f}")
     output.parent.mkdir(exist_ok=True)
-    pictures.save(pictures.draw_panels(strip, size=(260, 420)), output)
+    poise.pictures.draw_panels(strip, size=(260, 420)).save(output)
     return postures
 
 
-def _steps(clip: Motion) -> np.ndarray:
+def _steps(clip: poise.Motion) -> list[dict[str, np.ndarray]]:
     """Where the feet are in frames all along a clip, seen from between them."""
     frames = clip[len(clip) // 4 :: max(1, len(clip) // (2 * FRAMES))][:FRAMES]
-    targets = targets_of(frames, PoseSpace(clip.skeleton).handles(FEET))
-    return targets - targets.mean(axis=1, keepdims=True) * (1.0, 0.0, 1.0)
+    feet = np.stack([frames.positions[foot] for foot in FEET], axis=1)
+    feet = feet - feet.mean(axis=1, keepdims=True) * (1.0, 0.0, 1.0)
+    return [dict(zip(FEET, targets, strict=True)) for targets in feet]
 
 
-def _posture(pose: Pose) -> tuple[float, float]:
+def _posture(pose: poise.Pose) -> tuple[float, float]:
     """How far the trunk leans forward, and how far the head is ahead of the pelvis."""
-    positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
     pelvis, neck, head, left, right = (
-        positions[pose.skeleton.index(role)]
-        for role in ("pelvis", "neck", "head", "left_thigh", "right_thigh")
+        pose.positions[role] for role in ("pelvis", "neck", "head", "left_thigh", "right_thigh")
     )
     ahead = np.cross(left - right, (0.0, 1.0, 0.0))
     ahead /= np.linalg.norm(ahead)

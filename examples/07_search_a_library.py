@@ -6,16 +6,14 @@ Run it with a folder to write into:  python examples/07_search_a_library.py out
 import sys
 from pathlib import Path
 
-from poise import performer, write
+import poise
 from poise.library import GraphSearch, Library, Poses, QueryMetric, build
-from poise.pictures import save
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
 clips = out / "clips"
-clips.mkdir(parents=True, exist_ok=True)
 for speed in (1.0, 1.3, 1.6):
-    write(performer.act("walk", speed=speed, seconds=2.0, fps=60), clips / f"walk_{speed:g}.bvh")
-write(performer.act("reach", fps=60), clips / "reach.bvh")
+    poise.performer.act("walk", speed=speed, seconds=2.0, fps=60).save(clips / f"walk_{speed:g}.bvh")
+poise.performer.act("reach", fps=60).save(clips / "reach.bvh")
 
 built = build(out / "moves", [clips])
 library = Library.open(out / "moves")
@@ -27,7 +25,7 @@ handles = poses.space.handles(markers)
 metric = QueryMetric.balanced(poses, handles)
 search = GraphSearch(library.graph(), metric.rows(poses, handles))
 
-unseen = Poses.of_motions([performer.act("walk", speed=1.45, seconds=1.0, fps=60, seed=5)])
+unseen = Poses.of_motions([poise.performer.act("walk", speed=1.45, seconds=1.0, fps=60, seed=5)])
 before = before_that = None
 for points in unseen.marker_positions(markers):
     query = metric.query(points.astype(float), before, before_that, maps=poses.maps.shape[1])
@@ -36,4 +34,4 @@ for points in unseen.marker_positions(markers):
 clip = poses.names[poses.clip_of[found.frames[0]]]
 print(f"at the end the nearest frame is of {clip}, {found.visited} frames looked at")
 
-save(library.motion("reach"), out / "reach.png")
+library.motion("reach").save(out / "reach.png")

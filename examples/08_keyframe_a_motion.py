@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, pictures, read
-from poise.apps.keyframing import Keyframed, keyframe
+import poise
+from poise.apps.keyframing import Keyframed
 from poise.apps.keyframing_keys import script_text
 from poise.apps.keyframing_script import HandlePath, read_script
-from poise.priors.style.prior import StylePrior
 
 HAND = "right_hand"
 HANDLES = ("left_foot", "right_foot", HAND)
@@ -25,15 +24,15 @@ HIGHEST = 1.25  # metres; what is higher is brought down by three quarters
 
 
 def main(paths: list[str], output: Path = Path("out/low_throw.png")) -> Keyframed:
-    clip = read(paths[0]) if paths else performer.act("throw", fps=30)
-    style = StylePrior.learn([clip], dimensions=3, active=60)
+    clip = poise.read(paths[0]) if paths else poise.performer.act("throw", fps=30)
+    style = poise.learn(clip, kind="style", dimensions=3, active=60)
     output.parent.mkdir(exist_ok=True)
     script_file = output.with_suffix(".toml")
     script_file.write_text(script_text(clip, HANDLES), encoding="utf-8")
     script = read_script(script_file)
     script = replace(script, paths=[_lowered(path) for path in script.paths])
-    made = keyframe(script, style)
-    pictures.save(made.motion, output)
+    made = poise.keyframe(style, script)
+    made.motion.save(output)
     print(f"{len(made.motion)} frames, handles within {1000 * made.worst:.1f} mm of their paths")
     print("\n".join(made.misses()) or "every handle is on its path")
     return made

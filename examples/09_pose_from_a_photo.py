@@ -11,33 +11,30 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, pictures
+import poise
 from poise.apps.image import save_overlay
 from poise.capture.image_files import Shot
 from poise.capture.photos import pose_from_shots
-from poise.geometry.cameras import Camera
 from poise.pictures.overlay import render_photo
-from poise.priors.style.prior import StylePrior
-from poise.skeleton.kinematics import world_transforms
 
 POINTS = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 SIZE = (480, 480)
 
 
 def main(_arguments: list[str], output: Path = Path("out/check.png")) -> list[float]:
-    style = StylePrior.learn([performer.act("walk", seconds=3.0, fps=30, seed=1)], dimensions=3, active=60)
-    clip = performer.act("walk", seconds=1.5, fps=30, seed=2)
-    pose = clip[25]
-    joints, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    x, z = float(joints[0, 0]), float(joints[0, 2])
-    camera = Camera.looking_at((x, 0.9, z), eye=(x + 2.0, 1.4, z + 3.2), size=SIZE, field_of_view=0.6)
-    points = {role: camera.project(joints[pose.skeleton.index(role)]) for role in POINTS}
+    learned = poise.performer.act("walk", seconds=3.0, fps=30, seed=1)
+    style = poise.learn(learned, kind="style", dimensions=3, active=60)
+    pose = poise.performer.act("walk", seconds=1.5, fps=30, seed=2)[25]
+    x, _, z = (float(number) for number in pose.positions["pelvis"])
+    camera = poise.Camera.looking_at((x, 0.9, z), eye=(x + 2.0, 1.4, z + 3.2), size=SIZE, field_of_view=0.6)
+    points = {role: camera.project(pose.positions[role]) for role in POINTS}
     shot = Shot(render_photo(pose, camera, SIZE), points, camera)
     found = pose_from_shots(style.on_body(pose.skeleton), [shot])
     output.parent.mkdir(exist_ok=True)
-    pictures.save(shot.photo, output.with_name("photo.png"))
+    shot.photo.save(output.with_name("photo.png"))
     save_overlay(shot, found, output)
-    errors = [float(np.linalg.norm(one.space.forward(one.q)[0] - joints, axis=1).mean()) for one in found]
+    answers = [one.space.pose_from_q(one.q).positions for one in found]
+    errors = [float(np.linalg.norm(positions - pose.positions, axis=1).mean()) for positions in answers]
     for number, (one, error) in enumerate(zip(found, errors, strict=True), start=1):
         print(
             f"{number}: joints {100 * error:.1f} cm off, log posterior {one.posterior - found[0].posterior:+.1f}"

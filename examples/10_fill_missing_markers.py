@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer
+import poise
 from poise.apps.marker_files import save_report
 from poise.capture.marker_takes import MatchedTake, match, read_take
 from poise.capture.markers import fill_gaps, solve, summary, template
-from poise.motion.virtual_markers import virtual_markers
 
 HIDDEN = ("LFIN", "LWRA", "LWRB", "RKNE", "RSHN", "STRN")
 FRAMES = slice(60, 105)
@@ -43,7 +42,9 @@ def main(paths: list[str], output: Path = Path("out/markers.png")) -> float | No
 
 def _performed() -> tuple[MatchedTake, np.ndarray]:
     """A walk with virtual markers, six of them hidden for a second and a half; and where they were."""
-    markers = virtual_markers(performer.act("walk", performer="maya", seconds=4.0, fps=30, seed=5))
+    markers = poise.virtual_markers(
+        poise.performer.act("walk", performer="maya", seconds=4.0, fps=30, seed=5)
+    )
     points = markers.points.copy()
     points[FRAMES, [markers.index(label) for label in HIDDEN]] = np.nan
     return match(replace(markers, points=points), template()), np.asarray(markers.points)

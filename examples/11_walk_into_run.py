@@ -12,31 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, pictures, read
-from poise.apps.animate import animate
+import poise
 from poise.apps.foot_targets import constraints_of, contacts_in
-from poise.apps.latent import save_picture
-from poise.apps.simulating import simulate_motion
-from poise.motion.world import joint_positions
 from poise.pictures.latent_paths import draw_latent_paths
-from poise.priors.dynamics.prior import DynamicsPrior
 
 
 def main(paths: list[str], folder: Path = Path("out")) -> tuple[np.ndarray, float]:
-    clips = [read(path) for path in paths] or [
-        performer.act("walk", speed=1.3, seconds=3.0, fps=30, seed=1),
-        performer.act("run", speed=3.0, seconds=2.0, fps=30, seed=2),
+    clips = [poise.read(path) for path in paths] or [
+        poise.performer.act("walk", speed=1.3, seconds=3.0, fps=30, seed=1),
+        poise.performer.act("run", speed=3.0, seconds=2.0, fps=30, seed=2),
     ]
-    prior = DynamicsPrior.learn(clips, steps=100)
-    walk, run = prior.frames.names[:2]
-    simulated = simulate_motion(prior, activities=[walk, run], seconds=5.0)
-    save_picture(pictures.contact_sheet(simulated.motion, poses=10), folder / "walk_into_run.png")
-    save_picture(draw_latent_paths(prior, {"walk to run": simulated.latents}), folder / "cylinder.png")
+    prior = poise.DynamicsPrior.learn(clips, steps=100)
+    walk, run = prior.frames.activity_names[:2]
+    simulated = poise.simulate(prior, activities=[walk, run], seconds=5.0)
+    simulated.motion.save(folder / "walk_into_run.png", poses=10)
+    draw_latent_paths(prior, {"walk to run": simulated.latents}).save(folder / "cylinder.png")
     speeds = _speeds(simulated.motion.root_positions, simulated.motion.fps)
     print("metres per second, second by second:", " ".join(f"{speed:.1f}" for speed in speeds))
     clip = clips[0][: min(len(clips[0]), 60)]
-    again = animate(prior, constraints_of(contacts_in(clip), len(clip)), fps=clip.fps)
-    error = float(np.linalg.norm(joint_positions(again.motion) - joint_positions(clip), axis=2).mean())
+    again = poise.animate(prior, constraints_of(contacts_in(clip), len(clip)), fps=clip.fps)
+    error = float(np.linalg.norm(again.motion.positions - clip.positions, axis=2).mean())
     print(f"from foot contacts alone: {100 * error:.1f} cm from the recording")
     return speeds, error
 

@@ -11,32 +11,31 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, pictures, read
+import poise
 from poise.geometry import rotations
-from poise.motion.markers import Markers
-from poise.motion.virtual_markers import virtual_markers
 from poise.performance.marker_sets import WITH_HEAD, marker_layout
-from poise.performance.perform import Performance, motion_of
-from poise.priors.local.prior import LocalPrior
-from poise.skeleton.skeleton import Pose
 
 SHOWN = 6
 
 
 def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
-    clips = [read(path) for path in paths] or [
-        performer.act("walk", seconds=3.0, fps=60, seed=seed, speed=1.3 if seed == 0 else 0.9 + 0.2 * seed)
+    clips = [poise.read(path) for path in paths] or [
+        poise.performer.act(
+            "walk", seconds=3.0, fps=60, seed=seed, speed=1.3 if seed == 0 else 0.9 + 0.2 * seed
+        )
         for seed in range(4)
     ]
     truth, known = clips[0], clips[1:]
     layout = marker_layout(truth.skeleton, WITH_HEAD, samples=truth.rotations[:50])
-    performance = Performance(LocalPrior.learn(known), layout, skeleton=truth.skeleton, fps=truth.fps)
+    performance = poise.Performance(
+        poise.LocalPrior.learn(known), layout, skeleton=truth.skeleton, fps=truth.fps
+    )
 
-    take = virtual_markers(truth, layout)
+    take = poise.virtual_markers(truth, layout)
     points = take.points.copy()
     points[len(points) // 3 : len(points) // 3 + int(truth.fps), 0] = np.nan  # the left hand is hidden
-    frames = performance.run(Markers(take.labels, points, take.fps))
-    found = motion_of(frames, truth.fps)
+    frames = performance.run(poise.Markers(take.labels, points, take.fps))
+    found = poise.Motion.of_poses([frame.pose for frame in frames], fps=truth.fps)
 
     moving = performance.space.moving
     angles = rotations.geodesic_distance(found.rotations[:, moving], truth.rotations[:, moving])
@@ -50,13 +49,13 @@ def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
         for name, motion in (("recorded", truth), ("from markers", found))
     ]
     output.parent.mkdir(parents=True, exist_ok=True)
-    pictures.save(pictures.draw_panels({**rows[0], **rows[1]}, columns=SHOWN), output)
+    poise.pictures.draw_panels({**rows[0], **rows[1]}, columns=SHOWN).save(output)
     return degrees
 
 
-def _in_place(pose: Pose) -> Pose:
+def _in_place(pose: poise.Pose) -> poise.Pose:
     """The pose above the origin, so that one camera sees them all."""
-    return Pose(pose.skeleton, pose.root_position * np.array([0.0, 1.0, 0.0]), pose.rotations)
+    return poise.Pose(pose.skeleton, pose.root_position * np.array([0.0, 1.0, 0.0]), pose.rotations)
 
 
 if __name__ == "__main__":

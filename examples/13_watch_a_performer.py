@@ -11,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from poise import performer, read
+import poise
 from poise.apps.camera_pictures import draw_stages
 from poise.apps.camera_takes import open_cameras, perform_take
 from poise.apps.simulated_cameras import before_cameras, film, simulator_of
-from poise.formats import write
-from poise.motion.world import joint_positions
 from poise.performance.cameras import NOISE
-from poise.performance.perform import Performance, motion_of
-from poise.priors.local.prior import LocalPrior
 from poise.vision.rig import load_rig
 from poise.vision.simulator import Conditions, front_rig
 
@@ -27,16 +23,18 @@ FPS, EMPTY = 30, 0.5
 
 
 def main(paths: list[str], folder: Path = Path("out/watched")) -> float:
-    clips = [read(path) for path in paths] or [performer.act("box", fps=60, seed=seed) for seed in (5, 1)]
+    clips = [poise.read(path) for path in paths] or [
+        poise.performer.act("box", fps=60, seed=seed) for seed in (5, 1)
+    ]
     take = before_cameras(clips[0], fps=FPS, seconds=1.0)
     simulator = simulator_of(take, front_rig(size=(320, 240)), conditions=Conditions(marker_radius=0.022))
     filmed = film(simulator, folder, empty=EMPTY)
 
-    prior = LocalPrior.learn(clips[1:])
-    performance = Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=NOISE)
+    prior = poise.LocalPrior.learn(clips[1:])
+    performance = poise.Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=NOISE)
     watched = perform_take(open_cameras(load_rig(filmed.cameras), filmed.videos), performance, empty=EMPTY)
-    motion = motion_of(watched.frames, watched.fps, name="watched")
-    write(motion, folder / "watched.bvh")
+    motion = poise.Motion.of_poses([frame.pose for frame in watched.frames], fps=watched.fps, name="watched")
+    motion.save(folder / "watched.bvh")
 
     middle = len(watched.frames) // 2
     draw_stages(
@@ -45,7 +43,7 @@ def main(paths: list[str], folder: Path = Path("out/watched")) -> float:
         [next(simulator.empty_room(camera, 1)) for camera in range(2)],
         watched.watched[middle].moment,
         labels=simulator.truth.labels,
-        joints=joint_positions(motion)[middle],
+        joints=motion.positions[middle],
         parents=motion.skeleton.parents.tolist(),
     ).save(folder / "stages.png")
     off = [

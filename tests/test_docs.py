@@ -79,3 +79,24 @@ def test_every_room_is_described() -> None:
     listed = re.search(r"From the bottom up: ([\w,\s]+)\.", decided)
     assert listed is not None
     assert listed[1].replace("\n", " ").split(", ") == rooms[::-1]
+
+
+@pytest.mark.parametrize("page", [path.name for path in sorted(DOCS.glob("*.md"))])
+def test_code_on_the_page_uses_names_that_exist(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for line in re.findall(r"^ *((?:from poise[\w.]* )?import [\w, ]+)$", text, flags=re.MULTILINE):
+        exec(line, {})
+    code = "".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+    used = set(re.findall(r"\bpoise\.(\w+)\(", text) + re.findall(r"\bpoise\.(\w+)", code))
+    rooms = {path.stem for path in (DOCS.parent / "src" / "poise").iterdir()}
+    assert used <= {*poise.__all__} | rooms
+
+
+def test_the_reference_has_a_page_for_every_room_and_the_contents_list_it() -> None:
+    contents = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {path.stem for path in (DOCS / "api").glob("*.md")}
+    rooms = {
+        path.name for path in (DOCS.parent / "src" / "poise").iterdir() if (path / "__init__.py").exists()
+    }
+    assert rooms - {"cli", "evaluation", "studio"} <= pages
+    assert pages == set(re.findall(r"api/(\w+)\.md", contents))

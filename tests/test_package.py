@@ -1,6 +1,7 @@
 """The package's public face: what it promises is there, quick to import, documented, and does what its names say."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_every_promised_name_is_there_and_in_the_reference(name: str) -> None:
 
 def test_what_is_listed_is_what_is_promised() -> None:
     assert dir(poise) == sorted(poise.__all__)
+    assert set(re.findall(r"\[`(\w+)`\]", REFERENCE)) <= set(poise.__all__)
     assert len(set(poise.__all__)) == len(poise.__all__)
 
 

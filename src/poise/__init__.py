@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from poise import performer, pictures
+    from poise.apps.animate import animate
+    from poise.apps.keyframing import keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
+    from poise.apps.simulating import simulate
     from poise.errors import PoiseError
     from poise.evaluation.report import register_protocol
     from poise.formats import Format, read, register_format, write
     from poise.geometry.cameras import Camera
     from poise.motion import Motion
     from poise.motion.markers import Markers
+    from poise.motion.virtual_markers import virtual_markers
+    from poise.performance.perform import Performance
+    from poise.performance.setup import perform
     from poise.priors.blend import BlendPrior
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.priors.gaussian import GaussianPrior
@@ -43,7 +49,8 @@ if TYPE_CHECKING:
         Position,
         Projection,
         register_constraint,
-    )  # fmt: skip
+    )
+    from poise.solvers.measured import MeasuredConstraint
     from poise.solvers.problem import Settings
     from poise.solvers.solution import Solution, Status
     from poise.solvers.solve import Solver, solve, solve_batch, track
@@ -52,23 +59,30 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlendPrior", "Camera", "CentreOfMass", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
-    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers", "Motion",
-    "Orientation", "Pinned", "Plane", "PoiseError", "Pose", "Position", "Projection", "Settings",
-    "Skeleton", "Solution", "Solver", "Status", "StylePrior", "__version__",
-    "learn", "load", "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
-    "register_protocol", "save", "show", "solve", "solve_batch", "track", "write",
+    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
+    "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
+    "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
+    "StylePrior", "__version__", "animate", "keyframe", "learn", "load", "perform", "performer",
+    "pictures", "read", "register_constraint", "register_format", "register_prior", "register_protocol",
+    "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers", "write",
 ]  # fmt: skip
 
 _HOMES = {
     "": "performer pictures",
+    "apps.animate": "animate",
+    "apps.keyframing": "keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",
+    "apps.simulating": "simulate",
     "errors": "PoiseError",
     "evaluation.report": "register_protocol",
     "formats": "Format read register_format write",
     "geometry.cameras": "Camera",
     "motion.markers": "Markers",
     "motion.motion": "Motion",
+    "motion.virtual_markers": "virtual_markers",
+    "performance.perform": "Performance",
+    "performance.setup": "perform",
     "priors.blend": "BlendPrior",
     "priors.dynamics.prior": "DynamicsPrior",
     "priors.gaussian": "GaussianPrior",
@@ -80,6 +94,7 @@ _HOMES = {
     "skeleton.skeleton": "JointLimits Pose Skeleton",
     "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection "
     "register_constraint",
+    "solvers.measured": "MeasuredConstraint",
     "solvers.problem": "Settings",
     "solvers.solution": "Solution Status",
     "solvers.solve": "Solver solve solve_batch track",

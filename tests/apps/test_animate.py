@@ -9,7 +9,7 @@ from poise import performer
 from poise.apps.animate import Animated, animate, load_dynamics
 from poise.apps.animate_script import contacts_text, read_animate_script
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
-from poise.apps.simulating import simulate_motion
+from poise.apps.simulating import simulate
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import write
 from poise.motion import Motion, joint_positions
@@ -161,20 +161,22 @@ def test_mistakes_in_a_script_are_named(text: str, said: str, tmp_path: Path) ->
 def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="no frame has a constraint"):
         animate(prior, [[], []], fps=30.0)
+    with pytest.raises(InvalidValueError, match="give the frame rate of these frames, such as fps=30"):
+        animate(prior, [{"left_hand": (0.3, 1.0, 0.2)}])
     with pytest.raises(InvalidValueError, match="two frames or more"):
         solve_motion(prior, [[]], Motions(np.zeros((1, prior.space.size)), np.zeros((1, 3))), fps=30.0)
     save(GaussianPrior.learn(walks, clusters=3), tmp_path / "poses.poise")
     with pytest.raises(InvalidValueError, match="knows poses but no motion"):
         load_dynamics(tmp_path / "poses.poise")
     with pytest.raises(UnknownNameError, match="swim"):
-        simulate_motion(prior, activities=["swim"])
+        simulate(prior, activities=["swim"])
     for wrong in ({"seconds": 0.0}, {"pace": 9.0}, {"fps": 0.0}, {"frame": 10_000}):
         with pytest.raises(InvalidValueError):
-            simulate_motion(prior, **wrong)
+            simulate(prior, **wrong)
 
 
 def test_a_simulation_goes_on_and_forward(prior: DynamicsPrior) -> None:
-    simulated = simulate_motion(prior, activities=["walk"], seconds=2.0)
+    simulated = simulate(prior, activities=["walk"], seconds=2.0)
     assert len(simulated.motion) == 121
     way = simulated.motion.root_positions[-1] - simulated.motion.root_positions[0]
     assert np.linalg.norm(way[[0, 2]]) > 1.5

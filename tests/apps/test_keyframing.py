@@ -63,7 +63,7 @@ def _script(folder: Path, text: str) -> Path:
 def test_handles_are_on_their_paths_and_pins_hold(
     kind: str, style: StylePrior, gaussian: GaussianPrior, tmp_path: Path
 ) -> None:
-    made = keyframe(read_script(_script(tmp_path, STANDING)), style if kind == "style" else gaussian)
+    made = keyframe(style if kind == "style" else gaussian, read_script(_script(tmp_path, STANDING)))
     assert len(made.motion) == 11
     assert made.worst < 2e-3
     assert made.misses() == []
@@ -84,7 +84,7 @@ def test_keyed_rotations_are_followed(
     kind: str, style: StylePrior, gaussian: GaussianPrior, tmp_path: Path
 ) -> None:
     script = read_script(_script(tmp_path, STANDING + TURNED))
-    made = keyframe(script, style if kind == "style" else gaussian)
+    made = keyframe(style if kind == "style" else gaussian, script)
     assert made.worst < 2e-3
     assert made.worst_turn < np.radians(0.2)
     head = made.motion.skeleton.index("head")
@@ -114,13 +114,13 @@ keys = [ { time = 0.0, rotation = [0, 0, 0] } ]
 keys = [ { time = 0.0, rotation = [180, 0, 0] } ]
 """
     )
-    misses = keyframe(read_script(_script(tmp_path, text)), gaussian).misses()
+    misses = keyframe(gaussian, read_script(_script(tmp_path, text))).misses()
     assert any("Neck cannot turn as its keys say at 0.00 s" in miss for miss in misses), misses
 
 
 def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path: Path) -> None:
     made = keyframe(
-        read_script(_script(tmp_path, STANDING.replace("-0.3, 1.2, 0.3", "-0.3, 4.0, 0.3"))), style
+        style, read_script(_script(tmp_path, STANDING.replace("-0.3, 1.2, 0.3", "-0.3, 4.0, 0.3")))
     )
     (miss,) = [text for text in made.misses() if text.startswith("right_hand")]
     assert "right_hand cannot reach its path in" in miss
@@ -130,7 +130,7 @@ def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path:
 
 def test_two_handles_of_one_joint_are_told_apart(style: StylePrior, tmp_path: Path) -> None:
     palm = '\n[[pins]]\nhandle = "right_hand"\noffset = [0.0, 0.08, 0.0]\nfrom = 0.2\nto = 0.3\n'
-    made = keyframe(read_script(_script(tmp_path, STANDING + palm)), style)
+    made = keyframe(style, read_script(_script(tmp_path, STANDING + palm)))
     hands = [handle for handle in made.distances if handle.joint == "right_hand"]
     assert [handle.offset for handle in hands] == [(0.0, 0.0, 0.0), (0.0, 0.08, 0.0)]
     assert np.isnan(made.distances[hands[1]][0])
@@ -142,7 +142,7 @@ def test_a_pin_without_a_place_holds_where_the_body_is(
 ) -> None:
     text = script_text(walk[20:35], ["left_foot", "right_foot"], fps=30.0)
     text += '\n[[pins]]\nhandle = "right_hand"\nfrom = 0.2\n'
-    made = keyframe(read_script(_script(tmp_path, text)), style)
+    made = keyframe(style, read_script(_script(tmp_path, text)))
     held = made.trajectory.space.forward(made.trajectory.q)[0][6:, made.motion.skeleton.index("right_hand")]
     assert np.ptp(held, axis=0).max() < 3e-3
 
@@ -156,11 +156,11 @@ def test_styles_come_in_over_their_time(style: StylePrior, tmp_path: Path) -> No
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     np.testing.assert_allclose(weights[:, 1][[0, 2, 5, 8, 10]], [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-12)
     assert np.all(np.diff(weights[:, 1]) >= 0)
-    assert keyframe(script, style).worst < 2e-3
+    assert keyframe(style, script).worst < 2e-3
 
 
 def test_no_smoothness_leaves_every_frame_to_itself(style: StylePrior, tmp_path: Path) -> None:
-    assert keyframe(read_script(_script(tmp_path, "smoothness = 0\n" + STANDING)), style).worst < 2e-3
+    assert keyframe(style, read_script(_script(tmp_path, "smoothness = 0\n" + STANDING))).worst < 2e-3
 
 
 def test_a_script_taken_from_a_clip_gives_its_paths_back(walk: Motion, tmp_path: Path) -> None:
@@ -265,10 +265,10 @@ def test_files_that_are_no_scripts_are_refused(tmp_path: Path) -> None:
 
 def test_unknown_joints_and_missing_styles_are_told(style: StylePrior, tmp_path: Path) -> None:
     with pytest.raises(PoiseError, match=r"handles.right_hnd: .*did you mean right_hand"):
-        keyframe(read_script(_script(tmp_path, STANDING.replace("right_hand", "right_hnd"))), style)
+        keyframe(style, read_script(_script(tmp_path, STANDING.replace("right_hand", "right_hnd"))))
     text = '[styles]\nsneaky = "sneaky.poise"\n[[style]]\nname = "sneaky"\n'
     with pytest.raises(PoiseError, match=r"sneaky.poise does not exist"):
-        keyframe(read_script(_script(tmp_path, STANDING + text)), style)
+        keyframe(style, read_script(_script(tmp_path, STANDING + text)))
 
 
 def test_a_style_of_another_skeleton_is_refused(style: StylePrior, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_style_of_another_skeleton_is_refused(style: StylePrior, tmp_path: Pat
     model_file.save(other, tmp_path / "c.poise")
     text = '[styles]\nc = "c.poise"\n[[style]]\nname = "c"\n'
     with pytest.raises(SkeletonError, match="style 'c' is of another skeleton"):
-        keyframe(read_script(_script(tmp_path, STANDING + text)), style)
+        keyframe(style, read_script(_script(tmp_path, STANDING + text)))
 
 
 def test_a_watched_file_comes_round_when_it_is_saved(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_recorded_pitch_is_re_keyed_into_a_side_arm_pitch(tmp_path: Path) -> N
     hand = next(path for path in feet.paths if path.handle.joint == "right_hand")
     low = np.where(hand.points[:, 1:2] > 0.95, [0.0, 1.0, 0.0], 0.0) * (0.95 - hand.points)
     paths = [replace(path, points=path.points + low) if path is hand else path for path in feet.paths]
-    made = keyframe(replace(feet, paths=paths), style)
+    made = keyframe(style, replace(feet, paths=paths))
     assert made.worst < 0.01
     assert _roughness(made.motion) < 1.3 * _roughness(resample(pitch, feet.fps))
 

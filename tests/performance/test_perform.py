@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import poise
 from poise import performer
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.geometry import rotations
@@ -168,6 +169,21 @@ def test_any_model_performs_by_its_ordinary_guide(
     np.testing.assert_array_equal(frames[44].q, frames[39].q)
     with pytest.raises(InvalidValueError, match="only a local model takes the root from the torso"):
         Performance(gaussian, layout, root="torso")
+
+
+def test_a_take_is_performed_in_one_call(walks: list[Motion], take: Markers, tmp_path: Path) -> None:
+    model = GaussianPrior.learn(walks, clusters=10)
+    seen = take[:20]
+    performed = poise.perform(model, seen)
+    assert str(performed.shortfall) == "all that was seen is met"
+    assert (len(performed.motion), performed.motion.fps) == (20, take.fps)
+    off = [frame.markers - points for frame, points in zip(performed.frames, seen.points, strict=True)]
+    assert np.abs(off).max() < 0.005
+    files = poise.save(model, tmp_path / "walk.poise"), seen.save(tmp_path / "take.trc")
+    again = poise.perform(*files)
+    assert np.allclose(again.motion.positions, performed.motion.positions, atol=0.005)
+    with pytest.raises(InvalidValueError, match="is live; make a Performance"):
+        poise.perform(model, "udp:9000")
 
 
 def test_wrong_frames_are_refused(performance: Performance) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +11,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.animate_script import read_animate_script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.priors.abilities import motion_model_of
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.model_file import load
-from poise.solvers.constraints import Constraint
+from poise.solvers.given import Given, constraints_from
 from poise.solvers.motion_map import solve_motion
 from poise.solvers.motion_start import motion_start
 from poise.solvers.trajectory import Trajectory
@@ -46,18 +48,27 @@ class Animated:
 
 def animate(
     prior: DynamicsPrior,
-    frames: Sequence[Sequence[Constraint]],
+    frames: Sequence[Given] | str | os.PathLike[str],
     *,
-    fps: float,
+    fps: float | None = None,
     name: str = "",
     seed: int = 0,
     progress: Progress = lambda _done, _all: None,
 ) -> Animated:
-    """The most likely motion that meets the constraints of every frame."""
-    if not any(frames):
+    """The most likely motion that meets the constraints of every frame, or those of a constraint file.
+
+    A file has a frame rate of its own; other frames need theirs.
+    """
+    if isinstance(frames, str | os.PathLike):
+        script = read_animate_script(Path(frames))
+        frames, fps, name = script.frames(prior.space), script.fps, name or script.name
+    if fps is None:
+        raise InvalidValueError("give the frame rate of these frames, such as fps=30")
+    wanted = [constraints_from(frame) for frame in frames]
+    if not any(wanted):
         raise InvalidValueError("no frame has a constraint; to let the model move alone use poise simulate")
-    start = motion_start(prior, frames, fps=fps, rng=np.random.default_rng(seed))
-    trajectory, latents = solve_motion(prior, frames, start, fps=fps, progress=progress)
+    start = motion_start(prior, wanted, fps=fps, rng=np.random.default_rng(seed))
+    trajectory, latents = solve_motion(prior, wanted, start, fps=fps, progress=progress)
     return Animated(trajectory.motion(fps, name=name), latents, trajectory)
 
 

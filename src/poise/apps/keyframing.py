@@ -5,6 +5,7 @@ Grochow et al. 2004, section 7.2. Frames are solved one after the other and then
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow
+from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.apps.posing import FLOOR_ROLES
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations
@@ -77,8 +78,11 @@ class Keyframed:
         )
 
 
-def keyframe(script: Script, prior: Prior, *, progress: Progress = lambda _done, _all: None) -> Keyframed:
-    """The motion of a script, on the body of the model."""
+def keyframe(
+    prior: Prior, script: Script | str | os.PathLike[str], *, progress: Progress = lambda _done, _all: None
+) -> Keyframed:
+    """The motion of a script or of its file, on the body of the model."""
+    script = script if isinstance(script, Script) else read_script(Path(script))
     names, weights = script.weights()
     return keyframe_in(script, _priors(script, prior, names), weights, progress=progress)
 

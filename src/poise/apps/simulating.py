@@ -10,9 +10,10 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
+from poise.priors.dynamics import simulation
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
-from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
+from poise.priors.dynamics.simulation import plan, resampled, start_points
 
 Array = np.ndarray
 
@@ -27,7 +28,7 @@ class Simulated:
     latents: Float[Array, "frames latent"]
 
 
-def simulate_motion(
+def simulate(
     prior: DynamicsPrior,
     *,
     activities: Sequence[str] = (),
@@ -52,7 +53,8 @@ def simulate_motion(
     x, before = start_points(prior, [first])
     wishes = plan(prior, activities, frames=frames) if len(activities) > 1 else None
     rng = None if seed is None else np.random.default_rng(seed)
-    path = simulate(prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng).latents[0]
+    run = simulation.simulate(prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng)
+    path = run.latents[0]
     name = " to ".join(activities) or "simulated"
     return Simulated(prior.motion_of(resampled(path, fps), fps=fps, pace=pace, name=name), path)
 

@@ -82,14 +82,11 @@ def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> N
 
 def _animate(model: Path, constraints: Path, output: Path, *, seed: int, picture: Path | None) -> None:
     from poise.apps.animate import animate, load_dynamics
-    from poise.apps.animate_script import read_animate_script
     from poise.apps.outputs import save
 
-    script, prior = read_animate_script(constraints), load_dynamics(model)
+    prior = load_dynamics(model)
     with terminal.counting("animating") as report:
-        found = animate(
-            prior, script.frames(prior.space), fps=script.fps, name=script.name, seed=seed, progress=report
-        )
+        found = animate(prior, constraints, seed=seed, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
         save(found.motion, output, progress=report)
     if found.unmet:

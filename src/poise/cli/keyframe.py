@@ -95,11 +95,10 @@ def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
 
 def _solve(prior: Prior, script: Path, output: Path) -> None:
     from poise.apps.keyframing import keyframe
-    from poise.apps.keyframing_script import read_script
     from poise.apps.outputs import save
 
     with terminal.counting("solving") as report:
-        made = keyframe(read_script(script), prior, progress=report)
+        made = keyframe(prior, script, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
         save(made.motion, output, progress=report)
     for miss in made.misses():

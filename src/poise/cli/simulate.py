@@ -46,11 +46,11 @@ def simulate(
     """Let a motion model move alone."""
     from poise.apps.animate import load_dynamics
     from poise.apps.outputs import save
-    from poise.apps.simulating import simulate_motion
+    from poise.apps.simulating import simulate
 
     prior = load_dynamics(model)
     activities = [from_ or prior.frames.activity_names[0], *to] if from_ or to else []
-    simulated = simulate_motion(
+    simulated = simulate(
         prior,
         activities=activities,
         seconds=seconds,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from poise.apps.foot_targets import constraints_of, contacts_in
 from poise.apps.latent import save_picture
-from poise.apps.simulating import simulate_motion
+from poise.apps.simulating import simulate
 from poise.evaluation.animate import FPS, learned_animator
 from poise.evaluation.report import Report
 from poise.evaluation.simulated_motion import transition_paths
@@ -37,7 +37,7 @@ def draw_topology(clips: Sequence[Motion], names: Sequence[str], folder: Path, s
             f"{a} to {b}": transition_paths(prior, a, b)[0] for a, b in ((first, second), (second, first))
         }
         files.append(save_picture(draw_latent_paths(prior, paths, title=name), folder / f"{name}.png"))
-        moved = simulate_motion(prior, activities=[second, first], seconds=5.0).motion
+        moved = simulate(prior, activities=[second, first], seconds=5.0).motion
         sheet = contact_sheet(moved, poses=POSES, title=f"{name}: {moved.name}", layout="row")
         files.append(save_picture(sheet, folder / f"{name}_motion.png"))
     return files

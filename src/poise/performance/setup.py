@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from poise.formats import read, write
 from poise.formats.files import existing_file, make_folder
 from poise.library.store import Library
 from poise.motion.markers import Markers
+from poise.motion.motion import Motion
 from poise.performance.calibrate import (
     markers_from_t_pose,
     skeleton_from_motion,
@@ -21,7 +24,7 @@ from poise.performance.calibrate import (
     t_pose_markers,
 )
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
-from poise.performance.perform import NOISE, Performance, PerformedFrame, motion_of
+from poise.performance.perform import NOISE, Performance, PerformedFrame, Shortfall, motion_of, shortfall_of
 from poise.performance.sensors import OrientationPerformance, t_pose
 from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
@@ -35,6 +38,47 @@ Array = np.ndarray
 
 UDP = "udp:"
 LONGEST_T_POSE = 2.0  # seconds: a calibration take that lasts longer is a motion, not a T-pose
+
+
+@dataclass(frozen=True, eq=False)
+class Performed:
+    """A take as a motion, with the solution of every frame."""
+
+    motion: Motion
+    frames: Sequence[PerformedFrame]
+
+    @property
+    def shortfall(self) -> Shortfall:
+        """What was seen and could not be met; in words, `str(shortfall)`."""
+        return shortfall_of(self.frames)
+
+
+def perform(
+    model: Prior | str | os.PathLike[str],
+    take: Markers | str | os.PathLike[str],
+    *,
+    mapping: Path | None = None,
+    calibration: Sequence[Path] = (),
+    noise: float = NOISE,
+    fps: float = 60.0,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Performed:
+    """A whole body from the few markers of a take, by a model, a model file or a library's folder.
+
+    Labels name places (`left_hand`, `forehead`, any role or joint), or a mapping file says where each is. Frames that
+    come live go to a `Performance`, one by one.
+    """
+    skeletons: list[Skeleton] = []
+    if isinstance(model, str | os.PathLike):
+        skeletons, model = library_skeletons(Path(model)), open_prior(Path(model))
+    source = take if isinstance(take, Markers) else read_take(os.fspath(take), fps=fps)
+    if source is None:
+        raise InvalidValueError(f"{take} is live; make a Performance and give it frame after frame")
+    performance = set_up(
+        model, source, mapping=mapping, calibration=calibration, skeletons=skeletons, noise=noise
+    )
+    frames = performance.run(source, progress=progress)
+    return Performed(motion_of(frames, source.fps, name=source.name), frames)
 
 
 def open_prior(path: Path) -> Prior:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.simulating import simulate_motion
+from poise.apps import simulating
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.topology import transition_gap
 from poise.gp.descent import descend
@@ -148,7 +148,7 @@ def test_a_faster_pace_goes_round_faster(prior: DynamicsPrior) -> None:
 def test_a_faster_pace_goes_as_much_farther(prior: DynamicsPrior) -> None:
     gone = []
     for pace, seconds in ((1.0, 1.5), (1.5, 1.0)):
-        roots = simulate_motion(
+        roots = simulating.simulate(
             prior, activities=["walk"], frame=3, seconds=seconds, pace=pace
         ).motion.root_positions
         gone.append(float(np.linalg.norm(roots[-1] - roots[0])))
