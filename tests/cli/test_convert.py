@@ -91,3 +91,34 @@ def test_a_file_is_never_written_over_itself(poise, walk: Path, tmp_path: Path) 
         assert done.code == 2
         assert "is the file to be read" in done.err
     assert walk.read_bytes() == before
+
+
+def test_a_pair_is_never_written_over_its_source_nor_over_what_was_not_named(
+    poise, walk: Path, tmp_path: Path
+) -> None:
+    pair = tmp_path / "07_01.amc", tmp_path / "07.asf"
+    library.write(library.read(walk), tmp_path / "07.amc")
+    (tmp_path / "07.amc").rename(pair[0])
+    before = [file.read_bytes() for file in pair]
+    for target in ("07_01.asf", "07.amc", "07_01.amc"):
+        done = poise("convert", pair[0], tmp_path / target, "--overwrite")
+        assert done.code == 2
+        assert "is the file to be read" in done.err
+    assert [file.read_bytes() for file in pair] == before
+    other = tmp_path / "other.asf"
+    other.write_text("somebody's")
+    done = poise("convert", walk, tmp_path / "other.amc")
+    assert done.code == 2
+    assert "would be replaced" in done.err
+    assert (other.read_text(), (tmp_path / "other.amc").exists()) == ("somebody's", False)
+    assert poise("convert", walk, tmp_path / "other.amc", "--overwrite").code == 0
+    assert poise("convert", walk, tmp_path / "other.amc").code == 0  # the skeleton stays as it is
+    assert len(library.read(tmp_path / "other.amc")) == len(library.read(walk))
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_markers_do_not_become_a_body(poise, tmp_path: Path) -> None:
+    take = library.write(Markers(("A",), np.zeros((4, 1, 3)), fps=50.0), tmp_path / "take.trc")
+    done = poise("convert", take, tmp_path / "take.glb")
+    assert done.code == 2
+    assert "a GLB file holds a motion of a skeleton; got Markers" in done.err

@@ -291,3 +291,13 @@ def test_mutated_files_never_crash_the_interpreter(tmp_path: Path) -> None:
         [sys.executable, "-c", _READ_ALL, *map(str, paths)], capture_output=True, text=True
     )
     assert result.stdout.strip() == "read all", result.stderr
+
+
+def test_labels_in_latin_1_are_read_and_can_be_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "take.c3d"
+    c3d.write(Markers(("HueAfte", "B"), np.zeros((4, 2, 3)), fps=50.0), path)
+    path.write_bytes(path.read_bytes().replace(b"HueAfte", b"H\xfc\x66te  "))
+    again = c3d.read(path)
+    assert "Hüfte" in again.labels
+    poise.write(again, tmp_path / "take.trc")
+    assert "Hüfte" in poise.read(tmp_path / "take.trc").labels

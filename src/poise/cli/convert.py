@@ -43,9 +43,12 @@ def convert(
     from poise.apps.outputs import save
     from poise.errors import InvalidValueError
     from poise.formats import read
+    from poise.formats.registry import files_of
 
-    if target.exists() and source.exists() and target.samefile(source):
-        raise InvalidValueError(f"{target} is the file to be read; give what is written a name of its own")
+    sources = {file.resolve() for file in files_of(source, "read")}
+    for file in files_of(target, "write"):
+        if file.resolve() in sources:
+            raise InvalidValueError(f"{file} is the file to be read; give what is written a name of its own")
     with terminal.working(f"reading {source.name}"):
         original = read(source, **reading(units=units, keep_first=keep_first, up=up))
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)

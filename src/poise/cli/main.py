@@ -20,11 +20,11 @@ OK, BROKEN_PIPE, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command that the arguments (else the program's own) name; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    tokens = [token for token in given if token != "--debug"]
-    debug = tokens != given or bool(os.environ.get("POISE_DEBUG"))
+    tokens = [token for token in given if token not in ("--debug", "--overwrite")]
+    debug = "--debug" in given or bool(os.environ.get("POISE_DEBUG"))
     try:
         if not _answer_at_once(tokens):
-            return _run(tokens, debug=debug)
+            return _run(tokens, debug=debug, overwrite="--overwrite" in given)
         sys.stdout.flush()
     except BrokenPipeError:
         return _closed_pipe()
@@ -46,12 +46,14 @@ def _answer_at_once(tokens: list[str]) -> bool:
     return False
 
 
-def _run(tokens: list[str], *, debug: bool) -> int:
+def _run(tokens: list[str], *, debug: bool, overwrite: bool) -> int:
     use_one_thread()
     from cyclopts import CycloptsError
 
     from poise.cli.app import app
+    from poise.formats.files import OVERWRITING
 
+    before = OVERWRITING.set(overwrite)
     try:
         if tokens[0][:1] != "-" and tokens[0] not in COMMANDS:
             raise UnknownNameError("command", tokens[0], COMMANDS)
@@ -64,6 +66,8 @@ def _run(tokens: list[str], *, debug: bool) -> int:
             raise
         print(f"poise: {_one_line(error)}", file=sys.stderr)
         return USER_ERROR
+    finally:
+        OVERWRITING.reset(before)
     return OK
 
 

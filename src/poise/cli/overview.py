@@ -41,6 +41,7 @@ Commands (poise COMMAND --help tells more):
 Options:
   --help, -h  show this
   --version   show the version
+  --overwrite replace files that a command would write beside the one you named
   --debug     where a mistake arose, not only which (as does POISE_DEBUG=1)
 
 Examples:

@@ -30,7 +30,7 @@ from poise.formats.acclaim_rig import (
     words_of,
 )
 from poise.formats.acclaim_text import amc_lines, asf_text, bone_names
-from poise.formats.files import FileAccessError, existing_file, replacing
+from poise.formats.files import OVERWRITING, FileAccessError, existing_file, replacing
 from poise.formats.text import finite_numbers, text_lines
 from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
@@ -75,9 +75,21 @@ def read(
     return _motion(rig, recording, path=file, units=units, fps=fps)
 
 
-def write(motion: Motion, path: str | os.PathLike[str]) -> None:
+def files_read(path: Path) -> tuple[Path, ...]:
+    """The files that reading this one takes: the recording, and its skeleton."""
+    is_skeleton = path.suffix.lower() == ".asf" or _holds_skeleton(path)
+    return (path,) if is_skeleton else (path, _skeleton_file(path, given=None))
+
+
+def files_written(path: Path) -> tuple[Path, ...]:
+    """The pair that is written, whichever of the two is named."""
+    return path.with_suffix(".asf"), path.with_suffix(".amc")
+
+
+def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
     """Writes a motion as a pair, `name.asf` and `name.amc`, whichever of the two is named; CMU's unit of length.
 
+    Unless it may `overwrite`, the file of the pair that is not named must be as it would be written, or not be there.
     Every joint gets three rotations. An ASF calls the root "root", has no place for limits on exponential maps, and
     needs bones without freedom (`A_to_B`) where the children of a joint start at different places.
     """
@@ -87,10 +99,28 @@ def write(motion: Motion, path: str | os.PathLike[str]) -> None:
         raise InvalidValueError("an Acclaim file needs at least one frame and one joint below the root")
     target = Path(path)
     names = bone_names(motion.skeleton)
-    with replacing(target.with_suffix(".asf")) as file:
-        file.write(asf_text(motion.skeleton, names=names, title=motion.name or target.stem))
-    with replacing(target.with_suffix(".amc")) as file:
-        file.writelines(amc_lines(motion, names=names))
+    texts = {
+        ".asf": asf_text(motion.skeleton, names=names, title=motion.name or target.stem),
+        ".amc": "".join(amc_lines(motion, names=names)),
+    }
+    if not (OVERWRITING.get() if overwrite is None else overwrite):
+        _keep_the_other(target, texts)
+    with replacing(target.with_suffix(".asf")) as asf, replacing(target.with_suffix(".amc")) as amc:
+        for file, text in ((asf, texts[".asf"]), (amc, texts[".amc"])):
+            file.write(text)
+            file.flush()  # both are whole before either takes its place
+            os.fsync(file.fileno())
+
+
+def _keep_the_other(target: Path, texts: dict[str, str]) -> None:
+    """Refuse to replace the file of a pair that is not named, unless it stays as it is."""
+    for file in files_written(target):
+        other = file.suffix != target.suffix.lower() and file.is_file()
+        if other and file.read_text(encoding="utf-8", errors="replace") != texts[file.suffix]:
+            raise FileAccessError(
+                f"{file} is there already and would be replaced; name the pair otherwise, or overwrite it",
+                settings=("overwrite",),
+            )
 
 
 # --- finding the skeleton ------------------------------------------------------------------------------------------

@@ -200,13 +200,21 @@ def _rate(content: Any, *, path: Path) -> float:
 def _labels(content: Any) -> list[str]:
     """One label per point: LABELS, LABELS2, ..., and *n for points beyond them."""
     count = content["data"]["points"].shape[1]
-    found = [str(label).strip() for label in _values(content, "LABELS")]
+    found = [_readable(label) for label in _values(content, "LABELS")]
     page = 2
     while more := _values(content, f"LABELS{page}"):
-        found += [str(label).strip() for label in more]
+        found += [_readable(label) for label in more]
         page += 1
     found = [label or f"{_UNLABELLED}{k}" for k, label in enumerate(found[:count])]
     return list(unique_names(found + [f"{_UNLABELLED}{k}" for k in range(len(found), count)]))
+
+
+def _readable(label: object) -> str:
+    """A label as text; bytes that are not UTF-8, which ezc3d marks, are those of Latin-1."""
+    text = str(label)
+    if any("\udc80" <= character <= "\udcff" for character in text):
+        text = text.encode("utf-8", "surrogateescape").decode("latin-1")
+    return text.strip()
 
 
 def _kept_points(

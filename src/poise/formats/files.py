@@ -8,12 +8,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
 from poise.errors import ParseError, PoiseError
 
 PART = ".part"
+OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=True)
+"""Whether files that were not named may be replaced; the command line asks for leave."""
 BEING_MADE_S = 60.0
 
 

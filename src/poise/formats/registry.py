@@ -46,7 +46,7 @@ class Format:
 
     def function(self, verb: str) -> Function | None:
         """What reads or what writes it, or None where it has none."""
-        found: Function | None = getattr(self, verb)
+        found: Function | None = getattr(self, verb, None)
         return found
 
 
@@ -122,6 +122,14 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         note = f"the extension {file.suffix} is not what the file holds; read as {chosen.name}"
         value = replace(value, origin=replace(value.origin, warnings=(*value.origin.warnings, note)))
     return value
+
+
+def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
+    """The files that reading or writing this one takes: most formats have one each, some a pair."""
+    file = Path(path)
+    chosen = _recognise(existing_file(file)) if verb == "read" else _by_extension(file)
+    listed = None if chosen is None else chosen.function("files_read" if verb == "read" else "files_written")
+    return (file,) if listed is None else tuple(listed(file))
 
 
 def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:

@@ -33,6 +33,8 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
     With a mannequin the nodes stand in the first pose and only what moves is animated; without one the file holds the
     bare skeleton in its rest pose and an animation of it.
     """
+    if not isinstance(value, Motion | Pose):
+        raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
     motion = value if isinstance(value, Motion) else _still(value)
     _check(motion)
     document = _Document()
