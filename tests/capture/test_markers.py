@@ -99,7 +99,7 @@ def test_hidden_markers_are_found_and_their_uncertainty_is_honest(
     seen[10:, hidden] = np.nan
     tracker = MarkerTracker(prior, fitted, fps=FPS)
     frames = [tracker.push(frame) for frame in seen]
-    off = np.stack([frame.positions for frame in frames])[10:, hidden] - points[90:150, hidden]
+    off = np.stack([frame.markers for frame in frames])[10:, hidden] - points[90:150, hidden]
     claimed = np.stack([frame.sigmas for frame in frames])[10:, hidden]
     assert np.linalg.norm(off, axis=2).mean() < 0.025
     assert 0.3 < np.sqrt((np.square(off).mean(axis=2) / claimed**2).mean()) < 2.0
@@ -125,6 +125,20 @@ def test_swapped_unlabelled_and_jumping_markers_are_told(
     after = tracker.push(points[21])
     assert after.used.all()
     assert after.misfit < 0.02
+
+
+def test_a_frame_is_a_solution_that_names_the_markers_it_is_off(
+    fitted: Calibration, points: np.ndarray, style: StylePrior
+) -> None:
+    labels = list(fitted.layout)
+    tracker = MarkerTracker(style, fitted, fps=FPS)
+    frame = points[0].copy()
+    frame[labels.index("RFIN")] = np.nan
+    found = tracker.push(frame)
+    assert [residual.label for residual in found.residuals] == [name for name in labels if name != "RFIN"]
+    gaps = np.linalg.norm(found.markers - frame, axis=1)[found.used]
+    np.testing.assert_allclose([residual.value for residual in found.residuals], gaps, atol=1e-9)
+    assert found.reached
 
 
 def test_nothing_seen_for_a_second_goes_on_and_is_flagged(

@@ -20,6 +20,7 @@ it may be another marker's (labels swap), an unlabelled one's, or nobody's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -34,11 +35,14 @@ from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle
+from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE
+from poise.solvers.follow import Follower
 from poise.solvers.primal_step import conditioned, information
-from poise.solvers.problem import Problem, Settings
-from poise.solvers.run import Runner
+from poise.solvers.problem import Settings
+from poise.solvers.solution import Residual, Solution, extended
+from poise.solvers.solve import Solver
 
 Array = np.ndarray
 
@@ -59,12 +63,11 @@ UNSURE = 0.10  # metres of deviation from which a filled marker is flagged
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class TrackedFrame:
+@dataclass(eq=False, kw_only=True)
+class TrackedFrame(Solution):
     """One solved frame: the pose, and for every marker where it is carried, how surely, and from what."""
 
-    q: Float[Array, "size"]
-    positions: Float[Array, "markers 3"]  # as the pose carries them
+    markers: Float[Array, "markers 3"]  # as the pose carries them
     sigmas: Float[Array, "markers"]  # metres, one deviation per axis, of a marker that was not used
     sources: Int[Array, "markers"]  # the number of the point that was used; -1: none
     misfit: float  # root mean square distance of the points used, in metres; not a number without any
@@ -91,6 +94,7 @@ class MarkerTracker:
         self.calibration, self.fps, self.confidence = calibration, fps, confidence
         self.count = len(calibration.layout)
         self._share = min(1.0, 1.0 / (MEMORY * fps))
+        self._follower = Follower(lambda _: self._solver)
         self.use(prior)
         self.restart()
 
@@ -99,12 +103,13 @@ class MarkerTracker:
         self.prior = prior
         self.space = prior.space.on_body(self.calibration.skeleton)
         self._handles = self.calibration.handles(self.space)
-        self._problem = self._make_problem()
-        guide = prior.on_body(self.calibration.skeleton).guide(self._problem.handles)
-        self._run = Runner(guide, self._problem)
+        self._solver = self._make_solver(prior.on_body(self.calibration.skeleton))
+        self._problem = self._solver.problem
+        self._follower.use(lambda _: self._solver)
 
     def restart(self) -> None:
         """Forget the frames before."""
+        self._follower.restart()
         self._last: TrackedFrame | None = None
         self._before: TrackedFrame | None = None
         self._spread = np.zeros((self.space.freedoms, self.space.freedoms))
@@ -131,28 +136,29 @@ class MarkerTracker:
             expected, gates = self._expected(self._last)
             believed = self._believed(everyone, seen, expected, gates)
             if (believed != NOBODY).sum() >= (1.0 - LOST) * (sources != NOBODY).sum():
-                return self._solve(everyone, believed, expected, start=self._last.q)
+                return self._solve(everyone, believed, expected)
         return self._begin(everyone, sources)
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _make_problem(self) -> Problem:
+    def _make_solver(self, prior: Prior) -> Solver:
         names, root = self.space.skeleton.names, self.space.skeleton.names[0]
         still = np.concatenate([np.zeros(3), rotations.IDENTITY, np.zeros(self.space.size - ROOT_SIZE)])
         markers = [
-            Position(handle, (0.0, 0.0, 0.0), tolerance=float(sigma))
-            for handle, sigma in zip(self.calibration.layout.values(), self.calibration.sigmas, strict=True)
+            Position(handle, (0.0, 0.0, 0.0), tolerance=float(sigma), name=name)
+            for (name, handle), sigma in zip(
+                self.calibration.layout.items(), self.calibration.sigmas, strict=True
+            )
         ]
         before = [
             Orientation(root, rotations.IDENTITY, tolerance=1.0),
             Position(Handle(root), (0.0, 0.0, 0.0), tolerance=1.0),
             Pinned([names[joint] for joint in self.space.moving], still, tolerance=1.0),
         ]
-        problem = Problem(self.space, [*markers, *before], settings=_STEPS)
-        problem.limits = np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms))
-        problem.limits.flags.writeable = False
+        solver = Solver(prior, [*markers, *before], settings=_STEPS)
+        solver.problem.limits = read_only(np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms)))
         self._own_squares = self.calibration.sigmas**2
-        return problem
+        return solver
 
     def _begin(self, points: Float[Array, "all 3"], sources: Int[Array, "markers"]) -> TrackedFrame:
         """A frame without one before it: the mean pose moved to the markers, bent to them, and then the prior."""
@@ -164,8 +170,8 @@ class MarkerTracker:
         self._set_rows(targets, used)
         freely = np.ones((1, self.space.freedoms))
         self._problem.run(q, self.prior.mean, freely)
-        self._run.resume(q)
-        return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], start=q)
+        self._follower.restart(self.space, q)
+        return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0])
 
     def _moved_mean(
         self, points: Float[Array, "seen 3"], used: Bool[Array, "markers"]
@@ -179,7 +185,7 @@ class MarkerTracker:
     def _expected(self, last: TrackedFrame) -> tuple[Float[Array, "markers 3"], Float[Array, "markers"]]:
         """Where markers go on to be, and how far from there they may be."""
         before = self._before if self._before is not None else last
-        expected = 2.0 * last.positions - before.positions if np.isfinite(last.misfit) else last.positions
+        expected = 2.0 * last.markers - before.markers if np.isfinite(last.misfit) else last.markers
         reach = ACCELERATION / self.fps**2  # what going on at the same speed leaves out
         gates = DOUBT * self._claims() + SLACK + reach
         return expected, gates
@@ -228,13 +234,12 @@ class MarkerTracker:
         points: Float[Array, "all 3"],
         sources: Int[Array, "markers"],
         expected: Float[Array, "markers 3"],
-        *,
-        start: Float[Array, "size"],
     ) -> TrackedFrame:
-        used, q = sources != NOBODY, start.copy()
+        used = sources != NOBODY
         targets = np.where(used[:, None], points[sources], expected)
         self._set_rows(targets, used)
-        self._run(q)
+        solution = self._follower.solve(self._solver)
+        q = solution.q
         errors, jacobian = self._problem.errors(q)
         gaps, self._jacobian = errors[: 3 * self.count].reshape(-1, 3), jacobian[: 3 * self.count]
         misfit = float(np.sqrt((gaps[used] ** 2).sum(axis=1).mean())) if np.any(used) else np.nan
@@ -243,8 +248,20 @@ class MarkerTracker:
             self._compare(gaps, used)
         self._before = self._last
         sigmas = self.confidence.factor(1.0 - used.mean()) * self._claims()
-        self._last = TrackedFrame(q, targets - gaps, sigmas, sources, misfit)
+        self._last = extended(
+            TrackedFrame, solution, measure=partial(self._residuals, gaps, used),
+            markers=targets - gaps, sigmas=sigmas, sources=sources, misfit=misfit,
+        )  # fmt: skip
         return self._last
+
+    def _residuals(
+        self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]
+    ) -> tuple[Residual, ...]:
+        """What is left of the markers that were used; where the others are is no more than expected."""
+        found = self._problem.residuals(
+            np.concatenate([gaps.ravel(), np.zeros(len(self._problem.rows) - gaps.size)])
+        )
+        return tuple(found[k] for k in np.flatnonzero(used))
 
     def _set_rows(self, targets: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
         """Markers as they are seen, and the frame before as far as it is still believed."""
@@ -277,7 +294,9 @@ class MarkerTracker:
 
     def _condition(self, q: Float[Array, "size"], jacobian: Float[Array, "rows freedoms"]) -> None:
         """The covariance of the pose under the stretched prior and all rows."""
-        (mean, prior), variances = self._run.expectation, self._problem.rows[:, VARIANCE].copy()
+        runner = self._solver.runner
+        assert runner is not None, "a prior has a runner"
+        (mean, prior), variances = runner.expectation, self._problem.rows[:, VARIANCE].copy()
         everyone, nothing = np.ones(len(variances), dtype=np.bool_), np.zeros(len(variances))
         matrix, _ = information(jacobian, nothing, variances, everyone, np.zeros(self.space.freedoms))
         self._prior_variances = self._stretch * np.diag(prior)

@@ -69,7 +69,7 @@ class Capture:
     @cached_property
     def carried(self) -> Float[Array, "frames markers 3"]:
         """Where the body carries the markers."""
-        return np.stack([frame.positions for frame in self.frames])
+        return np.stack([frame.markers for frame in self.frames])
 
     @cached_property
     def sigmas(self) -> Float[Array, "frames markers"]:
@@ -189,7 +189,7 @@ def _errors_over_claims(
             seen[hidden] = np.nan
         frame = tracker.push(seen)
         if number >= first:
-            off = np.linalg.norm(frame.positions - points[number], axis=1)
+            off = np.linalg.norm(frame.markers - points[number], axis=1)
             found.append((off / frame.sigmas)[hidden])
     ratios = np.concatenate(found)
     return ratios[np.isfinite(ratios)]

@@ -93,9 +93,9 @@ def solve_motion(
         progress(number + 1, rounds + 1)
         if gained < SETTLED * len(q):
             break
-    statuses = whole.finish(q, x)
+    ended = whole.finish(q, x)
     progress(rounds + 1, rounds + 1)
-    return Trajectory(prior.space, q, problems, statuses), x
+    return Trajectory.of(q, problems, ended, prior), x
 
 
 class _Whole:
@@ -172,19 +172,21 @@ class _Whole:
             system.bands[0][frame][: self.freedoms, : self.freedoms] += stiffness
         return system, right
 
-    def finish(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> list[int]:
+    def finish(
+        self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]
+    ) -> list[tuple[int, int, Array]]:
         """Meet every frame's hard constraints exactly, in the model's metric; q moves. Returns how each frame ended."""
         variances = self.prior.model.variance(x)
         maps = self.prior.mean.size
-        statuses = []
+        ended = []
         for frame, problem in enumerate(self.problems):
             covariance = np.zeros((self.freedoms, self.freedoms))
             covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = variances[frame] * self.prior.noise[:maps, :maps]
             covariance[range(ROOT_FREEDOMS), range(ROOT_FREEDOMS)] = np.diag(covariance)[
                 ROOT_FREEDOMS:
             ].mean()
-            statuses.append(problem.finish(q[frame], covariance)[0])
-        return statuses
+            ended.append(problem.finish(q[frame], covariance))
+        return ended
 
     def _add_poses(self, system: BlockBanded, right: Array, q: Array, expected: _Expected) -> None:
         """L_pose and L_smooth of what one frame decides: maps, tilt and height."""

@@ -21,6 +21,7 @@ from poise.solvers import core, dual_step
 from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
 from poise.solvers.measured import MeasuredConstraint
 from poise.solvers.rows import evaluate
+from poise.solvers.solution import Residual
 
 Array = np.ndarray
 Root = Literal["solved", "given"]
@@ -32,6 +33,7 @@ MOST_STEPS = 1_000_000
 ROUNDS = 20  # of solving and measuring again, for constraints in Python
 AGREED = 0.1  # of the tolerance by which what was solved may differ from what is measured
 UNIT_SLACK = 1e-9  # how far from one a start's squared quaternion may be before it is brought to unit length
+UNLIKELY = 3.0  # deviations beyond which a soft constraint counts as not met
 SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
 
 
@@ -226,6 +228,16 @@ class Problem:
             self.rows[rows, dual_step.INEQUALITY] == 1.0, np.maximum(errors[rows], 0.0), errors[rows]
         )
         return float(np.linalg.norm(left))
+
+    def residuals(self, errors: Float[Array, "rows"]) -> tuple[Residual, ...]:
+        """What is left of every constraint, in words and numbers."""
+        tolerance, found = self.settings.tolerance, []
+        for number, constraint in enumerate(self.constraints):
+            value, deviation = self.residual_of(number, errors), float(np.sqrt(constraint.compliance))
+            met = value <= (tolerance if constraint.hard else deviation)
+            allowed = tolerance + UNLIKELY * deviation
+            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
+        return tuple(found)
 
     def diagonal(self) -> Float[Array, "1 freedoms"]:
         """The metric without a prior: every freedom that may move weighs the same."""

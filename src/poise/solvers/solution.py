@@ -35,6 +35,9 @@ class Status(Enum):
     BROKEN = "no usable pose was found; this is the start"
 
 
+STATUSES = tuple(Status)  # by the number that the compiled core gives
+
+
 @dataclass(frozen=True)
 class Residual:
     """What is left of one constraint, in its unit."""

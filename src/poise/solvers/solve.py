@@ -26,7 +26,7 @@ from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner
-from poise.solvers.solution import Residual, Solution, Status
+from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.style_reference import REFERENCES, ReferenceRun
 
 Array = np.ndarray
@@ -34,9 +34,7 @@ Model = Prior | PoseSpace | Skeleton
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after the frames before
 
 MAP, DLS = "map", "dls"
-_STATUSES = tuple(Status)
 STRETCH = 100  # poses of a batch that a process takes at once
-UNLIKELY = 3.0  # deviations beyond which a soft constraint counts as not met
 CLASSIC_STEPS = 200  # iterations a classic method may take
 
 
@@ -163,9 +161,9 @@ class Solver:
         begun = time.perf_counter_ns()
         status, steps, errors = self._run(q, before)
         microseconds = (time.perf_counter_ns() - begun) / 1000
-        if _STATUSES[status] is Status.BROKEN:
+        if STATUSES[status] is Status.BROKEN:
             q = self.problem.start(self._start(start))
-        return self._solution(q, _STATUSES[status], steps, errors, microseconds)
+        return self._solution(q, STATUSES[status], steps, errors, microseconds)
 
     def track(
         self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
@@ -246,23 +244,13 @@ class Solver:
         return Solution(
             q,
             self.space,
-            partial(self._residuals, errors),
+            partial(self.problem.residuals, errors),
             status,
             steps,
             microseconds,
             prior=self.prior,
             notes=self._notes,
         )
-
-    def _residuals(self, errors: Array) -> tuple[Residual, ...]:
-        tolerance, found = self.problem.settings.tolerance, []
-        for number, constraint in enumerate(self.problem.constraints):
-            value = self.problem.residual_of(number, errors)
-            deviation = float(np.sqrt(constraint.compliance))
-            met = value <= (tolerance if constraint.hard else deviation)
-            allowed = tolerance + UNLIKELY * deviation
-            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
-        return tuple(found)
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Run:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +32,7 @@ from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint, Orientation
 from poise.solvers.follow import Follower
 from poise.solvers.problem import Problem, Settings
+from poise.solvers.solution import STATUSES, Residual, Solution
 from poise.solvers.solve import Solver
 
 Array = np.ndarray
@@ -71,12 +72,37 @@ class Smoothness:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """The solved poses, and what each frame's constraints still lack."""
+    """A solution for every frame."""
 
-    space: PoseSpace
-    q: Float[Array, "frames size"]
-    problems: Sequence[Problem]
-    statuses: Sequence[int]
+    solutions: Sequence[Solution]
+
+    @classmethod
+    def of(
+        cls,
+        q: Float[Array, "frames size"],
+        problems: Sequence[Problem],
+        ended: Sequence[tuple[int, int, Array]],
+        prior: Prior,
+    ) -> Trajectory:
+        """From the poses, the frames' problems, and what finishing each of them returned."""
+        return cls(
+            [
+                Solution(
+                    pose, prior.space, partial(_left, problem, pose), STATUSES[status], steps, 0.0, prior
+                )
+                for pose, problem, (status, steps, _) in zip(q, problems, ended, strict=True)
+            ]
+        )
+
+    @property
+    def space(self) -> PoseSpace:
+        """The coordinates of its poses."""
+        return self.solutions[0].space
+
+    @cached_property
+    def q(self) -> Float[Array, "frames size"]:
+        """The poses."""
+        return np.stack([solution.q for solution in self.solutions])
 
     def motion(self, fps: float, *, name: str = "") -> Motion:
         """As a motion."""
@@ -85,13 +111,15 @@ class Trajectory:
     @property
     def unmet(self) -> tuple[int, ...]:
         """The frames with a hard constraint that could not be met."""
-        return tuple(frame for frame, status in enumerate(self.statuses) if status != core.REACHED)
+        return tuple(frame for frame, solution in enumerate(self.solutions) if not solution.reached)
 
     def residuals(self, frame: int) -> dict[str, float]:
         """What is left of every constraint of a frame, in its unit, by its label."""
-        problem = self.problems[frame]
-        errors, _ = problem.errors(self.q[frame])
-        return {c.label: problem.residual_of(k, errors) for k, c in enumerate(problem.constraints)}
+        return {residual.label: residual.value for residual in self.solutions[frame].residuals}
+
+
+def _left(problem: Problem, q: Float[Array, "size"]) -> tuple[Residual, ...]:
+    return problem.residuals(problem.errors(q)[0])
 
 
 class LocalGaussian:
@@ -151,9 +179,9 @@ def solve_trajectory(
         smoothest, least = q.copy(), rough
         if went < SETTLED:
             break
-    statuses = whole.finish(q, local)
+    ended = whole.finish(q, local)
     progress(total, total)
-    return Trajectory(common.space, q, whole.problems, statuses)
+    return Trajectory.of(q, whole.problems, ended, common)
 
 
 def frame_by_frame(
@@ -249,14 +277,16 @@ class _Sequence:
             core.bring_inside(q[frame], problem.limits)
         return largest
 
-    def finish(self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian]) -> list[int]:
+    def finish(
+        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian]
+    ) -> list[tuple[int, int, Array]]:
         """Meet every frame's hard constraints exactly; q moves. Returns how each frame ended."""
-        statuses = []
+        ended = []
         for frame, problem in enumerate(self.problems):
             _, precision = self.information(q, local, frame)
             covariance = np.linalg.inv(precision) * np.outer(problem.free, problem.free)
-            statuses.append(problem.finish(q[frame], covariance)[0])
-        return statuses
+            ended.append(problem.finish(q[frame], covariance))
+        return ended
 
 
 def _handle_sets(problems: Sequence[Problem]) -> tuple[list[Handles], list[int]]:
