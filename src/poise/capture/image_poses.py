@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -17,10 +18,10 @@ from poise.capture.image_placing import View, placed
 from poise.capture.image_starts import LIMBS, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Projection
+from poise.solvers.solution import STATUSES, Solution, extended
 from poise.solvers.solve import Model, Solver, prior_of, space_of
 from poise.solvers.trajectory import LocalGaussian
 
@@ -34,22 +35,13 @@ SETTLED = 2e-3  # radians or metres: a solve that moves nothing further ends the
 LEAN = 0.03  # radians squared that a root may lean in one solve where the prior does not know
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(eq=False, kw_only=True)
+class Explanation(Solution):
     """A pose that explains the image points, with its posterior and how far off each point is, in pixels."""
 
-    q: Float[Array, "size"]
-    space: PoseSpace
     posterior: float
-    log_likelihood: float | None
     distances: Float[Array, "points"]
     views: Sequence[View]
-    prior: Prior | None = None
-
-    @property
-    def percentile(self) -> float | None:
-        """The share of training poses, in percent, that are less likely; None without a prior."""
-        return None if self.prior is None else self.prior.percentile(self.q)
 
 
 def explain(
@@ -94,33 +86,34 @@ class _ImageRun:
     def __call__(self, start: Float[Array, "size"]) -> Explanation:
         q = start
         for _ in range(ROUNDS):
-            before, q = q, self._once(q)
+            before, solution = q, self._once(q)
+            q = solution.q
             if np.abs(q - before).max() < SETTLED:
                 break
-        return self._explanation(q)
+        return self._explanation(solution)
 
-    def _once(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+    def _once(self, q: Float[Array, "size"]) -> Solution:
         if self._solver is not None:
             self._solver.resume(q)
-            return self._solver.solve(q).q
+            return self._solver.solve(q)
         pull, precision = self._local(q, (1.0,))
         precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] += _lean(q)
         covariance = np.linalg.inv(precision)
         mean = q[ROOT_SIZE:] + (covariance @ pull)[ROOT_FREEDOMS:]
         q = self._problem.start(q)
-        self._problem.run(q, mean, covariance)
-        return q
+        status, steps, errors = self._problem.run(q, mean, covariance)
+        left = partial(self._problem.residuals, errors)
+        return Solution(q, self._space, left, STATUSES[status], steps, 0.0, self._prior)
 
-    def _explanation(self, q: Float[Array, "size"]) -> Explanation:
-        seen = []
+    def _explanation(self, solution: Solution) -> Explanation:
+        q, seen = solution.q, []
         for view in self._views:
             joints = self._space.handles(list(view.points)).joints
             pixels = view.camera.project(self._space.forward(q)[0][joints])
             seen.append(np.linalg.norm(pixels - np.stack(list(view.points.values())), axis=1))
         distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
-        likelihood = None if self._prior is None else self._prior.log_likelihood(q)
-        posterior = (likelihood or 0.0) - 0.5 * float(np.square(distances / self._pixels).sum())
-        return Explanation(q, self._space, posterior, likelihood, distances, self._views, self._prior)
+        posterior = (solution.log_likelihood or 0.0) - 0.5 * float(np.square(distances / self._pixels).sum())
+        return extended(Explanation, solution, posterior=posterior, distances=distances, views=self._views)
 
 
 def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
