@@ -30,6 +30,7 @@ from poise.studio.messages import (
     Name,
     Photo,
     PhotoPoint,
+    Quaternion,
     StyleKey,
     Timeline,
     Vec3,
@@ -91,7 +92,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     timeline: Timeline
     joints: list[str]
     root: tuple[Coordinate, Coordinate, Coordinate]
-    turns: list[tuple[float, float, float, float]]
+    turns: list[Quaternion]
     models: Annotated[list[SavedModel], Meta(max_length=MOST_PARTS)] = []
     motion: str | None = None
     smooth: bool = True

@@ -155,8 +155,7 @@ def test_a_handle_that_was_removed_is_not_painted(studio: StudioPage) -> None:
     assert painted(studio) > 50
     studio.page.keyboard.press("Delete")
     studio.wait("window.poise.state.handles.value.length === 0")
-    studio.page.wait_for_timeout(300)
-    assert painted(studio) == 0
+    studio.until(lambda: painted(studio) == 0, "an empty paper")
 
 
 def box(studio: StudioPage, selector: str) -> dict[str, Any]:

@@ -67,25 +67,31 @@ class FilesPanel:
     def open_scene(self, message: messages.OpenScene) -> Answer:
         """The scene of a file, as one step of undo."""
         session = self._session
-        return self._opened(session.uploads.find(message.upload, owner=session.token).path)
+        path = session.uploads.find(message.upload, owner=session.token).path
+        return self._opened(lambda: path)
 
     def open_kept(self, message: messages.OpenKept) -> Answer:
         """The scene that was kept of an earlier session, as one step of undo."""
-        path = self._session.autosave.find(message.token)
-        if path is None:
+        autosave = self._session.autosave
+        if not autosave.has(message.token):
             raise InvalidValueError("nothing is kept of that session any more")
-        return self._opened(path, lambda: brought_back(self._session, message.token))
+        return self._opened(
+            lambda: autosave.find(message.token), lambda: brought_back(self._session, message.token)
+        )
 
     def cancel(self, message: messages.Cancel) -> Answer:
         """Ends a long task."""
         self._session.jobs.cancel(message.task)
         return []
 
-    def _opened(self, path: Path, then: Callable[[], Answer] = list) -> Answer:
+    def _opened(self, find: Callable[[], Path | None], then: Callable[[], Answer] = list) -> Answer:
         session = self._session
 
         def work(report: Report) -> Done:
             report(0.0)
+            path = find()
+            if path is None:
+                raise InvalidValueError("nothing is kept of it any more")
             state = session.files.opened(path, session.state)
 
             def take() -> Answer:
