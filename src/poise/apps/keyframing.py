@@ -113,9 +113,8 @@ def plan(
 ) -> tuple[list[HandlePath], list[Frame]]:
     """Where every handle goes, pins among them, and what every frame must meet, or those from one up to another."""
     _check_handles(script, priors[0])
-    shares = [tuple(float(share) for share in row) for row in weights]
-    paths = _with_pins(script, priors, shares)
-    return paths, _frames(script, paths, shares, priors[0], span)
+    paths = _with_pins(script, priors, weights)
+    return paths, _frames(script, paths, weights, priors[0], span)
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
@@ -165,7 +164,7 @@ def _smoothness(script: Script) -> Smoothness:
 
 
 def _with_pins(
-    script: Script, priors: Sequence[Prior], shares: Sequence[tuple[float, ...]]
+    script: Script, priors: Sequence[Prior], weights: Float[Array, "frames styles"]
 ) -> list[HandlePath]:
     """Paths that stand still while their handles are pinned."""
     paths = {path.handle: path for path in script.paths}
@@ -178,7 +177,7 @@ def _with_pins(
             paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
     for pin in open_pins:  # where the body has the handle when the pin begins
         count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
-        frames = _frames(script, list(paths.values()), shares, priors[0], (0, count))
+        frames = _frames(script, list(paths.values()), weights, priors[0], (0, count))
         space = priors[0].space
         q = frame_by_frame(priors, frames, space, fps=script.fps)[-1]
         at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
@@ -216,7 +215,7 @@ def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
 def _frames(
     script: Script,
     paths: Sequence[HandlePath],
-    shares: Sequence[tuple[float, ...]],
+    weights: Float[Array, "frames styles"],
     prior: Prior,
     span: tuple[int, int],
 ) -> list[Frame]:
@@ -229,8 +228,8 @@ def _frames(
         for frame in np.flatnonzero(timed.holds(script.times)[some]):
             followed[frame].append(timed.constraint)
     return [
-        Frame([*constraints, *ground], share)
-        for constraints, share in zip(followed, shares[some], strict=True)
+        Frame([*constraints, *ground], tuple(shares))
+        for constraints, shares in zip(followed, weights[some].tolist(), strict=True)
     ]
 
 
