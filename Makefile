@@ -6,9 +6,10 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 PAGE := src/poise/studio/web
+ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs architecture docs-pictures lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs architecture docs-pictures universal lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +79,10 @@ learning: .venv-bench/.speed ## compare learning styles and motion models with G
 
 learning-torch: .venv-bench/.torch ## compare learning motion models with GPy and GPyTorch, which brings PyTorch
 	.venv-bench/bin/python -m benchmarks motion_learning
+
+universal: .venv-bench/.torch .venv/.run ## train the universal prior again, from cmu-all-30hz.npz.xz under POISE_MOCAP (hours on a CPU)
+	.venv-bench/bin/python tools/universal/train.py --data $(ARCHIVE) --out out/universal
+	$(BIN)/python tools/universal/calibrate.py --data $(ARCHIVE) --weights out/universal/universal.safetensors
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh

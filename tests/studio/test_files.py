@@ -207,6 +207,7 @@ def test_the_embedded_models_are_learned_once() -> None:
     lessons = (Lesson("old kick", "kick", "old"),)
     models = embedded(lessons=lessons, step=lambda what, _share: told.append(what))
     assert [model.id for model in models.described()] == [
+        "people",
         "old-kick",
         "walk-in-time",
         "everything",

@@ -1,4 +1,4 @@
-"""The main job without a screen: a performer acts, a model learns from it, and three handles pose a body.
+"""The main job without a screen: a performer acts, and three handles pose a body as people move.
 
 The motion is written and drawn, and the files are read back.
 """
@@ -19,14 +19,13 @@ from poise.formats.files import make_folder
 from poise.motion.motion import Motion
 from poise.performer import act
 from poise.pictures import save as save_picture
-from poise.priors.gaussian import GaussianPrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
 
 LARGEST_DIFFERENCE_MM = 0.1  # between a motion and what its file gives back; BVH keeps six decimals
-CLUSTERS = 20
 LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand over where it was in the middle of the motion
 
 Step = Callable[[str], None]
@@ -57,16 +56,16 @@ class Demo:
 def demo(
     folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = lambda _: None
 ) -> Demo:
-    """Acts, writes BVH, GLB and a contact sheet into the folder, verifies what it wrote, learns from it and poses."""
+    """Acts, writes BVH, GLB and a contact sheet into the folder, verifies what it wrote, and poses."""
     make_folder(folder)
     step(f"acting: {action}, {style}")
     start = time.perf_counter()
     motion = act(action, style=style)
     acted = time.perf_counter() - start
     files = tuple(_files(motion, folder / action, step))
-    step("learning a model and posing by three handles")
+    step("posing by three handles")
     handles = _reaching_up(motion)
-    model = GaussianPrior.learn([motion], clusters=min(CLUSTERS, len(motion) // 2))
+    model = UniversalPrior(motion.skeleton)
     constraints = [Position(joint, target) for joint, target in handles.items()]
     solve(model, constraints)  # compiles, so that the next one tells how long a pose takes
     posed = solve(model, constraints)

@@ -11,7 +11,10 @@ import numpy as np
 from poise.apps.outputs import STILLS, save
 from poise.errors import InvalidValueError
 from poise.formats.tables import read_table
+from poise.performer.bodies import Body
+from poise.priors.model_file import load
 from poise.priors.prior import Prior
+from poise.priors.universal.prior import UniversalPrior
 from poise.solvers.constraints import Constraint, LookAt, Position, constraint_from, floor
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
@@ -36,6 +39,11 @@ def pose_by_handles(
     if above_floor:
         constraints += floor([role for role in FLOOR_ROLES if role in prior.space.skeleton.roles])
     return solve(prior, constraints, settings=Settings(tolerance=tolerance))
+
+
+def model_or_people(path: Path | None) -> Prior:
+    """The model of a file, or without one the universal prior on the performer's body."""
+    return load(path) if path is not None else UniversalPrior(Body().skeleton)
 
 
 def handle_from_text(text: str) -> tuple[str, np.ndarray]:

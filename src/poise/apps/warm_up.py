@@ -18,6 +18,7 @@ KERNELS = {
     "motion files": "poise.formats.number_rows:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
+    "people": "poise.apps.warm_up:solve_as_people_do",
     "style models": "poise.apps.warm_up:learn_a_style",
     "styles": "poise.apps.warm_up:solve_in_style",
     "sequences": "poise.apps.warm_up:solve_a_sequence",
@@ -32,7 +33,8 @@ AFTER = {
     "pictures": ("kinematics",),
     "solver": ("pictures",),
     "style models": ("pictures",),
-    "styles": ("solver", "style models"),
+    "people": ("solver",),
+    "styles": ("people", "style models"),
     "sequences": ("styles",),
     "libraries": ("style models",),
     "cameras": ("libraries",),
@@ -104,6 +106,17 @@ def solve_something() -> None:
     hand = [Position("left_hand", (0.3, 0.9, 0.2))]
     for model in (prior, prior.space):
         solve(model, hand)
+
+
+def solve_as_people_do() -> None:
+    """Solves under the universal prior, on a body of its own kind and on another."""
+    from poise.performer.bodies import Body
+    from poise.priors.universal.prior import UniversalPrior
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    for prior in (UniversalPrior.of_people(), UniversalPrior(Body().skeleton)):
+        solve(prior, [Position("left_hand", (0.3, 1.0, 0.3)), Position("right_foot", (-0.1, 0.1, 0.0))])
 
 
 def learn_a_style() -> StylePrior:

@@ -15,8 +15,8 @@ app = App(
     help_epilogue="""\
 A performer acts, and the motion is written as BVH and GLB and drawn as a
 contact sheet. The files are read back and compared with what was acted. Then a
-model learns from the motion, and a body is posed by it: the feet stay, the
-right hand is lifted, and all else follows.
+body is posed by the universal prior: the feet stay, the right hand is lifted,
+and all else follows.
 
 Examples:
   poise demo
@@ -34,7 +34,7 @@ def demo(
     action: Annotated[str, Parameter(help="What to do; poise act --list shows what there is.")] = "throw",
     style: Annotated[str, Parameter(help="How to do it.")] = "energetic",
 ) -> None:
-    """Act, write, draw, read back, learn and pose."""
+    """Act, write, draw, read back and pose."""
     start = time.perf_counter()
     with terminal.steps() as step:
         step("loading and compiling")

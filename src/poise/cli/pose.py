@@ -1,4 +1,4 @@
-"""`poise pose MODEL --handle NAME=x,y,z ...`: a whole-body pose from a few handles."""
+"""`poise pose [MODEL] --handle NAME=x,y,z ...`: a whole-body pose from a few handles."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Handles are joints or roles (left_hand, head, ...); targets are in metres, Y up.
 The extension names what is written: .bvh .amc .glb, or .png to look at it.
 
 Examples:
+  poise pose --handle left_hand=0.4,1.3,0.3 --handle head=0,1.6,0.1 -o pose.png
   poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
   poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
       --look-at 0,1.5,3 --floor -o pose.glb
@@ -26,7 +27,9 @@ Examples:
 
 @app.default
 def pose(
-    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
+    model: Annotated[
+        Path | None, Parameter(help="A model written by poise learn; without one, people in general.")
+    ] = None,
     *,
     handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; may be given many times.")] = (),
     look_at: Annotated[str | None, Parameter(help="x,y,z that the head looks at.")] = None,
@@ -40,11 +43,10 @@ def pose(
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
     from poise.apps import posing
-    from poise.priors.model_file import load
 
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
-    prior = load(model)
+    prior = posing.model_or_people(model)
     others = posing.read_constraints(constraints) if constraints is not None else []
     solution = posing.pose_by_handles(
         prior, handles, look_at=target, above_floor=floor, others=others, tolerance=exact

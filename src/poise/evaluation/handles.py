@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
-from poise.evaluation.methods import METHODS, Answer, Method, default_methods, method_named
+from poise.evaluation.methods import METHODS, UNTRAINED, Answer, Method, default_methods, method_named
 from poise.evaluation.metrics import Recovered, Scores
 from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
@@ -203,4 +203,5 @@ PROTOCOL = Protocol(
     _draw,
     methods=(*METHODS, "gaussian-N", "style", "local", "any kind of model"),
     Options=HandlesOptions,
+    untrained=UNTRAINED,
 )

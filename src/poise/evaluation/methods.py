@@ -13,12 +13,14 @@ from jaxtyping import Float
 from poise.errors import UnknownNameError
 from poise.motion.motion import Motion
 from poise.priors import medoids
+from poise.priors.auto import AutoPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Prior
 from poise.priors.registry import learnable
 from poise.priors.style.prior import StylePrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
@@ -100,16 +102,21 @@ class Solved:
     def __init__(self, method: str, learner: Learner | None = None) -> None:
         self._method, self._learner = method, learner
         self.prior: Prior | None = None
+        self._space: PoseSpace | None = None
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         if self._learner is not None:
             self.prior = self._learner(train)
             return self.prior.space
-        self._space, _ = training_poses(train)
-        return self._space
+        self._space = training_poses(train)[0] if train else None
+        return self._space or UniversalPrior.of_people().space
 
     def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
-        model = self._space.on_body(skeleton) if self.prior is None else self.prior.on_body(skeleton)
+        model: Prior | PoseSpace
+        if self.prior is not None:
+            model = self.prior.on_body(skeleton)
+        else:
+            model = UniversalPrior(skeleton).space if self._space is None else self._space.on_body(skeleton)
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
         solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
         return solver.space, lambda start, targets: _usable(solver.solve(start, targets=targets))
@@ -134,7 +141,13 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
     return learnable()[name].learn
 
 
-LEARNERS: dict[str, Learner] = {"style": partial(StylePrior.learn, **STYLE)}
+LEARNERS: dict[str, Learner] = {
+    "style": partial(StylePrior.learn, **STYLE),
+    "universal": lambda _: UniversalPrior.of_people(),
+    "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),
+}
+UNTRAINED = ("transpose", "dls", "sdls", "ccd", "fabrik", "universal", "auto")
+"""Methods that need no clips to learn from: classic ones start from the universal prior's mean pose then."""
 _EXAMPLES = ("gaussian-10", "gaussian-100")
 METHODS: dict[str, Callable[[], Method]] = {
     "transpose": lambda: Solved("transpose"),
@@ -149,7 +162,7 @@ METHODS: dict[str, Callable[[], Method]] = {
 
 def default_methods() -> tuple[str, ...]:
     """Those that are measured unless others are asked for."""
-    return (*METHODS, *_EXAMPLES, "style", "local")
+    return (*METHODS, *_EXAMPLES, "style", "local", "universal", "auto")
 
 
 def _usable(solution: Solution) -> Float[Array, "size"]:

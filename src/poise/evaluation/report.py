@@ -51,6 +51,8 @@ class Protocol:
     Options: type[ProtocolOptions] = ProtocolOptions
     splits: Mapping[str, Callable[[], list[Fold]]] = field(default_factory=dict)
     """Splits of its own, or others under a common name."""
+    untrained: Sequence[str] = ()
+    """Methods that need no clips to learn from."""
     check: Callable[[Request], None] = lambda _request: None
     """Raises an error where a request cannot be measured."""
     left_out: Callable[[], str] = lambda: ""
@@ -109,7 +111,8 @@ class Request:
     def folds(self) -> list[Fold]:
         """The training and test clips that are asked for."""
         if self.train or self.test:
-            return split_of_files(self.train, self.test)
+            free = set(PROTOCOLS[self.protocol].untrained)
+            return split_of_files(self.train, self.test, untrained=free.issuperset(self.methods or ("",)))
         own = PROTOCOLS[self.protocol].splits
         return own[self.split]() if self.split in own else load_split(self.split)
 

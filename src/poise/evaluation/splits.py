@@ -10,7 +10,8 @@ from poise import performer
 from poise.errors import InvalidValueError, PoiseError, SkeletonError, UnknownNameError
 from poise.formats import read
 from poise.motion.motion import Motion
-from poise.motion.recordings import find_recordings
+from poise.motion.recordings import find_file, find_recordings
+from poise.priors.universal.recordings import ARCHIVE, CHOICE, STRANGERS, motion_of, read_table
 
 SPORT = ("02_05", "02_07", "02_09", "06_03", "06_14", "63_03", "63_20", "124_01", "124_05", "124_07")
 GAITS = ("35_01", "35_03", "35_17", "35_19")  # two walks and two runs of one performer
@@ -37,6 +38,7 @@ MANY_GAITS = (  # nine walks and ten runs of four performers; the two draws shar
     ),
 )
 STRIDES = ("35_01", "35_02", "35_03", "35_04", "35_05")
+EVERY_LEARNED = 12  # of the strangers' training clips each twelfth frame is learned from
 EVERY = 10  # of everything there is, each tenth clip is kept for the test
 
 
@@ -55,8 +57,13 @@ def load_split(name: str) -> list[Fold]:
     return SPLITS[name]()
 
 
-def split_of_files(train: Sequence[Path], test: Sequence[Path]) -> list[Fold]:
-    """One fold of clips given by hand; all of one topology, whatever the limb lengths and units."""
+def split_of_files(train: Sequence[Path], test: Sequence[Path], *, untrained: bool = False) -> list[Fold]:
+    """One fold of clips given by hand; all of one topology, whatever the limb lengths and units.
+
+    Methods that learn nothing (`untrained`) need none to learn from.
+    """
+    if untrained and test and not train:
+        return [Fold((), (read_motion(path),)) for path in test]
     if not train or not test:
         raise InvalidValueError(
             "clips to learn from and clips to test on are both needed", settings=("train", "test")
@@ -164,6 +171,18 @@ def _everything() -> list[Fold]:
     return _against([name for name in names if name not in kept], sorted(kept))()
 
 
+def _strangers() -> list[Fold]:
+    """Three draws of performers that the universal prior was not trained on, against the clips that it was."""
+    path = find_file(ARCHIVE)
+    if path is None:
+        raise PoiseError(f"this split needs {ARCHIVE}: point POISE_MOCAP at a folder with it")
+    table = read_table(path)
+    held = {name for draw in (*STRANGERS, CHOICE) for name in draw}
+    clips = list(enumerate(table.performers))
+    train = tuple(motion_of(table, clip, every=EVERY_LEARNED) for clip, who in clips if who not in held)
+    return [Fold(train, tuple(motion_of(table, k) for k, who in clips if who in draw)) for draw in STRANGERS]
+
+
 SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "performer": _performer,
     "walk": _against([f"07_{i:02d}" for i in range(1, 7)], [f"07_{i:02d}" for i in range(7, 11)]),
@@ -176,4 +195,5 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "many-gaits": _draws(MANY_GAITS),
     "strides": _leave_one_out(lambda: STRIDES),
     "everything": _everything,
+    "strangers": _strangers,
 }

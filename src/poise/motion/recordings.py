@@ -26,8 +26,7 @@ _PROJECT = Path(__file__).parents[3]
 
 def find_recordings() -> Path | None:
     """The folder with `cmu`, `bandai` and `optical` in it (those that are there), or None if there is none."""
-    given = os.environ.get("POISE_MOCAP")
-    source = Path(given) if given else _PROJECT.parent / "shared" / "mocap"
+    source = _source()
     if any((source / name).is_dir() for name in COLLECTIONS):
         return source
     archives = {
@@ -39,6 +38,16 @@ def find_recordings() -> Path | None:
     for name, archive in archives.items():
         _unpack(name, archive, cache)
     return cache
+
+
+def find_file(name: str) -> Path | None:
+    """A file that lies beside the collections, or None if it is not there."""
+    return path if (path := _source() / name).is_file() else None
+
+
+def _source() -> Path:
+    given = os.environ.get("POISE_MOCAP")
+    return Path(given) if given else _PROJECT.parent / "shared" / "mocap"
 
 
 def _unpack(name: str, archive: Path, cache: Path) -> None:

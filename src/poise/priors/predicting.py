@@ -130,6 +130,13 @@ def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> 
     return seen
 
 
+def farthest_gap(
+    space: PoseSpace, q: Float[Array, "size"], handles: Handles, targets: Float[Array, "handles 3"]
+) -> float:
+    """The largest component of what handles lack in a pose."""
+    return float(np.abs(_gaps(q, *space.tree, handles.joints, handles.offsets, targets)).max())
+
+
 @compiled
 def _see(q: Array, points: Array, seen: Array) -> None:
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])

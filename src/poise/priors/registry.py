@@ -56,6 +56,8 @@ PRIORS: Registry[PriorKind] = Registry(
         "style": "poise.priors.style.prior:StylePrior",
         "local": "poise.priors.local.prior:LocalPrior",
         "dynamics": "poise.priors.dynamics.prior:DynamicsPrior",
+        "universal": "poise.priors.universal.prior:UniversalPrior",
+        "auto": "poise.priors.auto:AutoPrior",
         "blend": "poise.priors.blend:BlendPrior",
     },
 )

@@ -14,8 +14,10 @@ from poise.formats.files import make_folder
 from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
+from poise.performer.bodies import Body
 from poise.priors.model_file import Storable, load, save
 from poise.priors.registry import learn, options_for
+from poise.priors.universal.prior import UniversalPrior
 from poise.studio.models import ModelStore
 
 FPS = 30.0
@@ -52,6 +54,8 @@ LESSONS = (
     Lesson("kick", "kick"),
     Lesson("jump", "jump"),
 )
+PEOPLE = "people"
+"""The universal prior, which comes learned."""
 WALKING = "walk in time"
 """A dynamics model: poses that follow each other."""
 EVERYTHING, NEAREST = "everything", "nearest of everything"
@@ -59,8 +63,9 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 
 
 def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> ModelStore:
-    """Styles, a model of walking in time, and models of everything; learned once, afterwards read from the cache."""
+    """People in general, styles, a model of walking in time, and models of everything; learned once, then cached."""
     models, folder = ModelStore(), _folder(lessons)
+    models.add(UniversalPrior(Body().skeleton), PEOPLE)
     makers: dict[str, Callable[[], Storable]] = {
         lesson.name: partial(_style_of, lesson) for lesson in lessons
     }

@@ -1,0 +1,279 @@
+"""Any humanoid as the canonical body: by name where it has CMU's joints, by roles and the neutral pose elsewhere.
+
+A joint's world rotation relative to the neutral pose means the same on every body. So a joint's local rotation on the
+target is L = A L_c B, with constant A and B: its reference is A r B and its exponential map B' e, which is linear.
+Where the target has more or fewer joints between pelvis and chest, or chest and head, the chain shares the maps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from poise.errors import SkeletonError
+from poise.geometry import rotations
+from poise.priors.universal import layout
+from poise.priors.universal.network import Weights
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.roles import MAIN_ROLES, SIDES, path
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+OTHERWISE = (
+    2.5  # deviations from the usual length at which a bone counts as no longer: rigs put joints elsewhere
+)
+
+_AT = {name: number for number, name in enumerate(layout.JOINTS)}
+_ROLES = {
+    "Hips": "pelvis", "Head": "head",
+    **{f"{side.title()}{part}": f"{side}_{role}" for side in SIDES for part, role in (
+        ("UpLeg", "thigh"), ("Leg", "shin"), ("Foot", "foot"), ("ToeBase", "toes"),
+        ("Arm", "upper_arm"), ("ForeArm", "forearm"), ("Hand", "hand"),
+    )},
+}  # fmt: skip
+_CARRIERS = {  # canonical joints that are not points themselves: the point that is fixed to them, or nearly
+    "LHipJoint": "Hips", "RHipJoint": "Hips", "LowerBack": "Hips", "Neck": "Spine1",
+    "LeftShoulder": "Spine1", "RightShoulder": "Spine1",
+    **{f"{side}{part}": f"{side}HandIndex1_end" for side in ("Left", "Right") for part in ("FingerBase", "HandIndex1")},
+    **{f"{side[0]}Thumb{end}": f"{side}Hand" for side in ("Left", "Right") for end in ("", "_end")},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """How a target skeleton's poses and handles follow from the canonical body's."""
+
+    references: Float[Array, "joints 4"]
+    moving: Bool[Array, "joints"]
+    maps: Float[Array, "maps canonical"]  # of the target's moving joints, from the canonical ones
+    root_turn: Float[Array, "3 3"]  # target root = canonical root @ this
+    root_shift: Float[Array, "3"]  # from the canonical root to the target's, in the canonical root's axes
+    bones: Float[Array, "bones"]  # lengths as the network reads them
+    rows: Int[Array, "joints"]  # the point of the canonical body that each target joint moves with
+    shifts: Float[Array, "joints 3"]  # where the joint is from that point, in the point's axes
+    turns: Float[Array, "joints 3 3"]  # from the joint's axes to the point's
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the target's maps are the canonical ones as they are."""
+        return self.maps.shape[0] == self.maps.shape[1] and np.array_equal(self.maps, np.eye(len(self.maps)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """Both bodies in one pose: axes and places of the canonical one's joints and of the target's."""
+
+    own_axes: Float[Array, "canonical 3 3"]
+    own_places: Float[Array, "canonical 3"]
+    axes: Float[Array, "joints 3 3"]
+    places: Float[Array, "joints 3"]
+    chains: tuple[
+        tuple[tuple[str, ...], tuple[int, ...]], ...
+    ]  # canonical joints, and the target's that share them
+    still: Float[Array, "joints 4"]  # rotations of joints that do not move
+
+
+def fitted(skeleton: Skeleton, weights: Weights) -> Fit:
+    """The fit of a skeleton; one that is not a humanoid is refused."""
+    standing = _by_name(skeleton) if _has_canonical_joints(skeleton) else _by_roles(skeleton, weights)
+    references, maps, moving = _shared_out(skeleton, standing, weights)
+    rows, shifts, turns = _points(skeleton, standing)
+    apart = [standing.own_places[_AT[b]] - standing.own_places[layout.PARENTS[_AT[b]]] for b in layout.BONES]
+    lengths = np.maximum(np.linalg.norm(apart, axis=-1), 1e-3)
+    hips = standing.own_axes[0]
+    return Fit(
+        references=references,
+        moving=moving,
+        maps=maps,
+        root_turn=hips.T @ standing.axes[0],
+        root_shift=hips.T @ (standing.places[0] - standing.own_places[0]),
+        bones=np.clip(np.log(lengths / weights.lengths) / layout.LENGTH_SCALE, -OTHERWISE, OTHERWISE),
+        rows=rows,
+        shifts=shifts,
+        turns=turns,
+    )
+
+
+def typical_body(weights: Weights) -> Skeleton:
+    """The canonical body with the mean proportions of the performers learned from."""
+    orders = tuple("" if name.endswith("_end") else "ZYX" for name in layout.JOINTS)
+    return Skeleton(layout.JOINTS, np.array(layout.PARENTS), weights.body, orders)
+
+
+# --- standing side by side -----------------------------------------------------------------------------------------
+
+
+def _has_canonical_joints(skeleton: Skeleton) -> bool:
+    parents = ["" if p < 0 else skeleton.names[p] for p in skeleton.parents.tolist()]
+    return set(layout.TREE) <= set(zip(skeleton.names, parents, strict=True)) and len(skeleton) == len(
+        layout.TREE
+    )
+
+
+def _by_name(skeleton: Skeleton) -> _Standing:
+    """The target's rest pose is the canonical one."""
+    at = [skeleton.index(name) for name in layout.JOINTS]
+    eye, still = np.tile(np.eye(3), (len(skeleton), 1, 1)), np.tile(rotations.IDENTITY, (len(skeleton), 1))
+    places, _ = world_transforms(skeleton, np.zeros((1, 3)), still[None])
+    chains = tuple(((name,), (skeleton.index(name),)) for name in layout.MOVING)
+    return _Standing(eye, places[0][at], eye, places[0], chains, still)
+
+
+def _by_roles(skeleton: Skeleton, weights: Weights) -> _Standing:
+    """Both in the neutral pose, the canonical body with the target's proportions."""
+    if missing := [role for role in MAIN_ROLES if role not in skeleton.roles]:
+        raise SkeletonError(
+            f"the universal prior poses humanoids; this skeleton lacks {', '.join(missing)}; name them with roles"
+        )
+    neutral, canonical = neutral_pose(skeleton), neutral_pose(typical_body(weights)).world
+    places = _own_places(skeleton, neutral.positions, weights)
+    return _Standing(
+        canonical, places, neutral.world, neutral.positions, tuple(_chains(skeleton)), neutral.rotations
+    )
+
+
+def _own_places(
+    skeleton: Skeleton, neutral: Float[Array, "joints 3"], weights: Weights
+) -> Float[Array, "canonical 3"]:
+    """Where the canonical body's joints would be in the target's neutral pose."""
+    at = {name: neutral[skeleton.index(role)] for name, role in _ROLES.items() if role in skeleton.roles}
+    scale = _leg(at) / float(np.linalg.norm(weights.body[[_AT["LeftLeg"], _AT["LeftFoot"]]], axis=-1).sum())
+    typical = {name: scale * weights.body[number] for name, number in _AT.items()}
+    across = np.array([0.0, 1.0, 1.0])
+    for centre, part in (("Hips", "UpLeg"), ("Spine1", "Arm")):
+        pair = (f"Left{part}", f"Right{part}")
+        at[centre] = np.mean([at[name] - across * typical[name] for name in pair], axis=0)
+    at["Spine"] = (at["Hips"] + at["Spine1"]) / 2
+    at["Neck1"] = (at["Spine1"] + at["Head"]) / 2
+    forward, up = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
+    at["Head_end"] = at["Head"] + up * np.linalg.norm(typical["Head_end"])
+    for side in ("Left", "Right"):
+        ahead = forward * np.linalg.norm(typical[f"{side}ToeBase"]) * 0.95 - up * 0.03 * scale
+        at.setdefault(f"{side}ToeBase", at[f"{side}Foot"] + ahead)
+        at[f"{side}ToeBase_end"] = at[f"{side}ToeBase"] + forward * np.linalg.norm(
+            typical[f"{side}ToeBase_end"]
+        )
+        along = at[f"{side}Hand"] - at[f"{side}ForeArm"]
+        reach = np.linalg.norm(typical[f"{side}HandIndex1"]) + np.linalg.norm(
+            typical[f"{side}HandIndex1_end"]
+        )
+        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (reach / np.linalg.norm(along))
+    return np.stack([at[_placed_with(name)] for name in layout.JOINTS])
+
+
+def _leg(at: dict[str, Array]) -> float:
+    chain = [at["LeftUpLeg"], at["LeftLeg"], at["LeftFoot"]]
+    return float(sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(chain)))
+
+
+def _placed_with(name: str) -> str:
+    """A joint that has no length of its own stands where its carrier does."""
+    if name in layout.POINTS:
+        return name
+    if name.endswith(("FingerBase", "HandIndex1")):
+        return f"{'Left' if name.startswith('Left') else 'Right'}Hand"
+    return _CARRIERS[name]
+
+
+def _chains(skeleton: Skeleton) -> Sequence[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """Canonical joints and the target's joints that share their rotations."""
+    at = {role: skeleton.index(role) for role in skeleton.roles}
+    chest = at.get("chest", -1)
+    lower = path(skeleton, at["pelvis"], chest)[1:] if chest >= 0 else []
+    upper = path(skeleton, chest if chest >= 0 else at["pelvis"], at["head"])[1:]
+    found: list[tuple[tuple[str, ...], tuple[int, ...]]]
+    found = [(("LowerBack", "Spine", "Spine1"), tuple(lower)), (("Neck", "Neck1", "Head"), tuple(upper))]
+    for side in ("Left", "Right"):
+        for part in ("UpLeg", "Leg", "Foot", "ToeBase", "Arm", "ForeArm"):
+            role = _ROLES[f"{side}{part}"]
+            found.append(((f"{side}{part}",), (at[role],) if role in at else ()))
+        found.append(((f"{side}Hand", f"{side}FingerBase"), (at[f"{side.lower()}_hand"],)))
+    return found
+
+
+# --- what follows from it ------------------------------------------------------------------------------------------
+
+
+def _shared_out(
+    skeleton: Skeleton, standing: _Standing, weights: Weights
+) -> tuple[Float[Array, "joints 4"], Float[Array, "maps canonical"], Bool[Array, "joints"]]:
+    """References and maps of the target's joints from the canonical ones that they share."""
+    references, moving = standing.still.copy(), np.zeros(len(skeleton), dtype=np.bool_)
+    blocks: dict[int, Float[Array, "3 canonical"]] = {}
+    for own, joints in standing.chains:
+        shares = _overlap(len(own), len(joints))
+        for joint, share in zip(joints, shares, strict=True):
+            references[joint], blocks[joint] = _one(joint, own, share, skeleton, standing, weights)
+            moving[joint] = True
+    for name in ("LeftHandIndex1", "RightHandIndex1"):  # bent a little in every recording
+        if name in skeleton.names:
+            references[skeleton.index(name)] = rotations.quaternion_from_matrix(weights.references[_AT[name]])
+    return references, np.concatenate([blocks[joint] for joint in sorted(blocks)]), moving
+
+
+def _one(
+    joint: int, own: tuple[str, ...], share: Float[Array, "own"], skeleton: Skeleton, standing: _Standing,
+    weights: Weights,
+) -> tuple[Float[Array, "4"], Float[Array, "3 canonical"]]:  # fmt: skip
+    """A joint's reference, and its map from the canonical maps."""
+    turn, block = np.eye(3), np.zeros((3, 3 * len(layout.MOVING)))
+    axes = standing.axes[joint]
+    for name, part in zip(own, share, strict=True):
+        at = _AT[name]
+        before, after = standing.own_axes[layout.PARENTS[at]], standing.own_axes[at]
+        turn = turn @ _power(before @ weights.references[at] @ after.T, part)
+        slot = 3 * layout.MOVING.index(name)
+        block[:, slot : slot + 3] = part * (axes.T @ after)
+    local = standing.axes[skeleton.parents[joint]].T @ turn @ axes
+    return rotations.quaternion_from_matrix(local), block
+
+
+def _overlap(own: int, joints: int) -> Float[Array, "joints own"]:
+    """How much of each of `own` equal stretches lies in each of `joints` equal stretches of the same whole."""
+    if joints == 0:
+        return np.zeros((0, own))
+    ends, others = np.arange(own + 1) / own, np.arange(joints + 1) / joints
+    least = np.maximum(others[:-1, None], ends[None, :-1])
+    most = np.minimum(others[1:, None], ends[None, 1:])
+    return np.maximum(most - least, 0.0) * own
+
+
+def _power(turn: Float[Array, "3 3"], share: float) -> Float[Array, "3 3"]:
+    vector = rotations.expmap_from_quaternion(rotations.quaternion_from_matrix(turn))
+    return rotations.matrix_from_quaternion(rotations.quaternion_from_expmap(share * vector))
+
+
+def _points(
+    skeleton: Skeleton, standing: _Standing
+) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
+    """Per target joint, the canonical point that it moves with, and where it is from that."""
+    named = {
+        joint: own[-1] if len(joints) > 1 else own[0] for own, joints in standing.chains for joint in joints
+    }
+    named |= {j: n for j, n in enumerate(skeleton.names) if _has_canonical_joints(skeleton)}
+    for own, joints in standing.chains:
+        if len(own) == 3 and joints:
+            named |= dict(zip(joints, _nearest(own, len(joints)), strict=True))
+    rows = np.zeros(len(skeleton), dtype=np.int64)
+    for joint in range(len(skeleton)):
+        at = joint
+        while at >= 0 and at not in named:
+            at = int(skeleton.parents[at])
+        name = named[at] if at >= 0 else "Hips"
+        rows[joint] = layout.POINTS.index(_CARRIERS.get(name, name))
+    points = [_AT[layout.POINTS[row]] for row in rows]
+    turned = np.swapaxes(standing.own_axes[points], -1, -2)
+    shifts = np.einsum("jab,jb->ja", turned, standing.places - standing.own_places[points])
+    return rows, shifts, turned @ standing.axes
+
+
+def _nearest(own: tuple[str, ...], joints: int) -> list[str]:
+    """For joints along a chain the canonical one that has turned by then; the last is the last."""
+    ends = np.ceil((np.arange(joints) + 1) * len(own) / joints).astype(int) - 1
+    return [own[end] for end in ends]

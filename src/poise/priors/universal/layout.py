@@ -1,0 +1,68 @@
+"""What the network reads and writes, in order: shared by training and by inference through the file's header."""
+
+from __future__ import annotations
+
+MOVING = (
+    "LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase",
+    "RightUpLeg", "RightLeg", "RightFoot", "RightToeBase",
+    "LowerBack", "Spine", "Spine1", "Neck", "Neck1", "Head",
+    "LeftArm", "LeftForeArm", "LeftHand", "LeftFingerBase", "LThumb",
+    "RightArm", "RightForeArm", "RightHand", "RightFingerBase", "RThumb",
+)  # fmt: skip
+POINTS = (
+    "Hips", "Spine", "Spine1", "Neck1", "Head", "Head_end",
+    "LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase", "LeftToeBase_end",
+    "RightUpLeg", "RightLeg", "RightFoot", "RightToeBase", "RightToeBase_end",
+    "LeftArm", "LeftForeArm", "LeftHand", "LeftHandIndex1_end",
+    "RightArm", "RightForeArm", "RightHand", "RightHandIndex1_end",
+)  # fmt: skip
+TURNS = (
+    "Hips", "Spine1", "Head",
+    "LeftUpLeg", "LeftLeg", "LeftFoot", "RightUpLeg", "RightLeg", "RightFoot",
+    "LeftArm", "LeftForeArm", "LeftHand", "RightArm", "RightForeArm", "RightHand",
+)  # fmt: skip
+BONES = (
+    "LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase", "RightUpLeg", "RightLeg", "RightFoot", "RightToeBase",
+    "Spine", "Spine1", "Neck1", "Head", "Head_end",
+    "LeftArm", "LeftForeArm", "LeftHand", "RightArm", "RightForeArm", "RightHand",
+)  # fmt: skip
+
+# Blocks of the input vector, each (name, rows, columns); a row that is not given is all zeros.
+INPUTS = (
+    ("points", len(POINTS), 7),  # mask, position in the frame F, offset in the joint's axes
+    ("turns", len(TURNS), 7),  # mask, the first two columns of the rotation in F
+    ("look", 1, 4),  # mask, the direction the face points in F
+    ("floor", 1, 2),  # mask, height of F's origin above the floor
+    ("frame", 1, 4),  # whether F is the given root, the vertical in F
+    ("bones", 1, len(BONES)),  # lengths, centred and scaled
+    ("velocities", len(POINTS), 3),  # of the points, metres a second in F
+    ("moving", 1, 1),  # whether velocities are given
+)
+FREEDOMS = 6 + 3 * len(MOVING)  # root position in F, root turn in its own axes, maps
+MEAN = 9 + 3 * len(MOVING)  # root position, the first two columns of its rotation, maps
+RANK = 10
+ALTERNATIVES = 3
+LENGTH_SCALE = 0.1  # of logarithms of bone lengths
+
+# The canonical body: CMU's joints, each with its parent.
+TREE = (
+    ("Hips", ""), ("LHipJoint", "Hips"), ("LeftUpLeg", "LHipJoint"), ("LeftLeg", "LeftUpLeg"), ("LeftFoot", "LeftLeg"),
+    ("LeftToeBase", "LeftFoot"), ("LeftToeBase_end", "LeftToeBase"), ("RHipJoint", "Hips"), ("RightUpLeg", "RHipJoint"),
+    ("RightLeg", "RightUpLeg"), ("RightFoot", "RightLeg"), ("RightToeBase", "RightFoot"),
+    ("RightToeBase_end", "RightToeBase"), ("LowerBack", "Hips"), ("Spine", "LowerBack"), ("Spine1", "Spine"),
+    ("Neck", "Spine1"), ("Neck1", "Neck"), ("Head", "Neck1"), ("Head_end", "Head"), ("LeftShoulder", "Spine1"),
+    ("LeftArm", "LeftShoulder"), ("LeftForeArm", "LeftArm"), ("LeftHand", "LeftForeArm"),
+    ("LeftFingerBase", "LeftHand"),
+    ("LeftHandIndex1", "LeftFingerBase"), ("LeftHandIndex1_end", "LeftHandIndex1"), ("LThumb", "LeftHand"),
+    ("LThumb_end", "LThumb"), ("RightShoulder", "Spine1"), ("RightArm", "RightShoulder"), ("RightForeArm", "RightArm"),
+    ("RightHand", "RightForeArm"), ("RightFingerBase", "RightHand"), ("RightHandIndex1", "RightFingerBase"),
+    ("RightHandIndex1_end", "RightHandIndex1"), ("RThumb", "RightHand"), ("RThumb_end", "RThumb"),
+)  # fmt: skip
+JOINTS = tuple(name for name, _ in TREE)
+PARENTS = tuple(JOINTS.index(parent) if parent else -1 for _, parent in TREE)
+
+
+def begin_of(block: str) -> int:
+    """Where a block of the input vector begins."""
+    before = [name for name, _, _ in INPUTS].index(block)
+    return sum(rows * columns for _, rows, columns in INPUTS[:before])

@@ -1,0 +1,176 @@
+"""The network's weights, as they come with Poise, and its compiled evaluation for one input.
+
+Weights are float16 in the file and float32 in memory; rows of the first layer are read only where the input is not 0.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.compiled import compiled
+from poise.priors.universal import layout
+from poise.skeleton.skeleton import read_only
+
+Array = np.ndarray
+
+FILE = Path(__file__).with_name("universal.safetensors")
+SMALLEST = 2e-5  # radians or metres squared: no freedom is surer
+_FACTOR_SCALE = 0.3
+_LEAST, _MOST = -14.0, 3.0  # of the logarithm of a variance
+_EPSILON = 1e-5
+
+
+class Layers(NamedTuple):
+    """What the compiled evaluation reads; matrices are (outputs, inputs), but the first is (inputs, width)."""
+
+    first: Array
+    first_bias: Array
+    norms: Array  # (blocks + 1, 2, width): scale and shift before each block and before the heads
+    inner: Array  # (blocks, 2, width, width)
+    biases: Array  # (blocks, 2, width)
+    mean: Array
+    mean_bias: Array
+    spread: Array
+    spread_bias: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """All that has been learned."""
+
+    layers: Layers
+    others: Array  # the alternatives' head
+    others_bias: Array
+    references: Float[Array, "joints 3 3"]
+    lengths: Float[Array, "bones"]
+    body: Float[Array, "joints 3"]
+    lower: Float[Array, "moving 3"]
+    upper: Float[Array, "moving 3"]
+    tempers: Float[
+        Array, "freedoms"
+    ]  # by which deviations are multiplied, chosen on performers that were held out
+    poses: Float[Array, "poses maps"]
+    ups: Float[Array, "poses 3"]
+    quantiles: Float[Array, "101"]
+    header: dict[str, Any]
+
+
+@cache
+def shipped() -> Weights:
+    """The weights that come with Poise, read once."""
+    return read_weights(FILE)
+
+
+def read_weights(path: Path) -> Weights:
+    """Weights from a file that the training has written."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        header = json.loads(file.metadata()["universal"])
+    return from_arrays(arrays, header)
+
+
+def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
+    """Weights from what a file holds."""
+    found = {name: array.astype(np.float32) for name, array in arrays.items()}
+    blocks = range(sum(name.endswith("up.weight") for name in found))
+    pairs = [(f"blocks.{k}.up", f"blocks.{k}.down") for k in blocks]
+    norms = [*(f"blocks.{k}.norm" for k in blocks), "norm"]
+    layers = Layers(
+        first=np.ascontiguousarray(found["first.weight"].T),
+        first_bias=found["first.bias"],
+        norms=np.stack([[found[f"{name}.weight"], found[f"{name}.bias"]] for name in norms]),
+        inner=np.stack([[found[f"{name}.weight"] for name in pair] for pair in pairs]),
+        biases=np.stack([[found[f"{name}.bias"] for name in pair] for pair in pairs]),
+        mean=found["mean.weight"],
+        mean_bias=found["mean.bias"],
+        spread=found["spread.weight"],
+        spread_bias=found["spread.bias"],
+    )
+    plain = {
+        name: read_only(found.get(name, default))
+        for name, default in (
+            ("references", None), ("lengths", None), ("body", None),
+            ("lower", np.full((len(layout.MOVING), 3), -np.pi)), ("upper", np.full((len(layout.MOVING), 3), np.pi)),
+            ("tempers", np.ones(layout.FREEDOMS)), ("poses", np.zeros((1, 3 * len(layout.MOVING)))),
+            ("ups", np.array([[0.0, 1.0, 0.0]])), ("quantiles", np.zeros(101)),
+        )
+    }  # fmt: skip
+    return Weights(layers, found["others.weight"], found["others.bias"], header=header, **plain)
+
+
+@compiled
+def evaluate(layers: Layers, inputs: Array, hidden: Array, mean: Array, spread: Array) -> None:
+    """The heads' outputs for one input; `hidden` is left with what the heads read."""
+    width = len(layers.first_bias)
+    h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
+    for i in range(len(inputs)):
+        if inputs[i] != 0.0:
+            h += inputs[i] * layers.first[i]
+    for block in range(len(layers.inner)):
+        _normed(h, layers.norms[block], normed)
+        np.dot(layers.inner[block, 0], normed, between)
+        for i in range(width):
+            value = between[i] + layers.biases[block, 0, i]
+            between[i] = value / (np.float32(1.0) + np.exp(-value))
+        np.dot(layers.inner[block, 1], between, normed)
+        h += normed + layers.biases[block, 1]
+    _normed(h, layers.norms[-1], hidden)
+    np.dot(layers.mean, hidden, mean)
+    np.dot(layers.spread, hidden, spread)
+    mean += layers.mean_bias
+    spread += layers.spread_bias
+
+
+@compiled
+def _normed(h: Array, norm: Array, out: Array) -> None:
+    """A layer's values with mean 0 and deviation 1, scaled and shifted."""
+    count = np.float32(len(h))
+    centre = np.float32(0.0)
+    for i in range(len(h)):
+        centre += h[i]
+    centre /= count
+    square = np.float32(0.0)
+    for i in range(len(h)):
+        square += (h[i] - centre) * (h[i] - centre)
+    scale = np.float32(1.0) / np.sqrt(square / count + np.float32(_EPSILON))
+    for i in range(len(h)):
+        out[i] = (h[i] - centre) * scale * norm[0, i] + norm[1, i]
+
+
+class Named(NamedTuple):
+    """What the network says of one input, in the frame F of its inputs."""
+
+    mean: Float[Array, "mean"]
+    variances: Float[Array, "freedoms"]
+    factors: Float[Array, "freedoms rank"]
+    hidden: Float[Array, "width"]
+
+
+def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> Named:
+    """The network's Gaussian for one input."""
+    layers = weights.layers
+    hidden = np.empty(len(layers.first_bias), np.float32)
+    mean, spread = np.empty(layout.MEAN, np.float32), np.empty(len(layers.spread_bias), np.float32)
+    evaluate(layers, inputs, hidden, mean, spread)
+    count, tempers = layout.FREEDOMS, weights.tempers
+    variances = np.exp(np.clip(spread[:count].astype(np.float64), _LEAST, _MOST)) + SMALLEST
+    factors = _FACTOR_SCALE * spread[count:].astype(np.float64).reshape(count, -1)
+    return Named(mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None], hidden)
+
+
+def alternatives(
+    weights: Weights, hidden: Float[Array, "width"]
+) -> tuple[Float[Array, "alternatives"], Float[Array, "alternatives mean"]]:
+    """Other poses that suit the same handles, with the share of each."""
+    found = (weights.others @ hidden + weights.others_bias).astype(np.float64)
+    shares = np.exp(found[: layout.ALTERNATIVES] - found[: layout.ALTERNATIVES].max())
+    return shares / shares.sum(), found[layout.ALTERNATIVES :].reshape(layout.ALTERNATIVES, -1)

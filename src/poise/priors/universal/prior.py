@@ -1,0 +1,366 @@
+"""The universal prior: from any handles on any humanoid to a Gaussian over the whole pose, its root included.
+
+A network reads where handles are, as seen from a frame F, and bone lengths; it writes the mean of the pose and a
+covariance that depends on it. A given root is F itself. A free root is guessed from the handles, the network says where
+it is, and is asked again from there; what it says then is where the root and every joint are expected, and how surely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.compiled import compiled
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.priors.forms import fixed
+from poise.priors.model_file import Stored
+from poise.priors.poses import common_frames
+from poise.priors.predicting import farthest_gap
+from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
+from poise.priors.registry import PriorOptions
+from poise.priors.universal import layout
+from poise.priors.universal.body import fitted, typical_body
+from poise.priors.universal.network import Named, asked, shipped
+from poise.schema import Schema
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import JointLimits, Skeleton
+
+Array = np.ndarray
+
+NEAR = 0.12  # metres that handles may lack in a pose whose root is taken for the one before
+SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
+_POINTS, _FRAME, _BONES = (layout.begin_of(block) for block in ("points", "frame", "bones"))
+_VELOCITIES, _MOVING = layout.begin_of("velocities"), layout.begin_of("moving")
+_WIDTH = sum(rows * columns for _, rows, columns in layout.INPUTS)
+_PAIRS = tuple(
+    (row, layout.POINTS.index(name.replace("Left", "Right")))
+    for row, name in enumerate(layout.POINTS)
+    if name.startswith("Left")
+)
+
+
+class UniversalPrior:
+    """What has been learned from everyone, on one skeleton."""
+
+    kind = "universal"
+    about = "people in general: comes with Poise, learns nothing"
+    Options = PriorOptions
+    schema = Schema({})
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.weights = shipped()
+        self.fit = fitted(skeleton, self.weights)
+        self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
+
+    @classmethod
+    def learn(
+        cls, motions: Sequence[Motion], *, progress: Callable[[float], None] = lambda _: None
+    ) -> UniversalPrior:
+        """The prior on the clips' skeleton; of the clips nothing is learned."""
+        skeleton, _ = common_frames(motions)
+        progress(1.0)
+        return cls(skeleton)
+
+    @classmethod
+    def of_people(cls) -> UniversalPrior:
+        """The prior on a typical body."""
+        return cls(typical_body(shipped()))
+
+    @classmethod
+    def restored(cls, stored: Stored) -> UniversalPrior:
+        """The prior again, on the body that was kept."""
+        return cls(stored.space.skeleton)
+
+    def arrays(self) -> dict[str, Array]:
+        """Nothing: the weights come with Poise."""
+        return {}
+
+    def header(self) -> dict[str, Any]:
+        """Nothing beside the body."""
+        return {}
+
+    @property
+    def summary(self) -> str:
+        """What has been learned, in a few words."""
+        return f"{len(self.weights.header['learned_from'])} recordings of people, for any humanoid"
+
+    @cached_property
+    def limits(self) -> JointLimits:
+        """The range of all recordings, seen on this skeleton."""
+        middle = (self.weights.lower + self.weights.upper).ravel() / 2
+        half = (self.weights.upper - self.weights.lower).ravel() / 2
+        lower, upper = np.zeros((2, len(self.space.skeleton), 3))
+        centre, reach = self.fit.maps @ middle, np.abs(self.fit.maps) @ half
+        lower[self.space.moving], upper[self.space.moving] = (
+            (centre - reach).reshape(-1, 3), (centre + reach).reshape(-1, 3)
+        )  # fmt: skip
+        return JointLimits(self.space.references, lower, upper)
+
+    @cached_property
+    def mean(self) -> Float[Array, "maps"]:
+        """The pose expected of a body that stands upright, of which nothing else is known."""
+        return self._unasked.mean[ROOT_SIZE:]
+
+    def on_body(self, skeleton: Skeleton) -> UniversalPrior:
+        """The same knowledge on another skeleton."""
+        return UniversalPrior(skeleton)
+
+    def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
+        """Made ready for these handles; with a frame rate, it goes by how fast they move."""
+        return UniversalGuide(self, handles, fps)
+
+    def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
+        """A few poses that are far from each other, as they lean."""
+        return self.weights.poses @ self.fit.maps.T, self.weights.ups @ self.fit.root_turn
+
+    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+        """The log density of a pose when no handle is known."""
+        _, covariance = self._unasked.maps
+        gap = self.space.checked(q)[ROOT_SIZE:] - self.mean
+        _, volume = np.linalg.slogdet(covariance)
+        return float(-0.5 * (gap @ np.linalg.solve(covariance, gap) + volume + len(gap) * np.log(2 * np.pi)))
+
+    def percentile(self, q: Float[Array, "size"]) -> float:
+        """The share of recorded poses, in percent, that are less likely than this one."""
+        return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
+
+    @cached_property
+    def _unasked(self) -> Expected:
+        """Of a body that stands upright, of any size."""
+        guide = self.guide(Handles(np.empty(0, np.int64), np.empty((0, 3))))
+        guide._blank[:] = 0.0
+        root = np.zeros(self.space.size)
+        root[3] = 1.0
+        return guide.seen_from(root, np.empty((0, 3)), given=True)
+
+
+class Expected(NamedTuple):
+    """A pose and the covariance of all its freedoms; `rooted` if the root is expected somewhere, not given."""
+
+    mean: Float[Array, "size"]
+    covariance: Float[Array, "freedoms freedoms"]
+    rooted: bool
+    hidden: Float[Array, "width"]
+    frame: tuple[Float[Array, "3"], Float[Array, "3 3"]]
+
+    @property
+    def maps(self) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the maps."""
+        return self.mean[ROOT_SIZE:], self.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
+
+
+class UniversalGuide(Guide):
+    """The prior for one set of handles; its state is what the network expects."""
+
+    plan = Plan(finer=((ALL,),))
+
+    def __init__(self, prior: UniversalPrior, handles: Handles, fps: float | None = None) -> None:
+        self.space, self.handles, self.fps = prior.space, handles, fps
+        self._weights, self._fit = prior.weights, prior.fit
+        fit, joints = prior.fit, handles.joints
+        self._rows = fit.rows[joints]
+        self._offsets = fit.shifts[joints] + np.einsum("hab,hb->ha", fit.turns[joints], handles.offsets)
+        self._plain = fit.is_canonical
+        self._blank = np.zeros(_WIDTH, np.float32)
+        self._blank[_BONES : _BONES + len(fit.bones)] = fit.bones
+        self._free = False
+        self._before: Float[Array, "handles 3"] | None = None
+
+    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """How fast handles move follows from where they were in the frame before."""
+        self._before = None
+        if self.fps is not None and len(before) and len(self.handles):
+            self._before = self.space.handle_positions(before[0], self.handles)[0]
+
+    def starts(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[Start]:
+        """The expected pose; of a free root it is asked twice, unless the root of the frame before still fits."""
+        self._free = free_root
+        if not free_root:
+            expected = self.seen_from(q, targets, given=True)
+            return [Start(expected.mean, expected)]
+        if len(targets) and farthest_gap(self.space, q, self.handles, targets) < NEAR:
+            expected = self.seen_from(q, targets, given=False)
+        else:
+            first = [self._asked(*frame, targets, given=False) for frame in self._guessed(q, targets)]
+            expected = self._again(min(first, key=lambda one: self._lacking(one, targets)), targets)
+        return [Start(expected.mean, expected)]
+
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Expected:
+        """What is expected as seen from the root of a pose."""
+        return self.seen_from(q, targets, given=not self._free)
+
+    def seen_from(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
+    ) -> Expected:
+        """What is expected of handles as seen from the root of a pose, which is given or only near."""
+        axes = rotations.matrix_from_quaternion(q[3:ROOT_SIZE]) @ self._fit.root_turn.T
+        expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
+        if given:
+            expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
+        return expected
+
+    def forms(self, q: Float[Array, "size"], state: Expected, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+        """One Gaussian over all freedoms."""
+        del q
+        root = state.mean[:ROOT_SIZE] if state.rooted else None
+        return fixed(state.mean[ROOT_SIZE:], state.covariance, root=root), steps
+
+    def expectation(
+        self, q: Float[Array, "size"], state: Expected
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Of the maps."""
+        del q
+        return state.maps
+
+    def gaussian(self, q: Float[Array, "size"], state: Expected, *, stage: int = -1) -> Information:
+        """What is expected, around a pose; a given root is without an opinion."""
+        del stage
+        gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
+        if state.rooted:
+            gap[:ROOT_FREEDOMS] = _root_gap(q, state.mean)
+            precision = np.linalg.inv(state.covariance)
+        else:
+            precision = np.zeros_like(state.covariance)
+            precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = np.linalg.inv(state.maps[1])
+        return Information(precision @ gap, precision)
+
+    def pulled(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Expected
+    ) -> Expected:
+        """What was expected stays: it was seen from where the root is expected."""
+        return state if state.rooted else self.resumed(q, targets)
+
+    def misfit(self, q: Float[Array, "size"], state: Expected) -> float:
+        """Half the squared distance from what is expected, in its own metric."""
+        mean, covariance = state.maps
+        gap = q[ROOT_SIZE:] - mean
+        return float(0.5 * gap @ np.linalg.solve(covariance, gap))
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _guessed(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
+    ) -> list[tuple[Array, Array]]:
+        """Frames at the middle of the handles: facing as the pose at hand does, and across what is left and right."""
+        axes = rotations.matrix_from_quaternion(q[3:ROOT_SIZE]) @ self._fit.root_turn.T
+        if len(targets) == 0:
+            return [(q[:3] - axes @ self._fit.root_shift, _heading(axes[:, 0]))]
+        known = {int(row): target for row, target in zip(self._rows, targets, strict=True)}
+        across = [known[a] - known[b] for a, b in _PAIRS if a in known and b in known]
+        left = np.sum(across, axis=0) if across else np.zeros(3)
+        sides = [axes[:, 0], left] if np.hypot(left[0], left[2]) > SIDEWAYS else [axes[:, 0]]
+        return [(targets.mean(axis=0), _heading(side)) for side in sides]
+
+    def _lacking(self, expected: Expected, targets: Float[Array, "handles 3"]) -> float:
+        return farthest_gap(self.space, expected.mean, self.handles, targets) if len(targets) else 0.0
+
+    def _again(self, expected: Expected, targets: Float[Array, "handles 3"]) -> Expected:
+        return self.seen_from(expected.mean, targets, given=False)
+
+    def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Expected:
+        inputs = self._blank.copy()
+        inputs[_FRAME], inputs[_FRAME + 1 : _FRAME + 4] = given, axes[1]
+        if len(targets):
+            _show(inputs, self._rows, self._offsets, targets, origin, axes)
+            if self._before is not None:
+                _show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
+        return self._expected(asked(self._weights, inputs), origin, axes, given=given)
+
+    def _expected(self, named: Named, origin: Array, axes: Array, *, given: bool) -> Expected:
+        """The network's Gaussian in the world and on this body."""
+        mean, root = self._pose(named.mean, origin, axes, given=given)
+        into = _root_jacobian(axes, root, self._fit.root_turn, self._fit.root_shift)
+        factors, variances = named.factors, named.variances
+        low = np.empty((self.space.freedoms, factors.shape[1]))
+        low[:ROOT_FREEDOMS] = into @ factors[:ROOT_FREEDOMS]
+        low[ROOT_FREEDOMS:] = (
+            factors[ROOT_FREEDOMS:] if self._plain else self._fit.maps @ factors[ROOT_FREEDOMS:]
+        )
+        covariance = low @ low.T
+        covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += (into * variances[:ROOT_FREEDOMS]) @ into.T
+        own = covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
+        if self._plain:
+            np.einsum("ii->i", own)[:] += variances[ROOT_FREEDOMS:]
+        else:
+            own += (self._fit.maps * variances[ROOT_FREEDOMS:]) @ self._fit.maps.T
+            np.einsum("ii->i", own)[:] += _SHARED
+        return Expected(mean, covariance, not given, named.hidden, (origin, axes))
+
+    def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
+        """A pose vector from what the network names, and the canonical root's axes."""
+        root = axes if given else axes @ _from_columns(named[3:9])
+        place = origin if given else origin + axes @ named[:3]
+        q = np.empty(self.space.size)
+        q[:3] = place + root @ self._fit.root_shift
+        q[3:ROOT_SIZE] = rotations.quaternion_from_matrix(root @ self._fit.root_turn)
+        q[ROOT_SIZE:] = named[9:] if self._plain else self._fit.maps @ named[9:]
+        return q, root
+
+
+_SHARED = 2.5e-3  # rad^2 that other bodies' joints may differ by: their hinges lie a little otherwise
+
+
+def _heading(left: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """Axes that stand upright with this on their left."""
+    size = float(np.hypot(left[0], left[2]))
+    x, z = (left[0] / size, left[2] / size) if size > 1e-9 else (1.0, 0.0)
+    return np.array([[x, 0.0, -z], [0.0, 1.0, 0.0], [z, 0.0, x]])
+
+
+def _from_columns(six: Float[Array, "6"]) -> Float[Array, "3 3"]:
+    """A rotation from its first two columns, made orthonormal."""
+    a = six[:3] / max(float(np.linalg.norm(six[:3])), 1e-9)
+    b = six[3:] - (a @ six[3:]) * a
+    b /= max(float(np.linalg.norm(b)), 1e-9)
+    return np.column_stack([a, b, np.cross(a, b)])
+
+
+def _root_jacobian(axes: Array, root: Array, turn: Array, shift: Array) -> Float[Array, "6 6"]:
+    """Of the target's root by the canonical one's: its place along F's axes, its turn about its own."""
+    x, y, z = shift
+    lever = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    into = np.zeros((6, 6))
+    into[:3, :3], into[:3, 3:], into[3:, 3:] = axes, -root @ lever, turn.T
+    return into
+
+
+def _root_gap(q: Float[Array, "size"], mean: Float[Array, "size"]) -> Float[Array, "6"]:
+    turn = rotations.multiply(rotations.conjugate(q[3:ROOT_SIZE]), mean[3:ROOT_SIZE])
+    return np.concatenate([mean[:3] - q[:3], rotations.expmap_from_quaternion(turn)])
+
+
+@compiled
+def _show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Array, axes: Array) -> None:
+    """Handles as the network reads them; several on one joint are one at their middle, which is as fixed to it."""
+    for h in range(len(rows)):
+        inputs[_POINTS + 7 * rows[h]] += 1.0
+    for h in range(len(rows)):
+        at = _POINTS + 7 * rows[h]
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * (targets[h, k] - origin[k])
+            inputs[at + 1 + i] += seen / inputs[at]
+            inputs[at + 4 + i] += offsets[h, i] / inputs[at]
+    for h in range(len(rows)):
+        inputs[_POINTS + 7 * rows[h]] = 1.0
+
+
+@compiled
+def _show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) -> None:
+    """How fast handles move, along the frame's axes."""
+    inputs[_MOVING] = 1.0
+    for h in range(len(rows)):
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * velocities[h, k]
+            inputs[_VELOCITIES + 3 * rows[h] + i] = seen

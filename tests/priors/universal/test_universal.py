@@ -1,0 +1,168 @@
+"""The universal prior: on CMU's body and on others, with any handles, with a root that is given or free."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise import performer
+from poise.errors import SkeletonError
+from poise.evaluation.handles import HandlesOptions
+from poise.evaluation.report import Request, evaluate
+from poise.formats import write
+from poise.geometry import rotations
+from poise.motion import Motion
+from poise.priors.universal import layout, network
+from poise.priors.universal.body import fitted
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton import Skeleton
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handle
+from poise.solvers.constraints import Position
+from poise.solvers.solve import Solver, solve
+
+FIVE = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+
+
+@pytest.fixture(scope="module")
+def walk() -> Motion:
+    return performer.act("walk", seconds=1.0, fps=30, seed=3)
+
+
+@pytest.fixture(scope="module")
+def other(walk: Motion) -> UniversalPrior:
+    """On a body whose joints are not CMU's."""
+    return UniversalPrior(walk.skeleton)
+
+
+def recorded(prior: UniversalPrior, motion: Motion, frame: int) -> np.ndarray:
+    return prior.space.q_from_frames(motion.root_positions, motion.rotations)[frame]
+
+
+def missed(prior: UniversalPrior, q: np.ndarray, true: np.ndarray) -> float:
+    found, truth = (prior.space.forward(pose)[0] for pose in (q, true))
+    return float(np.linalg.norm(found - truth, axis=1).mean())
+
+
+def test_the_file_is_small_and_quick_and_says_what_it_was_learned_from() -> None:
+    assert network.FILE.stat().st_size < 8e6
+    network.shipped.cache_clear()
+    begun = time.process_time()
+    weights = network.shipped()
+    assert time.process_time() - begun < 0.5
+    performers = {clip.split("_")[0] for clip in weights.header["learned_from"]}
+    held = {name for draw in weights.header["strangers"] for name in draw} | set(weights.header["chosen_on"])
+    assert len(performers) > 50
+    assert not performers & held
+    assert "CMU" in weights.header["database"]
+
+
+def test_five_handles_and_the_root_pose_another_body(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 11)
+    targets, _ = other.space.handle_positions(q, other.space.handles(FIVE))
+    start = np.concatenate([q[:ROOT_SIZE], other.mean])
+    solution = solve(
+        other, [Position(*pair) for pair in zip(FIVE, targets, strict=True)], start=start, root="given"
+    )
+    assert solution.reached
+    assert missed(other, solution.q, q) < 0.03
+
+
+def test_a_free_root_is_found_wherever_the_body_stands_and_faces(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 11)
+    names = (*FIVE, "pelvis")
+    turn = rotations.quaternion_from_expmap(np.array([0.0, 2.0, 0.0]))
+    q[:3] = rotations.rotate(turn, q[:3])
+    q[:3] += [3.0, 0.0, -2.0]
+    q[3:ROOT_SIZE] = rotations.multiply(turn, q[3:ROOT_SIZE])
+    targets, _ = other.space.handle_positions(q, other.space.handles(names))
+    solution = solve(other, [Position(*pair) for pair in zip(names, targets, strict=True)])
+    assert solution.reached
+    assert missed(other, solution.q, q) < 0.04
+
+
+def test_turning_the_world_turns_what_is_expected(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 20)
+    handles = other.space.handles(FIVE)
+    targets, _ = other.space.handle_positions(q, handles)
+    turn = rotations.quaternion_from_expmap(np.array([0.0, 1.3, 0.0]))
+    turned = q.copy()
+    turned[3:ROOT_SIZE] = rotations.multiply(turn, q[3:ROOT_SIZE])
+    turned[:3] = rotations.rotate(turn, q[:3])
+    guide = other.guide(handles)
+    here = guide.seen_from(q, targets, given=False)
+    there = guide.seen_from(turned, rotations.rotate(turn, targets), given=False)
+    np.testing.assert_allclose(there.mean[ROOT_SIZE:], here.mean[ROOT_SIZE:], atol=1e-4)
+    np.testing.assert_allclose(there.mean[:3], rotations.rotate(turn, here.mean[:3]), atol=1e-4)
+    np.testing.assert_allclose(there.covariance[6:, 6:], here.covariance[6:, 6:], atol=1e-4)
+
+
+def test_covariances_are_positive_definite_for_any_handles(other: UniversalPrior, walk: Motion) -> None:
+    rng = np.random.default_rng(0)
+    q = recorded(other, walk, 5)
+    for count in (0, 1, 3, 9):
+        chosen = [
+            Handle(str(name)) for name in rng.choice(list(other.space.skeleton.roles), count, replace=False)
+        ]
+        handles = other.space.handles(chosen)
+        targets = rng.normal(size=(count, 3))
+        for free in (False, True):
+            expected = other.guide(handles).starts(q, targets, free_root=free)[0].state
+            assert np.linalg.eigvalsh(expected.covariance).min() > 0.0
+            assert np.all(np.isfinite(expected.mean))
+
+
+def test_a_handle_off_its_joint_is_a_point_of_the_joint(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 11)
+    handles = [Handle("left_hand", (0.05, 0.02, 0.0)), Handle("right_foot", (0.0, 0.0, 0.1)), Handle("head")]
+    targets, _ = other.space.handle_positions(q, other.space.handles(handles))
+    expected = other.guide(other.space.handles(handles)).starts(q, targets, free_root=False)[0].q
+    points, _ = other.space.handle_positions(expected, other.space.handles(handles))
+    assert np.linalg.norm(points - targets, axis=1).max() < 0.2
+
+
+def test_on_the_canonical_body_maps_are_the_networks_own() -> None:
+    weights = network.shipped()
+    prior = UniversalPrior.of_people()
+    assert prior.space.skeleton.names == layout.JOINTS
+    assert fitted(prior.space.skeleton, weights).is_canonical
+    assert prior.space.freedoms == layout.FREEDOMS
+
+
+def test_a_chain_is_refused() -> None:
+    chain = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1, 0]]))
+    with pytest.raises(SkeletonError, match="poses humanoids; this skeleton lacks pelvis"):
+        UniversalPrior(chain)
+
+
+def test_speeds_of_handles_are_taken_in_where_there_is_a_frame_before(
+    other: UniversalPrior, walk: Motion
+) -> None:
+    handles = other.space.handles(FIVE)
+    before, q = recorded(other, walk, 10), recorded(other, walk, 11)
+    targets, _ = other.space.handle_positions(q, handles)
+    guide = other.guide(handles, fps=30.0)
+    still = guide.seen_from(q, targets, given=True).mean
+    guide.watch([before])
+    assert np.abs(guide.seen_from(q, targets, given=True).mean - still).max() > 1e-3
+    guide.watch([])
+    np.testing.assert_array_equal(guide.seen_from(q, targets, given=True).mean, still)
+
+
+def test_a_solve_takes_the_same_path_twice(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 11)
+    targets, _ = other.space.handle_positions(q, other.space.handles(FIVE))
+    solver = Solver(other, [Position(name, (0.0, 0.0, 0.0)) for name in FIVE])
+    np.testing.assert_array_equal(solver.solve(targets=targets).q, solver.solve(targets=targets).q)
+
+
+def test_evaluation_needs_nothing_to_learn_from(walk: Motion, tmp_path: Path) -> None:
+    path = write(walk, tmp_path / "walk.bvh")
+    request = Request(
+        "handles", test=[path], methods=["dls", "universal", "auto"], options=HandlesOptions(stride=10)
+    )
+    rows = {row["method"]: row for row in evaluate(request).rows}
+    assert all(row["failed"] == 0 for row in rows.values())
+    assert rows["universal"]["mpjpe_cm"] < rows["dls"]["mpjpe_cm"]
+    assert rows["auto"]["deg_per_joint"] == rows["universal"]["deg_per_joint"]

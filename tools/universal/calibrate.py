@@ -1,0 +1,193 @@
+"""Completes the trained weights with what is measured on them, and writes the file that comes with Poise.
+
+`python tools/universal/calibrate.py --data ARCHIVE --weights FOLDER/universal.safetensors`. From the recordings learned
+from: the range of each joint, a few poses far apart, how likely poses are. From performers that were held out for this:
+how much the network should go by bone lengths, and by how much its deviations are too small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "src")]
+
+from poise.geometry import rotations  # noqa: E402
+from poise.motion.motion import Motion  # noqa: E402
+from poise.priors import medoids  # noqa: E402
+from poise.priors.universal import layout, network  # noqa: E402
+from poise.priors.universal import prior as prior_module  # noqa: E402
+from poise.priors.universal.prior import UniversalPrior  # noqa: E402
+from poise.priors.universal.recordings import CHOICE, Table, motion_of, read_table  # noqa: E402
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE  # noqa: E402
+from poise.solvers.constraints import Position  # noqa: E402
+from poise.solvers.solve import Solver  # noqa: E402
+
+Array = np.ndarray
+HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+BONE_SHARES = (1.0, 0.75, 0.5, 0.25)
+FRAMES = 8  # of each clip that something is chosen on
+POSES = 24
+WITHIN = 7.815  # the square distance that 95 % of a Gaussian's truths in three dimensions lie within
+GROUPS = (("LeftHand", "RightHand", "LeftFingerBase", "RightFingerBase", "LThumb", "RThumb"), ("LeftFoot", "RightFoot",
+          "LeftToeBase", "RightToeBase"), ("LeftUpLeg", "LeftLeg", "RightUpLeg", "RightLeg"), ("LowerBack", "Spine",
+          "Spine1"), ("Neck", "Neck1", "Head"), ("LeftArm", "LeftForeArm", "RightArm", "RightForeArm"))  # fmt: skip
+
+
+def main() -> None:
+    """Measure and write."""
+    options = _options()
+    table = read_table(options.data)
+    arrays, header = _read(options.weights)
+    _use(arrays, header)
+    chosen = [motion_of(table, k, frames=FRAMES) for k, p in enumerate(table.performers) if p in CHOICE]
+    arrays |= ranges(table, arrays, header)
+    header["bone_share"] = bone_share(arrays, header, chosen)
+    _shrink(arrays, header["bone_share"])
+    _use(arrays, header)
+    arrays["tempers"] = tempers(chosen)
+    _use(arrays, header)
+    arrays["quantiles"] = quantiles(table, header)
+    _write(arrays, header, options.out)
+    print(
+        f"{options.out}: bone share {header['bone_share']}, tempers {np.round(arrays['tempers'][6::3], 2).tolist()}"
+    )
+
+
+def ranges(table: Table, arrays: dict[str, Array], header: dict) -> dict[str, Array]:
+    """The range of every joint's map in what was learned from, a thousandth at each end left out; poses far apart."""
+    clips = set(header["learned_from"])
+    kept = np.isin(table.clip_of, [k for k, clip in enumerate(table.clips) if clip in clips])
+    frames = np.flatnonzero(kept)[::29]
+    moving = [layout.JOINTS.index(name) for name in layout.MOVING]
+    own = rotations.quaternion_from_matrix(arrays["references"][moving].astype(float))
+    turns = rotations.quaternion_from_expmap(table.rotations[frames][:, moving].astype(float))
+    maps = rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(own), turns))
+    lower, upper = np.percentile(maps, [0.1, 99.9], axis=0)
+    margin = 0.1 + 0.25 * (upper - lower)
+    flat = maps.reshape(len(maps), -1)
+    few = flat[:: max(1, len(flat) // 3000)]
+    picked, _ = medoids.cluster(few, POSES, rng=np.random.default_rng(0))
+    roots = rotations.matrix_from_quaternion(
+        rotations.quaternion_from_expmap(table.rotations[frames, 0].astype(float))
+    )
+    ups = roots[:: max(1, len(flat) // 3000), 1]
+    return {"lower": lower - margin, "upper": upper + margin, "poses": few[picked], "ups": ups[picked]}
+
+
+def bone_share(arrays: dict[str, Array], header: dict, clips: list[Motion]) -> float:
+    """The share of what bone lengths say that the held-out performers are posed best with."""
+    errors = []
+    for share in BONE_SHARES:
+        tried = {**arrays, "first.weight": arrays["first.weight"].copy()}
+        _shrink(tried, share)
+        _use(tried, header)
+        gaps = [
+            np.linalg.norm(gap.reshape(-1, 3), axis=-1).mean() for clip in clips for gap, _ in solved(clip)
+        ]
+        errors.append(float(np.mean(gaps)))
+    print(
+        "mean error by bone share:", dict(zip(BONE_SHARES, np.degrees(errors).round(3).tolist(), strict=True))
+    )
+    return BONE_SHARES[int(np.argmin(errors))]
+
+
+def tempers(clips: list[Motion]) -> Array:
+    """Per freedom, by how much deviations must grow for 95 % regions to hold 95 % of held-out truths, by group."""
+    distances = []
+    for clip in clips:
+        for gap, covariance in solved(clip):
+            blocks = np.einsum("jajb->jab", covariance.reshape(len(layout.MOVING), 3, -1, 3)) + 1e-7 * np.eye(
+                3
+            )
+            own = gap.reshape(-1, 3)
+            distances.append(np.einsum("ja,ja->j", own, np.linalg.solve(blocks, own[..., None])[..., 0]))
+    found = np.ones(layout.FREEDOMS)
+    for group in GROUPS:
+        slots = [layout.MOVING.index(name) for name in group]
+        grown = np.sqrt(np.percentile(np.array(distances)[:, slots], 95) / WITHIN)
+        for slot in slots:
+            found[6 + 3 * slot : 9 + 3 * slot] = grown
+    found[:6] = np.median(found[6:])
+    return found
+
+
+def solved(clip: Motion) -> list[tuple[Array, Array]]:
+    """Per frame, from five handles and the root: how far the truth is from the answer, and the claimed covariance."""
+    prior = UniversalPrior(clip.skeleton)
+    space, handles = prior.space, prior.space.handles(HANDLES)
+    solver = Solver(prior, [Position(name, (0.0, 0.0, 0.0)) for name in HANDLES], root="given")
+    guide, found = prior.guide(handles), []
+    for q in space.q_from_frames(clip.root_positions, clip.rotations):
+        targets, _ = space.handle_positions(q, handles)
+        answer = solver.solve(np.concatenate([q[:ROOT_SIZE], prior.mean]), targets=targets).q
+        _, covariance = guide.seen_from(q, targets, given=True).maps
+        rows = space.handle_positions(answer, handles)[1][:, ROOT_FREEDOMS:]
+        gain = np.linalg.solve(rows @ covariance @ rows.T + 1e-6 * np.eye(len(rows)), rows @ covariance)
+        found.append((_nearest(q[ROOT_SIZE:], answer[ROOT_SIZE:]), covariance - covariance @ rows.T @ gain))
+    return found
+
+
+def quantiles(table: Table, header: dict) -> Array:
+    """Percentiles of how likely recorded poses are."""
+    clips = [k for k, clip in enumerate(table.clips) if clip in set(header["learned_from"])][::4]
+    values = []
+    for clip in (motion_of(table, k, frames=4) for k in clips):
+        prior = UniversalPrior(clip.skeleton)
+        poses = prior.space.q_from_frames(clip.root_positions, clip.rotations)
+        values += [prior.log_likelihood(q) for q in poses]
+    return np.percentile(values, np.arange(101))
+
+
+def _nearest(truth: Array, answer: Array) -> Array:
+    """The gap to the truth, of a map's two names by the one that is nearer."""
+    true, own = truth.reshape(-1, 3), answer.reshape(-1, 3)
+    size = np.maximum(np.linalg.norm(true, axis=-1, keepdims=True), 1e-9)
+    wound = true * (1 - 2 * np.pi / size)
+    nearer = np.linalg.norm(wound - own, axis=-1) < np.linalg.norm(true - own, axis=-1)
+    return (np.where(nearer[:, None], wound, true) - own).ravel()
+
+
+def _shrink(arrays: dict[str, Array], share: float) -> None:
+    begin = layout.begin_of("bones")
+    arrays["first.weight"][:, begin : begin + len(layout.BONES)] *= share
+
+
+def _use(arrays: dict[str, Array], header: dict) -> None:
+    """Let the prior go by these weights."""
+    weights = network.from_arrays(arrays, header)
+    prior_module.shipped = lambda: weights
+
+
+def _read(path: Path) -> tuple[dict[str, Array], dict]:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["universal"])  # noqa: SIM118
+
+
+def _write(arrays: dict[str, Array], header: dict, path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    kept = {
+        n: np.ascontiguousarray(a if a.dtype == np.float16 else a.astype(np.float32))
+        for n, a in arrays.items()
+    }
+    save_file(kept, path, {"universal": json.dumps(header)})
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=network.FILE)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The network: residual blocks, and heads for the mean, the covariance and the alternatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from poise.priors.universal import layout
+
+DROPPED = 0.1  # of the values inside a block, while training
+FLOOR = 2e-5  # radians or metres squared: no freedom is surer
+
+
+class Block(nn.Module):
+    """One residual block."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
+        self.dropout = nn.Dropout(DROPPED)
+        nn.init.normal_(self.down.weight, std=0.3 * width**-0.5)
+        nn.init.zeros_(self.down.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h + self.down(self.dropout(nn.functional.silu(self.up(self.norm(h)))))
+
+
+class Network(nn.Module):
+    """From inputs to the heads' outputs."""
+
+    def __init__(self, width: int = 512, blocks: int = 3) -> None:
+        super().__init__()
+        inputs = sum(rows * columns for _, rows, columns in layout.INPUTS)
+        self.first = nn.Linear(inputs, width)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.norm = nn.LayerNorm(width)
+        self.mean = _head(width, layout.MEAN)
+        self.spread = _head(width, layout.FREEDOMS * (1 + layout.RANK))
+        self.others = _head(width, layout.ALTERNATIVES * (1 + layout.MEAN))
+        with torch.no_grad():
+            self.mean.bias[3] = self.mean.bias[7] = 1.0
+            self.spread.bias[: layout.FREEDOMS] = -3.5
+            own = self.others.bias[layout.ALTERNATIVES :].reshape(layout.ALTERNATIVES, -1)
+            own += 0.2 * torch.randn_like(own)
+            own[:, 3] = own[:, 7] = 1.0
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Mean, variances, factors, the alternatives' logits and their means."""
+        h = self.first(inputs)
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda, cache_enabled=False):
+            for block in self.blocks:
+                h = block(h)
+        h = self.norm(h.float())
+        spread, others = self.spread(h), self.others(h)
+        variances = spread[:, : layout.FREEDOMS].clamp(-14.0, 3.0).exp() + FLOOR
+        factors = 0.3 * spread[:, layout.FREEDOMS :].reshape(-1, layout.FREEDOMS, layout.RANK)
+        logits, means = others[:, : layout.ALTERNATIVES], others[:, layout.ALTERNATIVES :]
+        return self.mean(h), variances, factors, logits, means.reshape(-1, layout.ALTERNATIVES, layout.MEAN)
+
+
+def _head(width: int, outputs: int) -> nn.Linear:
+    head = nn.Linear(width, outputs)
+    nn.init.normal_(head.weight, std=0.1 * width**-0.5)
+    nn.init.zeros_(head.bias)
+    return head
