@@ -65,8 +65,9 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
 
-fuzz: .venv/.dev ## feed 20,000 damaged files to the readers
+fuzz: .venv/.dev ## feed 20,000 damaged files to the readers, and 50,000 damaged inputs to a studio
 	$(BIN)/python fuzz/fuzz_formats.py
+	$(BIN)/python fuzz/fuzz_studio.py
 
 bench: .venv/.dev ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks
