@@ -60,6 +60,6 @@ def test_a_style_is_measured_on_the_same_body() -> None:
     assert len(speed.style(25).model.active) == 25
     assert speed.style(25).model.dimensions == 3
     solver = speed.Ours(speed.style(25), HANDLES)
-    target = speed.targets_of(speed._walk(seed=11), speed.body().handles(HANDLES))[40]
+    target = speed.targets_of(speed.walk(seed=11), speed.body().handles(HANDLES))[40]
     solver.solve(target)
     assert np.linalg.norm(solver.points() - target, axis=1).max() <= speed.TOLERANCE

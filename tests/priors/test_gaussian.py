@@ -88,8 +88,8 @@ def test_joints_beyond_the_handles_follow_the_clusters_alone(prior: GaussianPrio
     predict = prior.guide(prior.space.handles(HANDLES))
     slots = {int(joint): slot for slot, joint in enumerate(prior.space.moving)}
     hand, arm = (3 * slots[prior.space.skeleton.index(role)] for role in ("left_hand", "left_upper_arm"))
-    assert np.all(predict._floor[hand : hand + 3, arm : arm + 3] == 0.0)
-    assert np.any(predict._floor[arm : arm + 3, arm : arm + 3] != 0.0)
+    assert np.all(predict.predictor.floor[hand : hand + 3, arm : arm + 3] == 0.0)
+    assert np.any(predict.predictor.floor[arm : arm + 3, arm : arm + 3] != 0.0)
 
 
 def test_learning_is_deterministic_and_needs_frames_of_one_skeleton(walk: Motion) -> None:

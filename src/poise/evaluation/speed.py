@@ -93,9 +93,9 @@ def evaluate_speed(
     """A row per method and installed peer, with its times over pinocchio's where that is installed."""
     names = list(methods) if methods else [*OURS, *installed()]
     contenders = {name: contender(name) for name in names}
-    walk = _walk(seed=11)
-    tracked_targets = targets_of(walk, body().handles(HANDLES))
-    cold_targets = tracked_targets - _on_floor(walk)[:, None] + _on_floor_of_rest()
+    recorded = walk(seed=11)
+    tracked_targets = targets_of(recorded, body().handles(HANDLES))
+    cold_targets = tracked_targets - _on_floor(recorded)[:, None] + _on_floor_of_rest()
     rows: list[Row] = []
     cold = _in_turns(contenders, cold_targets, is_cold=True, progress=progress)
     tracked = _in_turns(contenders, tracked_targets, is_cold=False, progress=progress)
@@ -171,19 +171,20 @@ def cost_of_handles(model: GaussianPrior | StylePrior) -> tuple[Sequence[int], l
     return HANDLE_COUNTS, [_cold_milliseconds(model, _spread_handles(count)) for count in HANDLE_COUNTS]
 
 
-# --- private ---------------------------------------------------------------------------------------------------------
-
-
-def _walk(*, seed: int, speed: float = 1.35) -> Motion:
+def walk(*, seed: int, speed: float = 1.35) -> Motion:
+    """A walk of the performer with one joint fixed, for the 66 freedoms."""
     motion = performer.act("walk", seconds=SECONDS, fps=FPS, seed=seed, speed=speed)
     rotations = motion.rotations.copy()
     rotations[:, motion.skeleton.index(FIXED)] = (1.0, 0.0, 0.0, 0.0)
     return replace(motion, rotations=rotations)
 
 
+# --- private ---------------------------------------------------------------------------------------------------------
+
+
 def _walks() -> list[Motion]:
     """What is learned from: other walks of the same performer, slower and faster."""
-    return [_walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)]
+    return [walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)]
 
 
 def _on_floor(walk: Motion) -> Float[Array, "frames 3"]:
@@ -242,8 +243,8 @@ def _add_ratios(rows: list[Row], peer: str) -> None:
 
 
 def _cold_milliseconds(model: GaussianPrior | StylePrior, handles: Sequence[Handle | str]) -> float:
-    walk = _walk(seed=11)
-    targets = targets_of(walk, model.space.handles(handles))
+    recorded = walk(seed=11)
+    targets = targets_of(recorded, model.space.handles(handles))
     return _timed(Ours(model, handles), targets[::3], is_cold=True).milliseconds
 
 

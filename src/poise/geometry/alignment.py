@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float
+
+from poise.compiled import compiled
 
 Array = np.ndarray
 
@@ -30,6 +34,128 @@ def rigid_fits(
     shifts = goal - np.einsum("sab,sb->sa", turns, centres)
     placed = sources @ turns.transpose(0, 2, 1) + shifts[:, None]
     return turns, shifts, np.linalg.norm((placed - target).reshape(len(sources), -1), axis=1)
+
+
+@compiled
+def closest_root(
+    sources: Float[Array, "sets points 3"],
+    target: Float[Array, "points 3"],
+    root: Float[Array, "7"],
+    upright: bool,
+) -> int:
+    """The translation and rotation (wxyz) that bring the set that fits best closest to a target; and which set it is.
+
+    How far each set stays away follows from the largest eigenvalue of Horn's key matrix, by Newton's method on its
+    characteristic polynomial (Theobald 2005); only the rotation of the best is worked out. `upright` turns about the
+    vertical only, as do fewer than three points.
+    """
+    upright = upright or len(target) < 3
+    goal = _mean(target)
+    best, least = 0, np.inf
+    for s in range(len(sources)):
+        moment, size = _moment(sources[s], target, goal)
+        gained = _yaw_gain(moment) + moment[1, 1] if upright else _largest_eigenvalue(moment, size)
+        if size - gained < least:
+            best, least = s, size - gained
+    moment, _ = _moment(sources[best], target, goal)
+    turn = np.zeros((3, 3))
+    if upright:
+        angle = math.atan2(moment[0, 2] - moment[2, 0], moment[0, 0] + moment[2, 2])
+        turn[0, 0], turn[2, 2], turn[1, 1] = math.cos(angle), math.cos(angle), 1.0
+        turn[0, 2], turn[2, 0] = math.sin(angle), -math.sin(angle)
+    else:
+        left, _, right = np.linalg.svd(moment)
+        left[:, 2] *= np.sign(np.linalg.det(np.dot(left, right)))
+        turn[:] = np.dot(left, right)
+    root[:3] = goal - np.dot(turn, _mean(sources[best]))
+    quaternion_of(turn, root[3:])
+    return best
+
+
+@compiled
+def _moment(source: Array, target: Array, goal: Array) -> tuple[Array, float]:
+    """The sum of target source' about their means, and half the sum of their squares."""
+    moment, centre, size = np.zeros((3, 3)), _mean(source), 0.0
+    for p in range(len(target)):
+        for a in range(3):
+            t, own = target[p, a] - goal[a], source[p, a] - centre[a]
+            size += 0.5 * (t * t + own * own)
+            for b in range(3):
+                moment[a, b] += t * (source[p, b] - centre[b])
+    return moment, size
+
+
+@compiled
+def _mean(points: Array) -> Array:
+    mean = np.zeros(3)
+    for p in range(len(points)):
+        for a in range(3):
+            mean[a] += points[p, a] / len(points)
+    return mean
+
+
+@compiled
+def _yaw_gain(m: Array) -> float:
+    """The most that a turn about the vertical makes of the horizontal moments."""
+    return math.hypot(m[0, 2] - m[2, 0], m[0, 0] + m[2, 2])
+
+
+@compiled
+def _largest_eigenvalue(m: Array, size: float) -> float:
+    """Of Horn's key matrix of a moment: the trace of the moment turned as well as it can be."""
+    squares, cubes = 0.0, 0.0
+    for a in range(3):
+        for b in range(3):
+            squares += m[a, b] * m[a, b]
+    cubes = (
+        m[0, 0] * (m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1])
+        - m[0, 1] * (m[1, 0] * m[2, 2] - m[1, 2] * m[2, 0])
+        + m[0, 2] * (m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0])
+    )
+    minors = 0.0  # squares of the entries of the adjugate
+    for a in range(3):
+        for b in range(3):
+            i, j, k, n = (a + 1) % 3, (a + 2) % 3, (b + 1) % 3, (b + 2) % 3
+            minor = m[i, k] * m[j, n] - m[i, n] * m[j, k]
+            minors += minor * minor
+    # lambda^4 - 2 squares lambda^2 - 8 cubes lambda + (squares^2 - 4 minors) = 0, from above: every root is below size.
+    constant, value = squares * squares - 4.0 * minors, size
+    for _ in range(50):
+        square = value * value
+        slope = 4.0 * (value * (square - squares) - 2.0 * cubes)
+        if slope <= 0.0:
+            break
+        step = (square * square - 2.0 * squares * square - 8.0 * cubes * value + constant) / slope
+        value -= step
+        if abs(step) <= 1e-11 * size:
+            break
+    return value
+
+
+@compiled
+def quaternion_of(m: Array, out: Array) -> None:
+    """The unit quaternion (wxyz) of a rotation matrix, from its largest component."""
+    trace = m[0, 0] + m[1, 1] + m[2, 2]
+    if trace > max(m[0, 0], m[1, 1], m[2, 2]):
+        w = 0.5 * math.sqrt(1.0 + trace)
+        out[0], scale = w, 0.25 / w
+        out[1], out[2], out[3] = (
+            scale * (m[2, 1] - m[1, 2]),
+            scale * (m[0, 2] - m[2, 0]),
+            scale * (m[1, 0] - m[0, 1]),
+        )
+        return
+    i = 0 if m[0, 0] >= max(m[1, 1], m[2, 2]) else (1 if m[1, 1] >= m[2, 2] else 2)
+    j, k = (i + 1) % 3, (i + 2) % 3
+    own = 0.5 * math.sqrt(max(1.0 + 2.0 * m[i, i] - trace, 1e-300))
+    scale = 0.25 / own
+    sign = 1.0 if m[k, j] >= m[j, k] else -1.0
+    out[0] = sign * scale * (m[k, j] - m[j, k])
+    out[1 + i], out[1 + j], out[1 + k] = (
+        sign * own,
+        sign * scale * (m[j, i] + m[i, j]),
+        sign * scale * (m[k, i] + m[i, k]),
+    )
 
 
 def rigid_fit(

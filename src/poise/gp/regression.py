@@ -219,21 +219,29 @@ def add_prediction(
 ) -> None:
     """See `Regression.add`; the columns of `coefficients` are sorted by group: column i is of the output order[i]."""
     groups, units = weights.shape
-    squares, sums = np.empty(units), np.zeros(len(mean))
-    for j in range(len(inputs)):
-        squares[:] = 0.0
+    count, sums = len(inputs), np.zeros(len(mean))
+    squares, apart = (
+        np.zeros((units, count)),
+        np.empty(count),
+    )  # samples last: sums over them run side by side
+    for j in range(count):
+        total = 0.0
         for c in range(len(x)):
             gap = x[c] - inputs[j, c]
-            squares[unit[c]] += gap * gap
-        distances[j] = math.sqrt(squares.sum())
-        begin = 0
-        for group in range(groups):
-            apart = 0.0
-            for u in range(units):
-                apart += weights[group, u] * squares[u]
-            k = profile_of(kind, apart, 1.0)[0]
+            squares[unit[c], j] += gap * gap
+            total += gap * gap
+        distances[j] = math.sqrt(total)
+    begin = 0
+    for group in range(groups):
+        apart[:] = 0.0
+        for u in range(units):
+            weight = weights[group, u]
+            for j in range(count):
+                apart[j] += weight * squares[u, j]
+        for j in range(count):
+            k = profile_of(kind, apart[j], 1.0)[0]
             for i in range(begin, ends[group]):
                 sums[i] += k * coefficients[j, i]
-            begin = ends[group]
+        begin = ends[group]
     for i in range(len(mean)):
         mean[order[i]] += share * (centre[order[i]] + sums[i])

@@ -12,7 +12,7 @@ Freedoms that are held have no gap and no covariance.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,28 +79,18 @@ def held(free: Array, covariance: Array) -> None:
                 covariance[i, :] = 0.0
 
 
-def implement(
-    kind: type,
-    *,
-    room_for: Callable[..., Any],
-    look: Callable[..., None],
-    follow: Callable[..., bool],
-    value_of: Callable[..., float],
-) -> None:
-    """Say what a type of form means in compiled code, by one plain function for each question."""
-    for question, answer in zip(_QUESTIONS, (room_for, look, follow, value_of), strict=True):
-        _answer(kind, question, answer)
+def answer(kind: type, answers: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
+    """Say what questions to a type of named tuple mean in compiled code, by one plain function for each."""
+    for question, own in answers.items():
+        _overload(kind, question, own)
 
 
-def _answer(kind: type, question: Callable[..., Any], answer: Callable[..., Any]) -> None:
+def _overload(kind: type, question: Callable[..., Any], own: Callable[..., Any]) -> None:
     def chosen(*arguments: Any) -> Callable[..., Any] | None:
-        return answer if getattr(arguments[0], "instance_class", None) is kind else None
+        return own if getattr(arguments[0], "instance_class", None) is kind else None
 
-    chosen.__signature__ = inspect.signature(answer)  # type: ignore[attr-defined]  # Numba compares the two
+    chosen.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]  # Numba compares the two
     overload(question)(chosen)
-
-
-_QUESTIONS: tuple[Callable[..., Any], ...] = (room_for, look, follow, value_of)
 
 
 def _room_for_fixed(form: Fixed, free: Array) -> FixedRoom:
@@ -127,12 +117,8 @@ def _value_of_fixed(form: Fixed, room: FixedRoom, q: Array, x: Array) -> float:
     return 0.0
 
 
-implement(
-    Fixed,
-    room_for=_room_for_fixed,
-    look=_look_fixed,
-    follow=_follow_fixed,
-    value_of=_value_of_fixed,
+answer(
+    Fixed, {room_for: _room_for_fixed, look: _look_fixed, follow: _follow_fixed, value_of: _value_of_fixed}
 )
 
 

@@ -22,7 +22,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,13 +30,14 @@ from jaxtyping import Float, Int
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.formats.tables import Range
-from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fits
+from poise.geometry.alignment import closest_root
 from poise.gp import regression
 from poise.gp.covariance import LAPLACIAN
-from poise.gp.regression import Groups
+from poise.gp.regression import Groups, add_prediction
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
+from poise.priors import predicting
+from poise.priors.forms import answer
 from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.model_file import Stored
 from poise.priors.poses import (
@@ -230,38 +231,85 @@ class GaussianGuide(PredictingGuide):
 
     def __init__(self, prior: GaussianPrior, handles: Handles) -> None:
         super().__init__(prior.space, handles)
-        self.prior = prior
-        self._inputs = handle_positions(prior.space, prior.means, handles)
-        self._whole = total_covariance(prior)
+        inputs, whole = handle_positions(prior.space, prior.means, handles), total_covariance(prior)
         if len(handles) == 0:
+            self._predictor = GaussianPredictor.constant(prior.mean, whole)
             return
-        flat, moved = self._inputs.reshape(len(self._inputs), -1), moved_maps(prior.space, handles)
-        self.regression = regression.fit(
-            flat,
+        moved = moved_maps(prior.space, handles)
+        fitted = self.regression = regression.fit(
+            inputs.reshape(len(inputs), -1),
             prior.means,
             groups=limb_groups(prior.space, handles),
             blocks=prior.blocks,
             centre=prior.means.mean(axis=0),
         )
-        self._lending = LENDING * regression.spacing(flat)
-        self._floor = WHOLE_SHARE * np.where(moved[:, None] == moved, self._whole, 0.0)
+        groups = fitted.groups
+        self._predictor = GaussianPredictor(
+            inputs, fitted.inputs, groups.unit, groups.weights, fitted.coefficients, groups.order,
+            groups.ends, fitted.centre, LENDING * regression.spacing(fitted.inputs), prior.covariances,
+            WHOLE_SHARE * np.where(moved[:, None] == moved, whole, 0.0),
+        )  # fmt: skip
+
+    @property
+    def predictor(self) -> GaussianPredictor:
+        """The process as compiled code takes it."""
+        return self._predictor
 
     def __call__(
         self, targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
-        if targets.size == 0:
-            return self.prior.mean, self._whole
-        mean, covariance = np.zeros(len(self._whole)), np.empty_like(self._whole)
-        distances = self.regression.add(np.ascontiguousarray(targets).ravel(), mean)
-        mix_covariances(distances, self._lending, self.prior.covariances, self._floor, covariance)
-        return mean, covariance
+        return self.expectation(_AT_ORIGIN, self.resumed(_AT_ORIGIN, np.ascontiguousarray(targets)))
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the cluster whose handles, moved rigidly and kept upright where that is enough, fit best."""
-        turns, shifts, distances = rigid_fits(self._inputs, targets)
-        best = np.argmin(distances)
-        return shifts[best], rotations.quaternion_from_matrix(turns[best])
+        root = np.empty(ROOT_SIZE)
+        closest_root(self._predictor.points, np.ascontiguousarray(targets), root, False)
+        return root[:3], root[3:]
+
+
+_AT_ORIGIN = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+
+
+class GaussianPredictor(NamedTuple):
+    """The process of section 4.3 for one set of handles, in the arrays of the compiled core."""
+
+    points: Array  # (clusters, handles, 3): where each cluster's mean puts the handles
+    inputs: Array  # the same, flat; these and the next seven as `gp.regression` has them
+    unit: Array
+    weights: Array
+    coefficients: Array
+    order: Array
+    ends: Array
+    centre: Array
+    lending: float  # metres over which clusters lend each other their covariance
+    covariances: Array
+    floor: Array  # of every covariance
+
+    @classmethod
+    def constant(cls, mean: Array, covariance: Array) -> GaussianPredictor:
+        """Without handles, what is known of all poses."""
+        size, none = len(mean), np.empty(0, dtype=np.int64)
+        nothing = np.empty((0, 0, 3)), np.empty((0, 0)), none, np.empty((0, 0)), np.empty((0, size))
+        return cls(*nothing, np.arange(size), none, mean, 1.0, np.empty((0, size, size)), covariance)
+
+
+def _predict(predictor: GaussianPredictor, targets: Array, mean: Array, covariance: Array) -> None:
+    """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
+    distances = np.empty(len(predictor.inputs))
+    mean[:] = 0.0
+    add_prediction(
+        LAPLACIAN, 1.0, targets.ravel(), predictor.inputs, predictor.unit, predictor.weights,
+        predictor.coefficients, predictor.order, predictor.ends, predictor.centre, mean, distances,
+    )  # fmt: skip
+    mix_covariances(distances, predictor.lending, predictor.covariances, predictor.floor, covariance)
+
+
+def _place_root(predictor: GaussianPredictor, targets: Array, root: Array) -> None:
+    closest_root(predictor.points, targets, root, False)
+
+
+answer(GaussianPredictor, {predicting.predict: _predict, predicting.place_root: _place_root})
 
 
 def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
@@ -279,18 +327,18 @@ def mix_covariances(
     distances: Array, lending: float, covariances: Array, floor: Array, covariance: Array
 ) -> None:
     """The floor and the covariances of the nearest clusters, by positive weights that sum to one."""
+    covariance[:] = floor
+    if len(distances) == 0:
+        return
     nearest = nearest_few(distances, STRONGEST)
     shares = np.exp((distances[nearest[0]] - distances[nearest]) / lending)
     shares /= shares.sum()
-    covariance[:] = floor
-    for which in range(len(nearest)):
-        share, own = shares[which], covariances[nearest[which]]
-        for i in range(len(floor)):
-            for k in range(i + 1):
-                covariance[i, k] += share * own[i, k]
     for i in range(len(floor)):
-        for k in range(i):
-            covariance[k, i] = covariance[i, k]
+        row = covariance[i]
+        for which in range(len(nearest)):
+            share, own = shares[which], covariances[nearest[which], i]
+            for k in range(len(floor)):
+                row[k] += share * own[k]
 
 
 @compiled

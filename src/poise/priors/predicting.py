@@ -1,4 +1,9 @@
-"""Guides that predict: from where handles are in the root's frame to a mean and a covariance of the pose."""
+"""Guides that predict: from where handles are in the root's frame to a mean and a covariance of the pose.
+
+What predicts is a *predictor*: a named tuple with compiled answers to `predict` and `place_root` (see `forms.answer`),
+for which a whole solve is compiled, or any object with those two as methods, for which the same functions run in the
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from numba.extending import register_jitable
 
 from poise.compiled import compiled
 from poise.priors.forms import FREE_ROOT, fixed
@@ -16,16 +22,16 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 
 Array = np.ndarray
 
-_ROOT = np.arange(ROOT_FREEDOMS)
+ROUNDS = 3  # predictions, at most, from a root that is itself being solved
 _SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
 _FAR = 0.12  # metres that a handle lacks in the predicted pose, from which a start's root is not believed
 
 
 class Predicted(NamedTuple):
-    """A prediction, and the root from which its targets were seen."""
+    """A prediction over all freedoms, the root's free, and the root from which its targets were seen."""
 
     mean: Float[Array, "maps"]
-    covariance: Float[Array, "maps maps"]
+    covariance: Float[Array, "freedoms freedoms"]
     root: Float[Array, "7"]
 
 
@@ -35,7 +41,7 @@ class PredictingGuide(Guide):
     A prior of this kind says how it predicts (`__call__`) and where it would put a root (`place_root`), nothing else.
     """
 
-    plan = Plan(finer=((ALL,),) * 3)
+    plan = Plan(finer=((ALL,),) * ROUNDS)
 
     def __init__(self, space: PoseSpace, handles: Handles) -> None:
         self.space, self.handles = space, handles
@@ -54,45 +60,46 @@ class PredictingGuide(Guide):
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
         """The prediction itself, from a root that explains the targets; without handles, the pose as it is."""
-        if len(targets) == 0:
-            return [Start(q, self.resumed(q, targets))]
-        q = q.copy()
-        predicted = self._rooted(q, targets) if free_root else self.resumed(q, targets)
-        q[ROOT_SIZE:] = predicted.mean
+        q, predicted = q.copy(), self.blank()
+        how, predictor = (enter, self) if self.predictor is None else (_compiled_enter, self.predictor)
+        how(
+            q, targets, predictor, *self.space.tree, self.handles.joints, self.handles.offsets, free_root,
+            *predicted,
+        )  # fmt: skip
         return [Start(q, predicted)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
         """The prediction from the root of a pose."""
-        return Predicted(*self(in_root_frame(q, targets)), q[:ROOT_SIZE].copy())
+        predicted = self.blank()
+        how, predictor = (
+            (predict_from, self) if self.predictor is None else (_compiled_predict_from, self.predictor)
+        )
+        how(q, targets, predictor, *predicted)
+        return predicted
 
     def forms(self, q: Float[Array, "size"], state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
         """One Gaussian, with no opinion about the root."""
         del q
-        covariance = np.zeros((self.space.freedoms, self.space.freedoms))
-        covariance[_ROOT, _ROOT] = FREE_ROOT
-        covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = state.covariance
-        return fixed(state.mean, covariance), steps
+        return fixed(state.mean, state.covariance), steps
 
     def follow(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
     ) -> Predicted:
         """What is predicted depends on the root: predicted again where it has moved far."""
-        settled = len(targets) == 0 or np.abs(q[:ROOT_SIZE] - state.root).max() < _SETTLED
-        return state if settled else self.resumed(q, targets)
+        return state if len(targets) == 0 or settled(q, state.root) else self.resumed(q, targets)
 
     def expectation(
         self, q: Float[Array, "size"], state: Predicted
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """The prediction."""
         del q
-        return state.mean, state.covariance
+        return state.mean, state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
 
     def gaussian(self, q: Float[Array, "size"], state: Predicted, *, stage: int = -1) -> Information:
         """The prediction around a pose; the root is free."""
         del stage
-        size = len(q) - 1
-        pull, precision = np.zeros(size), np.zeros((size, size))
-        own = np.linalg.inv(state.covariance)
+        pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
+        own = np.linalg.inv(state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:])
         precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = own
         pull[ROOT_FREEDOMS:] = own @ (state.mean - q[ROOT_SIZE:])
         return Information(pull, precision)
@@ -107,27 +114,72 @@ class PredictingGuide(Guide):
     def misfit(self, q: Float[Array, "size"], state: Predicted) -> float:
         """Half the squared distance from the prediction, in its own metric."""
         gap = q[ROOT_SIZE:] - state.mean
-        return float(0.5 * gap @ np.linalg.solve(state.covariance, gap))
+        return float(0.5 * gap @ np.linalg.solve(state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:], gap))
 
-    def _rooted(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
-        """Moves the root to where the prior explains the targets, and predicts from there.
-
-        The root of a frame before moves along with its handles; a start that is no such frame gets a root of its own.
-        """
-        tree, handles = self.space.tree, self.handles
-        _follow(q, *tree, handles.joints, handles.offsets, targets)
-        predicted = self.resumed(q, targets)
-        if _farthest(q, predicted.mean, *tree, handles.joints, handles.offsets, targets) > _FAR:
-            q[:3], q[3:ROOT_SIZE] = self.place_root(targets)
-            predicted = self.resumed(q, targets)
-        return predicted
+    def blank(self) -> Predicted:
+        """Room for a prediction."""
+        freedoms = self.space.freedoms
+        return Predicted(
+            np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms)), np.empty(ROOT_SIZE)
+        )
 
 
-def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
-    """World points as seen from the root of a pose."""
-    seen = np.empty((len(points), 3))
-    _see(q, points, seen)
-    return seen
+def predict(predictor: Any, targets: Array, mean: Array, covariance: Array) -> None:
+    """Fill mean and covariance of the maps for targets in the root's frame."""
+    mean[:], covariance[:] = predictor(targets)
+
+
+def place_root(predictor: Any, targets: Array, root: Array) -> None:
+    """Fill the root from which the predictor's poses come closest to targets in the world."""
+    root[:3], root[3:] = predictor.place_root(targets)
+
+
+@register_jitable
+def enter(
+    q: Array,
+    targets: Array,
+    predictor: Any,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    free_root: bool,
+    mean: Array,
+    covariance: Array,
+    root: Array,
+) -> None:
+    """Move a start to the predicted pose, its root to where that explains the targets if it is free.
+
+    The root of a frame before moves along with its handles; a start that is not one is given a root of its own.
+    """
+    if free_root and len(targets) > 0:
+        gaps = _gaps(q, links, rest, joints, offsets, targets)
+        for h in range(len(gaps)):
+            for i in range(3):
+                q[i] += gaps[h, i] / len(gaps)
+    predict_from(q, targets, predictor, mean, covariance, root)
+    if len(targets) == 0:
+        return
+    if free_root and _farthest(q, mean, links, rest, joints, offsets, targets) > _FAR:
+        place_root(predictor, targets, q[:ROOT_SIZE])
+        predict_from(q, targets, predictor, mean, covariance, root)
+    q[ROOT_SIZE:] = mean
+
+
+@register_jitable
+def predict_from(
+    q: Array, targets: Array, predictor: Any, mean: Array, covariance: Array, root: Array
+) -> None:
+    """The prediction over all freedoms for targets as seen from the root of a pose."""
+    covariance[:ROOT_FREEDOMS, :] = 0.0
+    covariance[:, :ROOT_FREEDOMS] = 0.0
+    for i in range(ROOT_FREEDOMS):
+        covariance[i, i] = FREE_ROOT
+    root[:] = q[:ROOT_SIZE]
+    predict(predictor, in_root_frame(q, targets), mean, covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:])
+
+
+_compiled_enter, _compiled_predict_from = compiled(enter), compiled(predict_from)
 
 
 def farthest_gap(
@@ -138,21 +190,24 @@ def farthest_gap(
 
 
 @compiled
-def _see(q: Array, points: Array, seen: Array) -> None:
+def settled(q: Array, root: Array) -> bool:
+    """Whether a root has not moved so far that its targets are to be seen again."""
+    farthest = 0.0
+    for i in range(ROOT_SIZE):
+        farthest = max(farthest, abs(q[i] - root[i]))
+    return farthest < _SETTLED
+
+
+@compiled
+def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
+    """World points as seen from the root of a pose."""
+    seen = np.empty((len(points), 3))
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     for p in range(len(points)):
         x, y, z = points[p, 0] - q[0], points[p, 1] - q[1], points[p, 2] - q[2]
         for i in range(3):
             seen[p, i] = m[i] * x + m[3 + i] * y + m[6 + i] * z
-
-
-@compiled
-def _follow(q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array) -> None:
-    """Move the root along with its handles: by what they lack on average."""
-    gaps = _gaps(q, links, rest, joints, offsets, targets)
-    for h in range(len(gaps)):
-        for i in range(3):
-            q[i] += gaps[h, i] / len(gaps)
+    return seen
 
 
 @compiled

@@ -65,6 +65,15 @@ class Guide(ABC):
     plan: Plan
     space: PoseSpace
 
+    @property
+    def predictor(self) -> Any:
+        """What predicts poses in compiled code (see `predicting`), if anything does."""
+        return None
+
+    def blank(self) -> State:
+        """Room for a prediction of the predictor."""
+        raise InvalidValueError("this model has no predictor")
+
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:  # noqa: B027  # most guides go by one frame
         """Take in the frames before the next one, the newest first."""
 

@@ -154,8 +154,9 @@ class Constraint(ABC):
     @property
     def signature(self) -> tuple[object, ...]:
         """What it is but for its target: one solver does for all constraints of one signature."""
-        at, other = getattr(self, "at", None), getattr(self, "other", None)
-        return type(self), at, other, self.compliance, self.priority, self.label, *self._fixed
+        handle, other = getattr(self, "handle", None), getattr(self, "other", None)
+        settings = self.tolerance, self.weight, self.priority, self.name
+        return type(self), handle, other, *settings, *self._fixed
 
     @property
     def _fixed(self) -> tuple[object, ...]:
@@ -433,6 +434,17 @@ def register_constraint(constraint: type[Constraint]) -> None:
 def constraint_from(table: Table) -> Constraint:
     """A constraint of the kind that its table names."""
     return CONSTRAINTS[table.get("kind", Annotated[str, Among(CONSTRAINTS)])].from_table(table)
+
+
+def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHEST) -> Array:
+    """Targets of many constraints as an array of this shape, all finite and plausible, or an error."""
+    try:
+        vectors = np.array(values, dtype=np.float64).reshape(shape)
+    except (TypeError, ValueError):
+        vectors = np.full(shape, np.nan)
+    if not np.all(np.abs(vectors) <= largest):
+        raise InvalidValueError(f"every target must be {shape[-1]} finite numbers up to {largest:g}")
+    return vectors
 
 
 def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST) -> Array:

@@ -18,7 +18,15 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
-from poise.solvers.constraints import PARAMETERS, ROWS, Constraint, Kind, Pinned
+from poise.solvers.constraints import (
+    PARAMETERS,
+    ROWS,
+    Constraint,
+    Kind,
+    Pinned,
+    Position,
+    finite_vectors,
+)
 from poise.solvers.measured import MeasuredConstraint
 from poise.solvers.rows import evaluate
 from poise.solvers.solution import Residual
@@ -47,7 +55,7 @@ class Settings:
     longest_turn: float = 0.8  # radians (metres, for the root) in one step
     longest_pull: float = 0.4  # metres or radians that one constraint may ask for in one step
     step_tolerance: float = (
-        1e-2  # radians: after a step this short the next one would be about its square, so none is taken
+        1e-2  # radians: the step after one this short would be about its square; it is left out
     )
 
     def __post_init__(self) -> None:
@@ -88,8 +96,8 @@ class Problem:
         needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
         self.blocks = (self.integers, self.floats)
-        self._settings = self.settings.array()
-        self._map_steps = np.array([self.settings.map_steps])
+        self.settings_array = self.settings.array()
+        self.map_steps = np.array([self.settings.map_steps])
 
     @cached_property
     def position_blocks(self) -> Array:
@@ -114,14 +122,29 @@ class Problem:
 
     def retarget(self, constraints: Sequence[Constraint]) -> Problem:
         """Set new targets for all constraints: of the same signatures, in the same order."""
-        blocks = [block for constraint in _measured(constraints) for block in constraint.blocks(self.space)]
-        if [(block.kind, block.joint) for block in blocks] != [
-            (row[0], row[1]) for row in self.integers.tolist()
-        ]:
+        constraints = _measured(constraints)
+        if [one.signature for one in constraints] != [one.signature for one in self.constraints]:
             raise InvalidValueError("new targets must be for the constraints that the problem was made of")
-        for row, block in zip(self.floats, blocks, strict=True):
-            row[: len(block.parameters)] = block.parameters
+        self.floats[:] = self.parameters([constraints])[0]
         return self
+
+    def parameters(self, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames blocks parameters"]:
+        """The parameters of the same constraints with other targets, for many frames."""
+        floats = np.repeat(self.floats[None], len(frames), axis=0)
+        if all(type(constraint) is Position for constraint in self.constraints):
+            targets = [[constraint.target for constraint in frame] for frame in frames]  # type: ignore[attr-defined]
+            floats[:, :, 3:6] = finite_vectors(targets, (len(frames), len(self.constraints), 3))
+            return floats
+        kinds = self.integers[:, :2].tolist()
+        for own, frame in zip(floats, frames, strict=True):
+            blocks = [block for constraint in frame for block in constraint.blocks(self.space)]
+            if [[block.kind, block.joint] for block in blocks] != kinds:
+                raise InvalidValueError(
+                    "new targets must be for the constraints that the problem was made of"
+                )
+            for row, block in zip(own, blocks, strict=True):
+                row[: len(block.parameters)] = block.parameters
+        return floats
 
     @cached_property
     def _position_rows(self) -> Array | slice:
@@ -132,13 +155,19 @@ class Problem:
 
     def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """A copy of the start with its root's quaternion at unit length and pinned joints at their rotations."""
-        q = self.space.checked(q).copy()
-        if np.abs(q).max() > FARTHEST:
+        q = np.array(q, dtype=np.float64)
+        plausible = q.shape == (self.space.size,) and np.vdot(q, q) <= FARTHEST**2
+        if not plausible and np.abs(self.space.checked(q)).max() > FARTHEST:
             raise InvalidValueError(
                 f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
             )
-        if abs(q[3:7] @ q[3:7] - 1.0) > UNIT_SLACK:
-            q[3:7] = rotations.normalize(q[3:7])
+        w, x, y, z = q[3:ROOT_SIZE].tolist()
+        if abs(w * w + x * x + y * y + z * z - 1.0) > UNIT_SLACK:
+            q[3:ROOT_SIZE] = rotations.normalize(q[3:ROOT_SIZE])
+        return self.pinned(q)
+
+    def pinned(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+        """A pose with pinned joints at their rotations; it is changed."""
         for pin in self.pins:
             for slot in pin.slots(self.space):
                 q[ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3] = pin.q[
@@ -150,7 +179,7 @@ class Problem:
         self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
     ) -> tuple[int, int, Array]:
         """Solve under one Gaussian; q moves. Returns how it ended, the steps, and the remaining row errors."""
-        status, steps, errors, _ = self.through(q, _NO_STATE, fixed(mean, covariance), self._map_steps)
+        status, steps, errors, _ = self.through(q, _NO_STATE, fixed(mean, covariance), self.map_steps)
         return status, steps, errors
 
     def through(
@@ -165,7 +194,7 @@ class Problem:
     ) -> tuple[int, int, Array, float]:
         """One call into the compiled solver; q and a prior's state x move. See `core.solve`."""
         errors = np.empty(len(self.rows))
-        chosen = self._settings if settings is None else settings
+        chosen = self.settings_array if settings is None else settings
         arguments = (
             self.body,
             self.blocks,
@@ -177,7 +206,7 @@ class Problem:
             self.limits,
             chosen,
         )
-        if not self._in_python:
+        if not self.in_python:
             status, taken, value = core.solve(q, x, *arguments, errors)
             return status, taken, errors, value
         return self._measured_solve(q, errors, lambda: core.solve(q, x, *arguments, errors))
@@ -192,7 +221,7 @@ class Problem:
         work = dual_step.workspace(len(errors), self.space.freedoms)
         core.bring_inside(q, self.limits)
         status, steps = core.finish(
-            q, self.body, self.blocks, self.rows, covariance, self.limits, self._settings, errors, included, work
+            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, included, work
         )  # fmt: skip
         return status, steps, errors
 
@@ -246,7 +275,7 @@ class Problem:
     # --- private ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
+    def in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
         """The constraints in Python, each with its blocks, of one row each."""
         first = self.integers[:, 3].tolist()
         return [
@@ -257,7 +286,7 @@ class Problem:
 
     def _measure(self, q: Float[Array, "size"]) -> None:
         """Renew the rows of constraints in Python around a pose."""
-        for constraint, blocks in self._in_python:
+        for constraint, blocks in self.in_python:
             found = constraint.around(self.space, q)
             if len(found) != blocks.stop - blocks.start:
                 raise InvalidValueError(

@@ -17,6 +17,7 @@ from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.prior import ALL, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
+from poise.solvers.predicted import solve_predicted
 from poise.solvers.problem import Problem
 
 Array = np.ndarray
@@ -48,6 +49,7 @@ class Runner:
     def __init__(self, guide: Guide, problem: Problem) -> None:
         self.guide, self.problem = guide, problem
         self.dragging = False
+        self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
         settings = problem.settings
@@ -59,7 +61,8 @@ class Runner:
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
         """Move q to the solution, after these frames (the newest first); how it ended, the steps, what is left."""
-        self.guide.watch(before)
+        if self.tracks:
+            self.guide.watch(before)
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last
@@ -84,11 +87,6 @@ class Runner:
         if self.tracks:
             state = self.guide.resumed(q, self.problem.targets)
             self._last = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0), 0.0)
-
-    @property
-    def tracks(self) -> bool:
-        """Whether the guide has a state to go on from."""
-        return len(self.guide.plan.tracked) > 0
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
@@ -121,9 +119,11 @@ class Runner:
     def _cold(self, q: Array) -> list[Optimum]:
         """From the guide's starts, as far as its smooth stage keeps them apart."""
         guide, plan, problem = self.guide, self.guide.plan, self.problem
+        if guide.predictor is not None and not problem.in_python:
+            return [self._predicted(q)]
         starts = guide.starts(q, problem.targets, free_root=problem.root == "solved")
-        if not plan.smooth:
-            return [self._through(self._pinned(starts[0]), plan.finer)]
+        if len(starts) == 1:
+            return [self._through(self._pinned(starts[0]), (*plan.smooth, *plan.finer))]
         apart: list[Optimum] = []
         for start in starts:
             smooth = self._through(self._pinned(start), plan.smooth, settings=self._unfinished)
@@ -140,8 +140,14 @@ class Runner:
             best = self._through(Start(best.q, best.state), (last,), taken=best.steps)
         return _ranked([best, *others])
 
+    def _predicted(self, q: Array) -> Optimum:
+        """From the guide's prediction, all of it in one compiled call."""
+        q, errors, predicted = q.copy(), np.empty(len(self.problem.rows)), self.guide.blank()
+        status, steps = solve_predicted(self.problem, self.guide.predictor, q, predicted, errors)
+        return Optimum(q, predicted, status, steps, errors, self.problem.soft_loss(errors))
+
     def _pinned(self, start: Start) -> Start:
-        return Start(self.problem.start(start.q), start.state)
+        return Start(self.problem.pinned(start.q), start.state)
 
     def _through(
         self,
@@ -152,13 +158,13 @@ class Runner:
         taken: int = 0,
     ) -> Optimum:
         """Rounds of the compiled solve, until the guide's state has settled."""
-        guide, problem = self.guide, self.problem
+        guide, problem, targets = self.guide, self.problem, self.problem.targets
         q, (state, x) = start.q.copy(), guide.moving(start.state)
         for steps in rounds:
             forms, own = guide.forms(q, state, steps)
             status, more, errors, value = problem.through(q, x, forms, self._array(own), settings=settings)
             taken += more
-            followed = guide.follow(q, problem.targets, state)
+            followed = guide.follow(q, targets, state)
             if followed is state:
                 break
             state = followed

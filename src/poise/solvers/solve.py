@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,8 +24,10 @@ from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
 from poise.solvers.classic.task import Task
+from poise.solvers.constraints import Constraint
 from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
+from poise.solvers.predicted import solve_many
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import STATUSES, Solution, Status
@@ -35,6 +39,8 @@ Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose
 
 MAP, DLS = "map", "dls"
 STRETCH = 100  # poses of a batch that a process takes at once
+KEPT_SOLVERS = 8  # that `solve` keeps ready for models and handles it has seen
+_KEPT = threading.local()
 CLASSIC_STEPS = 200  # iterations a classic method may take
 
 
@@ -57,8 +63,34 @@ def solve(
     for a style also the paper's own, "lbfgs" and "sqp", to compare with.
     Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
     """
-    solver = Solver(model, constraints, root=root, method=method, settings=settings, fps=fps)
+    solver = _solver_for(model, constraints_from(constraints), root, method, settings, fps)
     return solver.solve(start, before=before)
+
+
+def _solver_for(
+    model: Model,
+    constraints: Sequence[Constraint],
+    root: Root = "solved",
+    method: str | None = None,
+    settings: Settings | None = None,
+    fps: float | None = None,
+) -> Solver:
+    """A solver for these constraints that knows no frame before: one that was used before, where they suit it.
+
+    Solvers remember, so every thread has its own. A solver keeps its model alive, so that its `id` stays its own.
+    """
+    kept: OrderedDict[object, Solver] = _KEPT.__dict__.setdefault("solvers", OrderedDict())
+    key = id(model), root, method, settings, fps, tuple(one.signature for one in constraints)
+    solver = kept.get(key)
+    if solver is None:
+        solver = kept[key] = Solver(model, constraints, root=root, method=method, settings=settings, fps=fps)
+        if len(kept) > KEPT_SOLVERS:
+            kept.popitem(last=False)
+        return solver
+    kept.move_to_end(key)
+    solver.problem.retarget(constraints)
+    solver.forget()
+    return solver
 
 
 def track(
@@ -83,35 +115,43 @@ def solve_batch(
     frames: Sequence[Given],
     *,
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
+    root: Root = "solved",
+    method: str | None = None,
+    settings: Settings | None = None,
+    fps: float | None = None,
     threads: int | None = None,
     engine: Engine | None = None,
-    **options: Any,
 ) -> list[Solution]:
-    """Independent poses on all cores: the compiled core runs without the interpreter's lock.
+    """Independent poses on all cores, in one compiled call per core where the model predicts in compiled code.
 
     With an engine, stretches of the batch go to its processes, or to the machines of its cluster.
     """
     given = starts if starts is not None else [None] * len(frames)
-    one = partial(_one_of, model, options)
-    if engine is None:
-        with ThreadPoolExecutor(threads or cpu_count()) as pool:
-            return list(pool.map(one, frames, given))
-    stretches = [slice(first, first + STRETCH) for first in range(0, len(frames), STRETCH)]
-    found = engine.map(partial(_stretch_of, one), [(frames[part], given[part]) for part in stretches])
-    return [solution for solutions in found for solution in solutions]
+    options: dict[str, Any] = {"root": root, "method": method, "settings": settings, "fps": fps}
+    if engine is not None:
+        parts = [slice(first, first + STRETCH) for first in range(0, len(frames), STRETCH)]
+        work = [(frames[part], given[part]) for part in parts]
+        found = engine.map(partial(_stretch_of, model, options), work)
+        return [solution for solutions in found for solution in solutions]
+    threads, asked = threads or cpu_count() or 1, [constraints_from(frame) for frame in frames]
+    solver = _solver_for(model, asked[0], **options) if asked else None
+    if solver is not None and solver.predictor is not None and _alike(asked):
+        return solver.solve_many(solver.problem.parameters(asked), given, threads=threads)
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda one, start: solve(model, one, start=start, **options), asked, given))
 
 
-def _one_of(
-    model: Model,
-    options: dict[str, Any],
-    constraints: Given,
-    start: Pose | Float[Array, "size"] | None,
-) -> Solution:
-    return solve(model, constraints, start=start, **options)
+def _alike(frames: Sequence[Sequence[Constraint]]) -> bool:
+    """Whether all frames have the same constraints but for their targets."""
+    first = [constraint.signature for constraint in frames[0]]
+    return all([constraint.signature for constraint in frame] == first for frame in frames)
 
 
-def _stretch_of(one: Callable[..., Solution], stretch: tuple[Sequence[Any], Sequence[Any]]) -> list[Solution]:
-    return [one(constraints, start) for constraints, start in zip(*stretch, strict=True)]
+def _stretch_of(
+    model: Model, options: dict[str, Any], stretch: tuple[Sequence[Any], Sequence[Any]]
+) -> list[Solution]:
+    frames, starts = stretch
+    return solve_batch(model, frames, starts=starts, threads=1, **options)
 
 
 class Solver:
@@ -164,6 +204,29 @@ class Solver:
         if STATUSES[status] is Status.BROKEN:
             q = self.problem.start(self._start(start))
         return self._solution(q, STATUSES[status], steps, errors, microseconds)
+
+    @property
+    def predictor(self) -> Any:
+        """What predicts poses in compiled code, if the model has such a part and no constraint is in Python."""
+        runner = self.runner
+        return None if runner is None or self.problem.in_python else runner.guide.predictor
+
+    def solve_many(
+        self,
+        parameters: Float[Array, "poses blocks parameters"],
+        starts: Sequence[Pose | Float[Array, "size"] | None],
+        *,
+        threads: int,
+    ) -> list[Solution]:
+        """Solutions for the same constraints with other targets (`Problem.parameters`), each from its own start."""
+        begun = time.perf_counter_ns()
+        q = np.stack([self.problem.start(self._start(start)) for start in starts])
+        statuses, steps, errors = solve_many(self.problem, self.predictor, q, parameters, threads=threads)
+        each = (time.perf_counter_ns() - begun) / 1000 / len(q)
+        ended = zip(q, statuses.tolist(), steps.tolist(), errors, strict=True)
+        return [
+            self._solution(one, STATUSES[status], taken, left, each) for one, status, taken, left in ended
+        ]
 
     def track(
         self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None

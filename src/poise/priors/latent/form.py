@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.compiled import compiled
-from poise.gp.covariance import kernel_vector
 from poise.priors import forms
 from poise.priors.forms import FREE_ROOT, held
 from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step, local_shape, objective, room
@@ -44,7 +43,7 @@ class LatentRoom(NamedTuple):
 def _room_for(form: LatentForm, free: Array) -> LatentRoom:
     freedoms = len(free)
     aims = np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts))
-    return LatentRoom(np.zeros((freedoms, freedoms)), room(len(form.base), form.style.actives.shape[1]), aims)
+    return LatentRoom(np.zeros((freedoms, freedoms)), room(form.style), aims)
 
 
 def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
@@ -52,17 +51,15 @@ def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, 
     local, covariance = place.local, place.covariance
     aim_up(q, form.ups, place.aims)
     variance = local_shape(form.style, form.base, place.aims, q[ROOT_SIZE:], x, local)
-    maps = len(local.mean)
     gap[:] = 0.0
-    for i in range(maps):
+    for i in range(len(local.mean)):
         gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
-        for j in range(maps):
-            covariance[ROOT_FREEDOMS + i, ROOT_FREEDOMS + j] = local.covariance[i, j]
+    covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = local.covariance
     covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] = 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT
     if form.ups.shape[1] == 3:
-        _tilt(form, q, x, variance, covariance, gap)
+        _tilt(form, local, q, variance, covariance, gap)
     for i in range(len(free)):
         if not free[i]:
             gap[i] = 0.0
@@ -94,22 +91,19 @@ def aim_up(q: Array, ups: Array, aims: Array) -> None:
 
 
 @compiled
-def expected_up(form: LatentForm, x: Array) -> Array:
-    """The world's up in the root's frame as the style expects it, at unit length."""
-    style, ups = form.style, form.ups
-    k, dk = np.empty(len(style.actives)), np.empty(style.actives.shape)
-    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
-    expected = np.dot(k, np.ascontiguousarray(style.checks[:, :3]))
+def expected_up(form: LatentForm, local: Shape) -> Array:
+    """The world's up in the root's frame as the style expects it where `local` was worked out, at unit length."""
+    expected = np.empty(3)
     for i in range(3):
-        expected[i] = expected[i] / ups[0, i] + ups[1, i]
+        expected[i] = local.checked[i] / form.ups[0, i] + form.ups[1, i]
     expected /= max(math.sqrt(np.dot(expected, expected)), 1e-9)
     return expected
 
 
 @compiled
-def _tilt(form: LatentForm, q: Array, x: Array, variance: float, covariance: Array, gap: Array) -> None:
+def _tilt(form: LatentForm, local: Shape, q: Array, variance: float, covariance: Array, gap: Array) -> None:
     """The root leans as the style expects: a turn by expected x actual up, known across it and free about it."""
-    expected = expected_up(form, x)
+    expected = expected_up(form, local)
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     up = np.array([m[3], m[4], m[5]])
     gap[3] = expected[1] * up[2] - expected[2] * up[1]
@@ -122,4 +116,7 @@ def _tilt(form: LatentForm, q: Array, x: Array, variance: float, covariance: Arr
             covariance[3 + i, 3 + j] = FREE_ROOT * along + across * ((1.0 if i == j else 0.0) - along)
 
 
-forms.implement(LatentForm, room_for=_room_for, look=_look, follow=_follow, value_of=_value_of)
+forms.answer(
+    LatentForm,
+    {forms.room_for: _room_for, forms.look: _look, forms.follow: _follow, forms.value_of: _value_of},
+)

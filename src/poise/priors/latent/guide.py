@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from poise.compiled import compiled
 from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fits
+from poise.geometry.alignment import closest_root
 from poise.priors.forms import FREE_ROOT
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent.form import LatentForm, aim_up, expected_up
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 STARTS = 3
+PROMISING, CLOSE = 3.0, 0.1  # of the best pose's distance, and metres, within which others are starts too
 SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
 SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come together
 EDIT_VARIANCE = 0.01  # rad^2, on average over the freedoms, that an edit of a recorded pose may change
@@ -45,9 +47,9 @@ class LatentGuide(Guide):
         self._poses = model.predict(self._latents)[:, :maps]
         recorded = model.mean[:maps] + model.outputs[:, :maps]
         self._positions = handle_positions(prior.space, recorded, handles)
-        turns = rotations.quaternion_between(prior.ups_at(self._latents), np.array([0.0, 1.0, 0.0]))
-        self._tilts = rotations.matrix_from_quaternion(turns)
-        self._upright = np.einsum("sab,spb->spa", self._tilts, self._positions)
+        self._turns = rotations.quaternion_between(prior.ups_at(self._latents), np.array([0.0, 1.0, 0.0]))
+        tilts = rotations.matrix_from_quaternion(self._turns)
+        self._upright = np.ascontiguousarray(np.einsum("sab,spb->spa", tilts, self._positions))
         from_middle = np.linalg.norm(self._latents - self._latents.mean(axis=0), axis=1)
         self._apart = 0.5 * float(np.median(from_middle))
         self._stages: dict[int, tuple[Observed, ...]] = {}
@@ -55,7 +57,6 @@ class LatentGuide(Guide):
         self.watch(())
         smooth, _, fine = (1.0 / math.sqrt(form.style.parameters[2]) for form in self._forms)
         self._same_place, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
-        self._local = shape.room(maps, model.dimensions)
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
         """Take in the frames before, the newest first; their motion counts if the frame rate is known."""
@@ -156,9 +157,9 @@ class LatentGuide(Guide):
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
-        turns, shifts, distances = rigid_fits(self._upright, targets, upright=True)
-        best = np.argmin(distances)
-        return shifts[best], rotations.quaternion_from_matrix(turns[best] @ self._tilts[best])
+        root = np.empty(ROOT_SIZE)
+        best = closest_root(self._upright, np.ascontiguousarray(targets), root, True)
+        return root[:3], rotations.multiply(root[3:], self._turns[best])
 
     # --- as a part of a blend, or a frame of a sequence ------------------------------------------------------------
 
@@ -174,13 +175,14 @@ class LatentGuide(Guide):
         mean, left, variance, misfit = self._misfit(form, q, state)
         near = math.sqrt(min(1.0, form.style.features * variance / max(misfit, 1e-300)))
         aims = self._aims(form, q) - (1.0 - near) * left
+        self._local = shape.room(form.style)
         shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
         self._stage, self._precision = stage, np.linalg.inv(self._local.covariance)
         pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
         pull[ROOT_FREEDOMS:] = self._precision @ (self._local.mean - maps)
         precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._precision
         if form.ups.shape[1] == 3:
-            self._lean(form, q, state, variance, pull, precision)
+            self._lean(form, q, variance, pull, precision)
         return Information(pull, precision)
 
     def pulled(
@@ -206,17 +208,7 @@ class LatentGuide(Guide):
 
     def _nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
         """Active poses whose handles come closest to targets in the root's frame, apart from each other."""
-        gaps = (self._positions - targets).reshape(len(self._positions), -1)
-        distances = np.einsum("ij,ij->i", gaps, gaps)
-        chosen = [int(distances.argmin())]
-        if count == 1:
-            return chosen
-        for number in np.argsort(distances):
-            if all(math.dist(self._latents[number], self._latents[other]) > self._apart for other in chosen):
-                chosen.append(int(number))
-            if len(chosen) == count:
-                break
-        return chosen
+        return nearest_apart(self._positions, self._latents, targets, self._apart, count).tolist()
 
     def _posed(self, q: Float[Array, "size"], number: int) -> Float[Array, "size"]:
         """An active pose at the root of another."""
@@ -239,12 +231,46 @@ class LatentGuide(Guide):
         misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], k, mean, left)
         return mean, left, variance, misfit
 
-    def _lean(
-        self, form: LatentForm, q: Array, x: Array, variance: float, pull: Array, precision: Array
-    ) -> None:
+    def _lean(self, form: LatentForm, q: Array, variance: float, pull: Array, precision: Array) -> None:
         """The root's turn: known across the vertical as the style expects it, free about it."""
         up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
         across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
         stiffness = (np.eye(3) - np.outer(up, up)) / across
-        pull[3:ROOT_FREEDOMS] = stiffness @ np.cross(expected_up(form, x), up)
+        pull[3:ROOT_FREEDOMS] = stiffness @ np.cross(expected_up(form, self._local), up)
         precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = stiffness
+
+
+@compiled
+def nearest_apart(
+    positions: Array, latents: Array, targets: Array, apart: float, count: int
+) -> Int[Array, "chosen"]:
+    """The poses whose handles are closest to targets, each farther than `apart` from those before it.
+
+    Poses that are much farther from the targets than the best promise nothing, and are left out.
+    """
+    distances = np.empty(len(positions))
+    for n in range(len(positions)):
+        total = 0.0
+        for h in range(len(targets)):
+            for a in range(3):
+                total += (positions[n, h, a] - targets[h, a]) ** 2
+        distances[n] = math.sqrt(total)
+    chosen, held = np.empty(count, dtype=np.int64), 0
+    farthest = PROMISING * distances.min() + CLOSE
+    while held < count:
+        best = -1
+        for n in range(len(positions)):
+            if distances[n] <= farthest and (best < 0 or distances[n] < distances[best]):
+                clear = True
+                for other in range(held):
+                    gap = 0.0
+                    for a in range(latents.shape[1]):
+                        gap += (latents[n, a] - latents[chosen[other], a]) ** 2
+                    clear = clear and gap > apart * apart
+                if clear:
+                    best = n
+        if best < 0:
+            break
+        chosen[held] = best
+        held += 1
+    return chosen[:held]

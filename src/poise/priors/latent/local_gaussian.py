@@ -52,17 +52,20 @@ class Shape(NamedTuple):
     slopes: Array  # F' (latent, maps)
     step: Array  # a (latent,)
     inverse_curvature: Array  # A^-1 (latent, latent)
+    checked: Array  # k(x) checks (checks,)
 
 
 @compiled
-def room(maps: int, latent: int) -> Shape:
-    """Room for a style of so many maps and latent dimensions."""
+def room(style: LatentArrays) -> Shape:
+    """Room for a style."""
+    maps, latent = style.weights.shape[1], style.actives.shape[1]
     return Shape(
         np.empty(maps),
         np.empty((maps, maps)),
         np.empty((latent, maps)),
         np.empty(latent),
         np.empty((latent, latent)),
+        np.empty(style.checks.shape[1]),
     )
 
 
@@ -128,6 +131,7 @@ def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: A
     for j in range(len(base)):
         shape.mean[j] = base[j] + predicted[0, j]
         misfit += style.precisions[j] * (maps[j] - shape.mean[j]) ** 2
+    shape.checked[:] = checked[0]
     left = aims - checked[0]
     misfit += np.dot(left, left)
     curvature = _curvature(style, x, variance, slope, stacked, solved)

@@ -1,0 +1,149 @@
+"""Solves under a prior that predicts in compiled code: enter, solve, and predict again while the root moves.
+
+One pose is one compiled call. So are many poses of one problem, with other targets and starts: one call for each core.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.compiled import compiled
+from poise.priors.forms import Fixed
+from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from, settled
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.solvers import core
+from poise.solvers.problem import Problem
+from poise.solvers.rows import Body
+
+Array = np.ndarray
+
+Outcome = tuple[Int[Array, "poses"], Int[Array, "poses"], Float[Array, "poses rows"]]
+
+
+def solve_predicted(
+    problem: Problem,
+    predictor: Any,
+    q: Float[Array, "size"],
+    predicted: Predicted,
+    errors: Float[Array, "rows"],
+) -> tuple[int, int]:
+    """Move q to its solution; how it ended, and the steps. Fills the prediction, and what is left of the rows."""
+    handles = problem.handles
+    return _solve(
+        q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
+        handles.joints, handles.offsets, problem.free, problem.limits, problem.map_steps,
+        problem.settings_array, *predicted, errors,
+    )  # fmt: skip
+
+
+def solve_many(
+    problem: Problem,
+    predictor: Any,
+    q: Float[Array, "poses size"],
+    floats: Float[Array, "poses blocks parameters"],
+    *,
+    threads: int,
+) -> Outcome:
+    """Move every q to its solution; how each ended, its steps, and what is left of its rows."""
+    count = len(q)
+    statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    errors = np.empty((count, len(problem.rows)))
+    handles, blocks = problem.handles, problem.position_blocks
+
+    def stretch(first: int, end: int) -> None:
+        own = slice(first, end)
+        _solve_stretch(
+            q[own], floats[own], problem.body, problem.integers, problem.rows, predictor, blocks,
+            handles.joints, handles.offsets, problem.free, problem.limits, problem.map_steps,
+            problem.settings_array, statuses[own], steps[own], errors[own],
+        )  # fmt: skip
+
+    ends = np.linspace(0, count, threads + 1).astype(int)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(stretch, ends[:-1], ends[1:]))
+    return statuses, steps, errors
+
+
+@compiled
+def _solve_stretch(
+    q: Array,
+    floats: Array,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
+    map_steps: Array,
+    settings: Array,
+    statuses: Array,
+    steps: Array,
+    errors: Array,
+) -> None:
+    """One pose after the other."""
+    freedoms = limits.shape[1]
+    mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
+    root = np.empty(ROOT_SIZE)
+    for i in range(len(q)):
+        statuses[i], steps[i] = _solve(
+            q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
+            map_steps, settings, mean, covariance, root, errors[i],
+        )  # fmt: skip
+
+
+@compiled
+def _solve(
+    q: Array,
+    floats: Array,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
+    map_steps: Array,
+    settings: Array,
+    mean: Array,
+    covariance: Array,
+    root: Array,
+    errors: Array,
+) -> tuple[int, int]:
+    start, steps, status = q.copy(), 0, 0
+    targets, state = np.empty((len(joints), 3)), np.empty(0)
+    for h in range(len(joints)):
+        targets[h] = floats[position_blocks[h], 3:6]
+    enter(q, targets, predictor, body[0], body[1], joints, offsets, free[0], mean, covariance, root)
+    for k in range(ROOT_FREEDOMS, len(free)):
+        if not free[k]:
+            q[k + 1] = start[k + 1]
+    for _ in range(ROUNDS):
+        form = Fixed(root, 0, mean, covariance)
+        status, more, _ = core.solve(
+            q,
+            state,
+            body,
+            (integers, floats),
+            rows,
+            (form,),
+            map_steps,
+            False,
+            free,
+            limits,
+            settings,
+            errors,
+        )
+        steps += more
+        if len(targets) == 0 or settled(q, root):
+            break
+        predict_from(q, targets, predictor, mean, covariance, root)
+    return status, steps
