@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz bench speed learning learning-torch docs architecture docs-pictures universal lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, an
 test: .venv/.dev gltf-validator ## run the tests
 	$(BIN)/pytest
 
-check: lint types layers page-types examples docs browser ## format, lint, types, layers, examples, documentation, the page
+check: lint types layers page-types examples docs browser fuzz-briefly ## format, lint, types, layers, examples, documentation, the page
 
 format: .venv/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format
@@ -65,9 +65,20 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
 
-fuzz: .venv/.dev ## feed 20,000 damaged files to the readers, and 50,000 damaged inputs to a studio
-	$(BIN)/python fuzz/fuzz_formats.py
+FUZZERS := fuzz_formats fuzz_models fuzz_solves
+SECONDS_EACH := 600
+
+fuzz: fuzz-files ## feed damaged files, models, constraints and messages to Poise: make fuzz SECONDS_EACH=3600
 	$(BIN)/python fuzz/fuzz_studio.py
+
+fuzz-files: .venv/.dev
+	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; $(BIN)/python fuzz/$$fuzzer.py --count 1000000000 --seconds $(SECONDS_EACH); done
+
+fuzz-briefly:
+	@$(MAKE) --no-print-directory fuzz-files SECONDS_EACH=10
+
+check-bounds: .venv/.dev ## run the tests of models and solvers with the compiled code's indices checked
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/bounds $(BIN)/pytest tests/priors tests/solvers tests/skeleton
 
 bench: .venv/.dev ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks

@@ -20,7 +20,7 @@ from mutations import STRANGE_VALUES, Mutator, places
 from running import Case, parser, run
 
 from poise import performer
-from poise.apps.simulating import simulate_motion
+from poise.apps.simulating import simulate
 from poise.priors.blend import BlendPrior
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
@@ -242,7 +242,7 @@ def use(prior: Prior, generator: np.random.Generator) -> None:
     check(prior, constraints)
     check(prior, [*constraints, Orientation(names[0], generator.normal(size=4), tolerance=0.3)])
     if isinstance(prior, DynamicsPrior) and generator.random() < 0.5:
-        simulate_motion(prior, seconds=0.2)
+        simulate(prior, seconds=0.2)
 
 
 def check(prior: Prior, constraints: list[Any]) -> None:
