@@ -176,3 +176,11 @@ def test_more_priorities_than_can_be_told_apart_are_refused(space: PoseSpace) ->
 def test_handles_with_offsets_that_are_not_finite_are_refused(space: PoseSpace) -> None:
     with pytest.raises(InvalidValueError, match="offset must be finite"):
         space.handles([Handle("left_hand", (np.nan, 0.0, 0.0))])
+
+
+def test_a_constraint_of_two_conditions_is_met_when_both_are_as_the_status_says(space: PoseSpace) -> None:
+    problem = Problem(space, [CentreOfMass([(0.0, 0.0)])])
+    (near,) = problem.residuals(np.array([0.9e-3, 0.9e-3]))
+    (far,) = problem.residuals(np.array([0.9e-3, 1.1e-3]))
+    assert (near.met, far.met) == (True, False)
+    assert near.value == pytest.approx(np.hypot(0.9e-3, 0.9e-3))

@@ -252,18 +252,26 @@ class Problem:
 
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
-        rows = self._rows_of[number]
-        left = np.where(
-            self.rows[rows, dual_step.INEQUALITY] == 1.0, np.maximum(errors[rows], 0.0), errors[rows]
-        )
-        return float(np.linalg.norm(left))
+        return float(np.linalg.norm(self._left(errors)[self._rows_of[number]]))
+
+    def largest_of(self, number: int, errors: Float[Array, "rows"]) -> float:
+        """What is left of the worst of a constraint's conditions, as the compiled solver judges whether it is met."""
+        rows, left = self._rows_of[number], self._left(errors)
+        firsts = [first for first in self.integers[:, 3].tolist() if rows.start <= first < rows.stop]
+        ends = [*firsts[1:], rows.stop]
+        parts = zip(firsts, ends, strict=True)
+        return max((float(np.linalg.norm(left[first:end])) for first, end in parts), default=0.0)
+
+    def _left(self, errors: Float[Array, "rows"]) -> Float[Array, "rows"]:
+        """Errors, zero where an inequality holds."""
+        return np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
 
     def residuals(self, errors: Float[Array, "rows"]) -> tuple[Residual, ...]:
         """What is left of every constraint, in words and numbers."""
         tolerance, found = self.settings.tolerance, []
         for number, constraint in enumerate(self.constraints):
             value, deviation = self.residual_of(number, errors), float(np.sqrt(constraint.compliance))
-            met = value <= (tolerance if constraint.hard else deviation)
+            met = self.largest_of(number, errors) <= tolerance if constraint.hard else value <= deviation
             allowed = tolerance + UNLIKELY * deviation
             found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
         return tuple(found)
