@@ -30,7 +30,8 @@ def main(paths: list[str], output: Path = Path("out/blend.png")) -> dict[float, 
     print("share  trunk forward, degrees  head ahead of pelvis, cm")
     for share in SHARES:
         blend = poise.BlendPrior([one, other], [1.0 - share, share])
-        poses = [solution.pose for solution in poise.solve_batch(blend, steps)]
+        solver = poise.Solver(blend, dict.fromkeys(FEET, (0.0, 0.0, 0.0)))
+        poses = [solver.solve(targets=targets).pose for targets in steps]
         strip[f"{share:.2f}"] = poses[0]
         postures[share] = tuple(np.mean([_posture(pose) for pose in poses], axis=0))
         print(f"{share:5.2f}  {postures[share][0]:22.2f}  {postures[share][1]:24.2f}")
@@ -39,12 +40,11 @@ def main(paths: list[str], output: Path = Path("out/blend.png")) -> dict[float, 
     return postures
 
 
-def _steps(clip: poise.Motion) -> list[dict[str, np.ndarray]]:
+def _steps(clip: poise.Motion) -> np.ndarray:
     """Where the feet are in frames all along a clip, seen from between them."""
     frames = clip[len(clip) // 4 :: max(1, len(clip) // (2 * FRAMES))][:FRAMES]
     feet = np.stack([frames.positions[foot] for foot in FEET], axis=1)
-    feet = feet - feet.mean(axis=1, keepdims=True) * (1.0, 0.0, 1.0)
-    return [dict(zip(FEET, targets, strict=True)) for targets in feet]
+    return feet - feet.mean(axis=1, keepdims=True) * (1.0, 0.0, 1.0)
 
 
 def _posture(pose: poise.Pose) -> tuple[float, float]:
