@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from poise.priors.model_file import load
     from poise.priors.registry import register_prior
     from poise.priors.style.prior import StylePrior
+    from poise.priors.universal.prior import UniversalPrior
     from poise.skeleton import JointLimits, Pose, Skeleton
     from poise.skeleton.pose_space import Handle
     from poise.solvers.constraints import (
@@ -62,9 +63,10 @@ __all__ = [
     "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
     "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
-    "StylePrior", "__version__", "animate", "keyframe", "learn", "load", "perform", "performer",
-    "pictures", "read", "register_constraint", "register_format", "register_prior", "register_protocol",
-    "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers", "write",
+    "StylePrior", "UniversalPrior", "__version__", "animate", "keyframe", "learn", "load", "perform",
+    "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
+    "register_protocol", "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers",
+    "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -90,6 +92,7 @@ _HOMES = {
     "priors.model_file": "load",
     "priors.registry": "register_prior",
     "priors.style.prior": "StylePrior",
+    "priors.universal.prior": "UniversalPrior",
     "skeleton.pose_space": "Handle",
     "skeleton.skeleton": "JointLimits Pose Skeleton",
     "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection "
