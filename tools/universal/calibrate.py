@@ -23,7 +23,7 @@ from poise.priors import medoids  # noqa: E402
 from poise.priors.universal import layout, network  # noqa: E402
 from poise.priors.universal import prior as prior_module  # noqa: E402
 from poise.priors.universal.prior import UniversalPrior  # noqa: E402
-from poise.priors.universal.recordings import CHOICE, Table, motion_of, read_table  # noqa: E402
+from poise.priors.universal.recordings import CHOICE, PoseTable, motion_of, read_table  # noqa: E402
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE  # noqa: E402
 from poise.solvers.constraints import Position  # noqa: E402
 from poise.solvers.solve import Solver  # noqa: E402
@@ -59,7 +59,7 @@ def main() -> None:
     )
 
 
-def ranges(table: Table, arrays: dict[str, Array], header: dict) -> dict[str, Array]:
+def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str, Array]:
     """The range of every joint's map in what was learned from, a thousandth at each end left out; poses far apart."""
     clips = set(header["learned_from"])
     kept = np.isin(table.clip_of, [k for k, clip in enumerate(table.clips) if clip in clips])
@@ -133,7 +133,7 @@ def solved(clip: Motion) -> list[tuple[Array, Array]]:
     return found
 
 
-def quantiles(table: Table, header: dict) -> Array:
+def quantiles(table: PoseTable, header: dict) -> Array:
     """Percentiles of how likely recorded poses are."""
     clips = [k for k, clip in enumerate(table.clips) if clip in set(header["learned_from"])][::4]
     values = []

@@ -25,7 +25,7 @@ from network import Network  # noqa: E402
 from tasks import Frames, Sampler  # noqa: E402
 
 from poise.priors.universal import layout  # noqa: E402
-from poise.priors.universal.recordings import CHOICE, STRANGERS, Table, read_table  # noqa: E402
+from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
 
 SAVE_S = 60.0  # seconds between checkpoints
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
@@ -64,7 +64,7 @@ def main() -> None:
     print(json.dumps(trainer.check(), indent=1))
 
 
-def frames_of(table: Table, performers: list[str], device: torch.device) -> Frames:
+def frames_of(table: PoseTable, performers: list[str], device: torch.device) -> Frames:
     """The frames of some performers, on the device."""
     names = table.performers
     own = {name: number for number, name in enumerate(performers)}
@@ -83,7 +83,7 @@ def frames_of(table: Table, performers: list[str], device: torch.device) -> Fram
     )  # fmt: skip
 
 
-def references(table: Table, held: set[str]) -> torch.Tensor:
+def references(table: PoseTable, held: set[str]) -> torch.Tensor:
     """Per joint, the mean rotation of the clips learned from and of their mirror images."""
     learned = np.flatnonzero(~np.isin(table.performers[table.clip_of], list(held)))[::10]
     found = torch.eye(3).repeat(len(table.joints), 1, 1)

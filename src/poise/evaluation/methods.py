@@ -70,7 +70,7 @@ class Nearest:
         return space, answer
 
 
-class Regression:
+class RegressionMethod:
     """The paper's baseline: Gaussian-process regression from handles to poses on a few samples, without any IK."""
 
     def __init__(self, samples: int) -> None:
@@ -156,7 +156,7 @@ METHODS: dict[str, Callable[[], Method]] = {
     "ccd": lambda: Solved("ccd"),
     "fabrik": lambda: Solved("fabrik"),
     "nearest": Nearest,
-    "gp": lambda: Regression(100),
+    "gp": lambda: RegressionMethod(100),
 }
 
 

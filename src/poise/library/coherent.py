@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
-from poise.library.groups import Groups, group_runs
+from poise.library.groups import FrameGroups, group_runs
 from poise.library.search import Asked, Found, checked_rows
 from poise.library.search_kernels import in_order, offer, squared_distance
 from poise.library.segments import Runs
@@ -127,13 +127,13 @@ class Goal(NamedTuple):
     stamp: int
 
 
-def _runs_of_frames(groups: Groups) -> Array:
+def _runs_of_frames(groups: FrameGroups) -> Array:
     order = np.argsort(groups.starts)
     return np.repeat(order, (groups.ends - groups.starts)[order])
 
 
 @compiled
-def follow(rows: Array, groups: Groups, memory: Memory, moved: Array, seeds: Array, goal: Goal) -> int:
+def follow(rows: Array, groups: FrameGroups, memory: Memory, moved: Array, seeds: Array, goal: Goal) -> int:
     """The last neighbours' runs, then all in groups that may hold better frames; how many rows were looked at.
 
     `moved` is how far the query is from those that are remembered.
@@ -157,7 +157,7 @@ def follow(rows: Array, groups: Groups, memory: Memory, moved: Array, seeds: Arr
 
 
 @compiled
-def _near_groups(groups: Groups, memory: Memory, moved: Array, goal: Goal) -> tuple[Array, Array, int]:
+def _near_groups(groups: FrameGroups, memory: Memory, moved: Array, goal: Goal) -> tuple[Array, Array, int]:
     """The groups that may hold better frames, the nearest first; how far they are; how many were compared."""
     bounds, since, worst = memory.groups, memory.groups_since, math.sqrt(goal.distances[0])
     count = compared = 0
@@ -177,7 +177,7 @@ def _near_groups(groups: Groups, memory: Memory, moved: Array, goal: Goal) -> tu
 
 @compiled
 def _promising_runs(
-    near: Array, distances: Array, groups: Groups, memory: Memory, moved: Array, goal: Goal
+    near: Array, distances: Array, groups: FrameGroups, memory: Memory, moved: Array, goal: Goal
 ) -> Array:
     """The runs of groups that may hold better frames by how far their middles are from the centres."""
     promising, count, worst = memory.waiting, 0, math.sqrt(goal.distances[0])
@@ -198,7 +198,9 @@ def _promising_runs(
 
 
 @compiled
-def _look_into(numbers: Array, rows: Array, groups: Groups, memory: Memory, moved: Array, goal: Goal) -> int:
+def _look_into(
+    numbers: Array, rows: Array, groups: FrameGroups, memory: Memory, moved: Array, goal: Goal
+) -> int:
     """The middles of runs and those of their frames that may be better, once for each query; how many."""
     query, weights, frames, distances = goal.query, goal.weights, goal.frames, goal.distances
     care, whole, excluded, from_middle = goal.care, goal.whole, goal.excluded, groups.from_middle

@@ -19,7 +19,7 @@ from poise.library.segments import Runs
 Array = np.ndarray
 
 
-class Groups(NamedTuple):
+class FrameGroups(NamedTuple):
     """Group `g` has the runs `first[g]` up to `first[g + 1]`, numbered anew so that they lie side by side."""
 
     centres: Float[Array, "groups columns"]
@@ -33,7 +33,7 @@ class Groups(NamedTuple):
     from_middle: Float[Array, "frames"]
 
 
-def group_runs(runs: Runs, rows: Float[Array, "frames columns"]) -> Groups:
+def group_runs(runs: Runs, rows: Float[Array, "frames columns"]) -> FrameGroups:
     """Groups of at most a quarter of the root of the runs' number: a search compares about as many centres as runs."""
     middles = rows[runs.middles]
     parts = divided(middles, max(1, round(math.sqrt(len(runs)) / 4)), rng=np.random.default_rng(0))
@@ -44,7 +44,7 @@ def group_runs(runs: Runs, rows: Float[Array, "frames columns"]) -> Groups:
     from_centre = _distances(middles, centres, np.repeat(np.arange(len(parts)), sizes))
     from_middle = _distances(rows, rows, np.repeat(runs.middles, np.diff(runs.starts)))
     run_radii = np.maximum.reduceat(from_middle, runs.starts[:-1])[order]
-    return Groups(
+    return FrameGroups(
         centres, np.maximum.reduceat(from_centre + run_radii, first[:-1]), first, middles,
         runs.starts[:-1][order], runs.starts[1:][order], run_radii, from_centre, from_middle,
     )  # fmt: skip

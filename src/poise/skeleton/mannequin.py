@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.skeleton.lofts import Solid
-from poise.skeleton.mannequin_parts import Part, build_parts
+from poise.skeleton.mannequin_parts import BodyPart, build_parts
 from poise.skeleton.skeleton import Skeleton, read_only
 
 Array = np.ndarray
@@ -65,7 +65,7 @@ def build_mannequin(
     return _joined(build_parts(skeleton, rotations))
 
 
-def _joined(parts: list[Part]) -> Mannequin:
+def _joined(parts: list[BodyPart]) -> Mannequin:
     """All parts as one mesh."""
     solids: list[Solid] = [part.solid for part in parts]
     counts = [len(solid.vertices) for solid in solids]

@@ -74,7 +74,7 @@ _SHORTEST_BONE = 0.005  # of stature; shorter bones get no limb
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BodyPart:
     """A solid that moves with one joint, in that joint's frame; its tone is a side, or a side's joint."""
 
     joint: int
@@ -82,19 +82,19 @@ class Part:
     solid: Solid
 
 
-def build_parts(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> list[Part]:
+def build_parts(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> list[BodyPart]:
     """Every part of the mannequin of a skeleton."""
     body = MannequinBody(skeleton, rotations)
     parts = [*_limbs(body), *_balls(body), *_pelvis(body), *_waist(body), *_ribs(body), *_head(body)]
     for side in ("left", "right"):
         parts += [*_hand(body, f"{side}_hand"), *_foot(body, side)]
-    return parts or [Part(0, "centre", lofts.ball(np.zeros(3), 0.5 * body.stature or 0.05))]
+    return parts or [BodyPart(0, "centre", lofts.ball(np.zeros(3), 0.5 * body.stature or 0.05))]
 
 
 # --- limbs -----------------------------------------------------------------------------------------------------------
 
 
-def _limbs(body: MannequinBody) -> list[Part]:
+def _limbs(body: MannequinBody) -> list[BodyPart]:
     """One tapered solid for each bone that no other part covers."""
     parts, shortest = [], _SHORTEST_BONE * body.stature
     for joint in range(1, len(body.skeleton)):
@@ -104,7 +104,7 @@ def _limbs(body: MannequinBody) -> list[Part]:
             if radii is not None:
                 solid = lofts.tapered(np.zeros(3), body.skeleton.offsets[joint], radii)
                 tone = "centre" if body.region(parent).endswith("_shoulder") else body.tone(parent)
-                parts.append(Part(parent, tone, solid))
+                parts.append(BodyPart(parent, tone, solid))
     return parts
 
 
@@ -147,21 +147,21 @@ def _plain_radii(body: MannequinBody, joint: int) -> Array:
     return thick * np.array([0.85, 1.0, 0.95, 0.85, 0.7])
 
 
-def _balls(body: MannequinBody) -> list[Part]:
+def _balls(body: MannequinBody) -> list[BodyPart]:
     """The darker spheres that a wooden figure turns about."""
     parts = []
     for joint, role in body.role_of.items():
         side, _, kind = role.partition("_")
         if side in ("left", "right") and kind in _BALL_RADII:
             solid = lofts.ball(np.zeros(3), _BALL_RADII[kind] * body.stature)
-            parts.append(Part(joint, f"{side} joint", solid))
+            parts.append(BodyPart(joint, f"{side} joint", solid))
     return parts
 
 
 # --- trunk and head --------------------------------------------------------------------------------------------------
 
 
-def _pelvis(body: MannequinBody) -> list[Part]:
+def _pelvis(body: MannequinBody) -> list[BodyPart]:
     """A block from below the hips to the waist."""
     pelvis, left, right = (body.joint(role) for role in ("pelvis", "left_thigh", "right_thigh"))
     if pelvis is None or left is None or right is None:
@@ -173,10 +173,10 @@ def _pelvis(body: MannequinBody) -> list[Part]:
         return []
     side = body.towards(pelvis, left) - body.towards(pelvis, right)
     place = lofts.axes(hips - 0.052 * body.stature * up / np.linalg.norm(up), up, side)
-    return [Part(pelvis, "centre", _egg(_PELVIS, place, height=0.145 * body.stature, scale=body.stature))]
+    return [BodyPart(pelvis, "centre", _egg(_PELVIS, place, height=0.145 * body.stature, scale=body.stature))]
 
 
-def _waist(body: MannequinBody) -> list[Part]:
+def _waist(body: MannequinBody) -> list[BodyPart]:
     """The column between pelvis and rib cage, one piece a bone."""
     pelvis, chest = body.joint("pelvis"), body.joint("chest")
     way = body.path(pelvis, chest) if pelvis is not None and chest is not None else []
@@ -186,11 +186,11 @@ def _waist(body: MannequinBody) -> list[Part]:
         if length > _SHORTEST_BONE * body.stature:
             place = lofts.axes(np.zeros(3), body.skeleton.offsets[joint], body.local(parent, body.left))
             rings = [(at * length, body.stature * w, body.stature * d, 0.0) for at, w, d in _WAIST]
-            parts.append(Part(parent, "centre", lofts.loft(np.array(rings), place)))
+            parts.append(BodyPart(parent, "centre", lofts.loft(np.array(rings), place)))
     return parts
 
 
-def _ribs(body: MannequinBody) -> list[Part]:
+def _ribs(body: MannequinBody) -> list[BodyPart]:
     """The rib cage, from the waist to the base of the neck."""
     chest, pelvis = body.joint("chest"), body.joint("pelvis")
     neck_joint, arms = (
@@ -208,10 +208,10 @@ def _ribs(body: MannequinBody) -> list[Part]:
     up = trunk / np.linalg.norm(trunk)
     top = max(float((point - bottom) @ up) for point in (neck, *shoulders))
     place = lofts.axes(bottom + 0.20 * top * up, up, body.local(chest, body.left))
-    return [Part(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
+    return [BodyPart(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
 
 
-def _head(body: MannequinBody) -> list[Part]:
+def _head(body: MannequinBody) -> list[BodyPart]:
     """An egg with a hint of a nose, so that one sees where it looks."""
     head = body.joint("head")
     if head is None:
@@ -223,7 +223,7 @@ def _head(body: MannequinBody) -> list[Part]:
     bridge = place.origin + scale * (0.072 * place.along + 0.054 * place.front)
     tip = place.origin + scale * (0.047 * place.along + 0.063 * place.front)
     nose = lofts.tapered(bridge, tip, scale * np.array([0.004, 0.006, 0.008]), sides=10)
-    return [Part(head, "centre", skull), Part(head, "centre joint", nose)]
+    return [BodyPart(head, "centre", skull), BodyPart(head, "centre joint", nose)]
 
 
 def _head_up(body: MannequinBody, head: int) -> Float[Array, "3"]:
@@ -258,7 +258,7 @@ def _is_finger(body: MannequinBody, region: str, joint: int) -> bool:
     return bool(fingers) and joint not in fingers
 
 
-def _hand(body: MannequinBody, role: str) -> list[Part]:
+def _hand(body: MannequinBody, role: str) -> list[BodyPart]:
     """A mitten, or a palm where there are fingers."""
     hand = body.joint(role)
     if hand is None:
@@ -271,7 +271,9 @@ def _hand(body: MannequinBody, role: str) -> list[Part]:
     stations = np.array(_HAND) * np.array([length, scale, scale, scale])
     if side is None:
         stations[:, 1] = stations[:, 2] = np.sqrt(stations[:, 1] * stations[:, 2])
-    return [Part(hand, body.tone(hand), lofts.loft(stations, lofts.axes(np.zeros(3), along, side), sides=14))]
+    return [
+        BodyPart(hand, body.tone(hand), lofts.loft(stations, lofts.axes(np.zeros(3), along, side), sides=14))
+    ]
 
 
 def _hand_direction(body: MannequinBody, hand: int, role: str) -> Float[Array, "3"]:
@@ -301,7 +303,7 @@ def _thumb_side(body: MannequinBody, hand: int, along: Float[Array, "3"]) -> Flo
     return spread if np.linalg.norm(spread) > 0.004 * body.stature else None
 
 
-def _foot(body: MannequinBody, side: str) -> list[Part]:
+def _foot(body: MannequinBody, side: str) -> list[BodyPart]:
     """A wedge from heel to toe joint with a flat sole, and the toes in front of it."""
     foot, toes, scale = body.joint(f"{side}_foot"), body.joint(f"{side}_toes"), body.stature
     if foot is None:
@@ -314,13 +316,13 @@ def _foot(body: MannequinBody, side: str) -> list[Part]:
     reach = float(body.towards(foot, toes) @ ahead) if toes is not None else 0.0
     length = reach if reach > 0.03 * scale else _FOOT_LENGTH * scale
     place = lofts.axes(-sole * up, ahead, np.cross(ahead, up))
-    parts = [Part(foot, side, _wedge(_FOOT, place, length=length, scale=scale))]
+    parts = [BodyPart(foot, side, _wedge(_FOOT, place, length=length, scale=scale))]
     front = lofts.Axes(place.origin + length * place.along, place.side, place.along, place.front)
     if toes is None or reach <= 0.03 * scale:
-        return [*parts, Part(foot, side, _wedge(_TOES, front, length=_TOES_LENGTH * scale, scale=scale))]
+        return [*parts, BodyPart(foot, side, _wedge(_TOES, front, length=_TOES_LENGTH * scale, scale=scale))]
     return [
         *parts,
-        Part(
+        BodyPart(
             toes,
             side,
             _moved(_wedge(_TOES, front, length=_TOES_LENGTH * scale, scale=scale), body, foot, toes),

@@ -24,7 +24,7 @@ _LATENT_REST = 0.02  # of that reach, below which it has come to rest
 
 
 class LatentForm(NamedTuple):
-    """One stage of a style, and what the frames before decide (see `observed.Frame`)."""
+    """One stage of a style, and what the frames before decide (see `observed.ObservedFrame`)."""
 
     style: LatentArrays
     base: Array

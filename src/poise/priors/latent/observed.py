@@ -7,7 +7,7 @@ observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predict
 
 and the contrasts, how much the observations disagree, depend on x alone. So a style that knows motion has the shape of
 one that does not (see `local_gaussian`), with another mean and precision and more residuals in x; only what the
-previous frames shift (`Frame`) changes from frame to frame. What a sequence's first
+previous frames shift (`ObservedFrame`) changes from frame to frame. What a sequence's first
 frames do not know is simply not observed.
 """
 
@@ -32,7 +32,7 @@ _SETTLING = 100  # steps to the variance at which a long sequence settles
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class ObservedFrame:
     """What one frame's predecessors decide, as the solver takes it."""
 
     base: Float[Array, "maps"]  # m(x) = base + k(x) weights
@@ -49,12 +49,14 @@ class Observed:
     rate: float
     precisions: Float[Array, "kinds pose"]
 
-    def frame(self, before: Sequence[Float[Array, "size"]]) -> Frame:
+    def frame(self, before: Sequence[Float[Array, "size"]]) -> ObservedFrame:
         """For the frame after these, the newest first."""
         maps = self.model.features.space.size - ROOT_SIZE
         total, mean, contrasts = _combined(self.precisions, self._offsets(before))
         ups = np.stack([np.sqrt(total[maps:]), mean[maps:]])
-        return Frame(np.ascontiguousarray(mean[:maps]), ups, np.concatenate([np.empty(0), *contrasts]))
+        return ObservedFrame(
+            np.ascontiguousarray(mean[:maps]), ups, np.concatenate([np.empty(0), *contrasts])
+        )
 
     def _offsets(self, before: Sequence[Float[Array, "size"]]) -> list[Float[Array, "pose"]]:
         """What each kind of feature expects of the pose, k(x) left out."""

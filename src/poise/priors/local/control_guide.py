@@ -39,7 +39,7 @@ MODELS_OFF = 0.1  # radians: how far off local models are at markers whose depth
 SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
 
 
-class Expected(NamedTuple):
+class ControlState(NamedTuple):
     """One Gaussian over all freedoms; `settled` where the pose that comes of it would say nothing more."""
 
     root: Float[Array, "7"]
@@ -82,7 +82,7 @@ class ControlGuide(Guide):
         self.recent = Recent()
 
     @abstractmethod
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> Expected:
+    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
         """What the frame that was shown last makes likely, after these frames, the newest first."""
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
@@ -97,12 +97,14 @@ class ControlGuide(Guide):
         expected = self.expected(self._before, free_root=free_root)
         return [Start(expected.q, expected)]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Expected:
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ControlState:
         """What is expected, whatever the pose."""
         del q, targets
         return self.expected(self._before, free_root=True)
 
-    def forms(self, q: Float[Array, "size"], state: Expected, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+    def forms(
+        self, q: Float[Array, "size"], state: ControlState, steps: Steps
+    ) -> tuple[tuple[Any, ...], Steps]:
         """One Gaussian, of the root too, which is followed from where the steps take it.
 
         Held to where it was expected, it is as near in walking and 0.3 % farther off in boxing.
@@ -111,26 +113,26 @@ class ControlGuide(Guide):
         return fixed(state.mean, state.covariance), steps
 
     def expectation(
-        self, q: Float[Array, "size"], state: Expected
+        self, q: Float[Array, "size"], state: ControlState
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """What is expected of the joints."""
         del q
         return state.mean, state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
 
-    def gaussian(self, q: Float[Array, "size"], state: Expected, *, stage: int = -1) -> Information:
+    def gaussian(self, q: Float[Array, "size"], state: ControlState, *, stage: int = -1) -> Information:
         """What is expected, around a pose."""
         del stage
         precision = np.linalg.inv(state.covariance)
         return Information(precision @ _gap(q, state), precision)
 
     def pulled(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Expected
-    ) -> Expected:
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
+    ) -> ControlState:
         """As it was: a frame is shown once."""
         del q, targets
         return state
 
-    def misfit(self, q: Float[Array, "size"], state: Expected) -> float:
+    def misfit(self, q: Float[Array, "size"], state: ControlState) -> float:
         """Half the squared distance from what is expected, in its own metric."""
         gap = _gap(q, state)
         return float(0.5 * gap @ np.linalg.solve(state.covariance, gap))
@@ -156,7 +158,7 @@ class MarkerGuide(ControlGuide):
         """Where markers are likely to be in the next frame, NaN where nothing says so; or what only pictures show."""
         self._likely, self._pictured = likely, pictured
 
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> Expected:
+    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
         """By the local models at where markers are likely to be, or by what pictures look like."""
         self._last, self._started, self._free_root = (
             (before[0] if before else self.standing),
@@ -168,8 +170,8 @@ class MarkerGuide(ControlGuide):
         return self._from_pictures(self._pictured, before)
 
     def follow(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Expected
-    ) -> Expected:
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
+    ) -> ControlState:
         """Once more with what a first pose says of the markers that were missing."""
         del targets
         if state.settled:
@@ -183,7 +185,7 @@ class MarkerGuide(ControlGuide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _from_places(self, likely: Array) -> Expected:
+    def _from_places(self, likely: Array) -> ControlState:
         """What the local models make of markers at these places."""
         x, turn, place = self._signals(likely, self._velocities(likely))
         mean, covariance = self.regression(x)
@@ -192,9 +194,9 @@ class MarkerGuide(ControlGuide):
         covariance[:, :3] = covariance[:, :3] @ turn.T
         if not self._free_root:
             root = self._smoothed(root)
-        return Expected(root, mean[ROOT_FREEDOMS:], covariance, bool(np.isfinite(likely).all()))
+        return ControlState(root, mean[ROOT_FREEDOMS:], covariance, bool(np.isfinite(likely).all()))
 
-    def _from_pictures(self, seen: Seen, before: Sequence[Float[Array, "size"]]) -> Expected:
+    def _from_pictures(self, seen: Seen, before: Sequence[Float[Array, "size"]]) -> ControlState:
         """Examples that look like what is seen, not far from where the last poses lead."""
         q = self._last.copy()
         if len(before) > 1:
@@ -238,7 +240,9 @@ class MarkerGuide(ControlGuide):
         return np.asarray(mixed)
 
 
-def _agreed(opinions: Sequence[tuple[Array, Array]], root: Float[Array, "7"], *, settled: bool) -> Expected:
+def _agreed(
+    opinions: Sequence[tuple[Array, Array]], root: Float[Array, "7"], *, settled: bool
+) -> ControlState:
     """What several Gaussians of the pose agree on, the root being about there."""
     mean, spread = opinions[0]
     for other, wide in opinions[1:]:
@@ -246,10 +250,10 @@ def _agreed(opinions: Sequence[tuple[Array, Array]], root: Float[Array, "7"], *,
         mean, spread = mean + gain @ (other - mean), spread - gain @ spread
     covariance = np.diag(np.repeat((*ROOT_OFF, 0.0), (3, 3, len(mean))) ** 2)
     covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = 0.5 * (spread + spread.T)
-    return Expected(root, mean, covariance, settled)
+    return ControlState(root, mean, covariance, settled)
 
 
-def _gap(q: Float[Array, "size"], state: Expected) -> Float[Array, "freedoms"]:
+def _gap(q: Float[Array, "size"], state: ControlState) -> Float[Array, "freedoms"]:
     """The tangent step from a pose to what is expected."""
     gap = np.empty(len(q) - 1)
     root_gap(q, state.root, gap)

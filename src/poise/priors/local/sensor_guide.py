@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.priors.local.control_guide import ControlGuide, Expected
+from poise.priors.local.control_guide import ControlGuide, ControlState
 from poise.priors.local.kernels import Data
 from poise.priors.local.orientations import ROOT_OUTPUTS, Sensors
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
@@ -47,7 +47,7 @@ class SensorGuide(ControlGuide):
         """How the segments are turned in the next frame, NaN where a sensor is not heard."""
         self._turned = turned
 
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> Expected:
+    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
         """By the local models at how the sensors are turned and how they move."""
         del free_root
         last, turned = (before[0] if before else self.standing), self._turned[0]
@@ -57,7 +57,7 @@ class SensorGuide(ControlGuide):
         moved = last[:3] + seconds * rotations.rotate(turn, mean[1:ROOT_OUTPUTS])
         whole = np.zeros((self.space.freedoms, self.space.freedoms))
         whole[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance[ROOT_OUTPUTS:, ROOT_OUTPUTS:]
-        return Expected(np.array([moved[0], mean[0], moved[2], *turn]), mean[ROOT_OUTPUTS:], whole)
+        return ControlState(np.array([moved[0], mean[0], moved[2], *turn]), mean[ROOT_OUTPUTS:], whole)
 
     def signals(self, turned: Float[Array, "sensors 4"], root: Float[Array, "4"]) -> Float[Array, "columns"]:
         """Control signals of a frame that was just noted, whole; the root is turned like this."""

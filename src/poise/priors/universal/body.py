@@ -46,7 +46,7 @@ _CARRIERS = {  # canonical joints that are not points themselves: the point that
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class BodyFit:
     """How a target skeleton's poses and handles follow from the canonical body's."""
 
     references: Float[Array, "joints 4"]
@@ -66,7 +66,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Standing:
+class _StandingBody:
     """Both bodies in one pose: axes and places of the canonical one's joints and of the target's."""
 
     own_axes: Float[Array, "canonical 3 3"]
@@ -79,7 +79,7 @@ class _Standing:
     still: Float[Array, "joints 4"]  # rotations of joints that do not move
 
 
-def fitted(skeleton: Skeleton, weights: Weights) -> Fit:
+def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
     """The fit of a skeleton; one that is not a humanoid is refused."""
     standing = _by_name(skeleton) if _has_canonical_joints(skeleton) else _by_roles(skeleton, weights)
     references, maps, moving = _shared_out(skeleton, standing, weights)
@@ -87,7 +87,7 @@ def fitted(skeleton: Skeleton, weights: Weights) -> Fit:
     apart = [standing.own_places[_AT[b]] - standing.own_places[layout.PARENTS[_AT[b]]] for b in layout.BONES]
     lengths = np.maximum(np.linalg.norm(apart, axis=-1), 1e-3)
     hips = standing.own_axes[0]
-    return Fit(
+    return BodyFit(
         references=references,
         moving=moving,
         maps=maps,
@@ -116,16 +116,16 @@ def _has_canonical_joints(skeleton: Skeleton) -> bool:
     )
 
 
-def _by_name(skeleton: Skeleton) -> _Standing:
+def _by_name(skeleton: Skeleton) -> _StandingBody:
     """The target's rest pose is the canonical one."""
     at = [skeleton.index(name) for name in layout.JOINTS]
     eye, still = np.tile(np.eye(3), (len(skeleton), 1, 1)), np.tile(rotations.IDENTITY, (len(skeleton), 1))
     places, _ = world_transforms(skeleton, np.zeros((1, 3)), still[None])
     chains = tuple(((name,), (skeleton.index(name),)) for name in layout.MOVING)
-    return _Standing(eye, places[0][at], eye, places[0], chains, still)
+    return _StandingBody(eye, places[0][at], eye, places[0], chains, still)
 
 
-def _by_roles(skeleton: Skeleton, weights: Weights) -> _Standing:
+def _by_roles(skeleton: Skeleton, weights: Weights) -> _StandingBody:
     """Both in the neutral pose, the canonical body with the target's proportions."""
     if missing := [role for role in MAIN_ROLES if role not in skeleton.roles]:
         raise SkeletonError(
@@ -133,7 +133,7 @@ def _by_roles(skeleton: Skeleton, weights: Weights) -> _Standing:
         )
     neutral, canonical = neutral_pose(skeleton), neutral_pose(typical_body(weights)).world
     places = _own_places(skeleton, neutral.positions, weights)
-    return _Standing(
+    return _StandingBody(
         canonical, places, neutral.world, neutral.positions, tuple(_chains(skeleton)), neutral.rotations
     )
 
@@ -201,7 +201,7 @@ def _chains(skeleton: Skeleton) -> Sequence[tuple[tuple[str, ...], tuple[int, ..
 
 
 def _shared_out(
-    skeleton: Skeleton, standing: _Standing, weights: Weights
+    skeleton: Skeleton, standing: _StandingBody, weights: Weights
 ) -> tuple[Float[Array, "joints 4"], Float[Array, "maps canonical"], Bool[Array, "joints"]]:
     """References and maps of the target's joints from the canonical ones that they share."""
     references, moving = standing.still.copy(), np.zeros(len(skeleton), dtype=np.bool_)
@@ -218,7 +218,7 @@ def _shared_out(
 
 
 def _one(
-    joint: int, own: tuple[str, ...], share: Float[Array, "own"], skeleton: Skeleton, standing: _Standing,
+    joint: int, own: tuple[str, ...], share: Float[Array, "own"], skeleton: Skeleton, standing: _StandingBody,
     weights: Weights,
 ) -> tuple[Float[Array, "4"], Float[Array, "3 canonical"]]:  # fmt: skip
     """A joint's reference, and its map from the canonical maps."""
@@ -250,7 +250,7 @@ def _power(turn: Float[Array, "3 3"], share: float) -> Float[Array, "3 3"]:
 
 
 def _points(
-    skeleton: Skeleton, standing: _Standing
+    skeleton: Skeleton, standing: _StandingBody
 ) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
     """Per target joint, the canonical point that it moves with, and where it is from that."""
     named = {

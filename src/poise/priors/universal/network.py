@@ -27,7 +27,7 @@ _LEAST, _MOST = -14.0, 3.0  # of the logarithm of a variance
 _EPSILON = 1e-5
 
 
-class Layers(NamedTuple):
+class NetworkLayers(NamedTuple):
     """What the compiled evaluation reads; matrices are (outputs, inputs), but the first is (inputs, width)."""
 
     first: Array
@@ -45,7 +45,7 @@ class Layers(NamedTuple):
 class Weights:
     """All that has been learned."""
 
-    layers: Layers
+    layers: NetworkLayers
     others: Array  # the alternatives' head
     others_bias: Array
     references: Float[Array, "joints 3 3"]
@@ -84,7 +84,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
     blocks = range(sum(name.endswith("up.weight") for name in found))
     pairs = [(f"blocks.{k}.up", f"blocks.{k}.down") for k in blocks]
     norms = [*(f"blocks.{k}.norm" for k in blocks), "norm"]
-    layers = Layers(
+    layers = NetworkLayers(
         first=np.ascontiguousarray(found["first.weight"].T),
         first_bias=found["first.bias"],
         norms=np.stack([[found[f"{name}.weight"], found[f"{name}.bias"]] for name in norms]),
@@ -108,7 +108,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
 
 
 @compiled
-def evaluate(layers: Layers, inputs: Array, hidden: Array, mean: Array, spread: Array) -> None:
+def evaluate(layers: NetworkLayers, inputs: Array, hidden: Array, mean: Array, spread: Array) -> None:
     """The heads' outputs for one input; `hidden` is left with what the heads read."""
     width = len(layers.first_bias)
     h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
@@ -146,7 +146,7 @@ def _normed(h: Array, norm: Array, out: Array) -> None:
         out[i] = (h[i] - centre) * scale * norm[0, i] + norm[1, i]
 
 
-class Named(NamedTuple):
+class NamedPrediction(NamedTuple):
     """What the network says of one input, in the frame F of its inputs."""
 
     mean: Float[Array, "mean"]
@@ -155,7 +155,7 @@ class Named(NamedTuple):
     hidden: Float[Array, "width"]
 
 
-def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> Named:
+def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> NamedPrediction:
     """The network's Gaussian for one input."""
     layers = weights.layers
     hidden = np.empty(len(layers.first_bias), np.float32)
@@ -164,7 +164,9 @@ def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> Named:
     count, tempers = layout.FREEDOMS, weights.tempers
     variances = np.exp(np.clip(spread[:count].astype(np.float64), _LEAST, _MOST)) + SMALLEST
     factors = _FACTOR_SCALE * spread[count:].astype(np.float64).reshape(count, -1)
-    return Named(mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None], hidden)
+    return NamedPrediction(
+        mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None], hidden
+    )
 
 
 def alternatives(

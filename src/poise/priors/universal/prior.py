@@ -25,7 +25,7 @@ from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
 from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
 from poise.priors.universal.body import fitted, typical_body
-from poise.priors.universal.network import Named, asked, shipped
+from poise.priors.universal.network import NamedPrediction, asked, shipped
 from poise.schema import Schema
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -131,7 +131,7 @@ class UniversalPrior:
         return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
 
     @cached_property
-    def _unasked(self) -> Expected:
+    def _unasked(self) -> ExpectedPose:
         """Of a body that stands upright, of any size."""
         guide = self.guide(Handles(np.empty(0, np.int64), np.empty((0, 3))))
         guide._blank[:] = 0.0
@@ -140,7 +140,7 @@ class UniversalPrior:
         return guide.seen_from(root, np.empty((0, 3)), given=True)
 
 
-class Expected(NamedTuple):
+class ExpectedPose(NamedTuple):
     """A pose and the covariance of all its freedoms; `rooted` if the root is expected somewhere, not given."""
 
     mean: Float[Array, "size"]
@@ -193,13 +193,13 @@ class UniversalGuide(Guide):
             expected = self._again(min(first, key=lambda one: self._lacking(one, targets)), targets)
         return [Start(expected.mean, expected)]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Expected:
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
         """What is expected as seen from the root of a pose."""
         return self.seen_from(q, targets, given=not self._free)
 
     def seen_from(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
-    ) -> Expected:
+    ) -> ExpectedPose:
         """What is expected of handles as seen from the root of a pose, which is given or only near."""
         axes = rotations.matrix_from_quaternion(q[3:ROOT_SIZE]) @ self._fit.root_turn.T
         expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
@@ -207,20 +207,22 @@ class UniversalGuide(Guide):
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
         return expected
 
-    def forms(self, q: Float[Array, "size"], state: Expected, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+    def forms(
+        self, q: Float[Array, "size"], state: ExpectedPose, steps: Steps
+    ) -> tuple[tuple[Any, ...], Steps]:
         """One Gaussian over all freedoms."""
         del q
         root = state.mean[:ROOT_SIZE] if state.rooted else None
         return fixed(state.mean[ROOT_SIZE:], state.covariance, root=root), steps
 
     def expectation(
-        self, q: Float[Array, "size"], state: Expected
+        self, q: Float[Array, "size"], state: ExpectedPose
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Of the maps."""
         del q
         return state.maps
 
-    def gaussian(self, q: Float[Array, "size"], state: Expected, *, stage: int = -1) -> Information:
+    def gaussian(self, q: Float[Array, "size"], state: ExpectedPose, *, stage: int = -1) -> Information:
         """What is expected, around a pose; a given root is without an opinion."""
         del stage
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
@@ -233,12 +235,12 @@ class UniversalGuide(Guide):
         return Information(precision @ gap, precision)
 
     def pulled(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Expected
-    ) -> Expected:
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ExpectedPose
+    ) -> ExpectedPose:
         """What was expected stays: it was seen from where the root is expected."""
         return state if state.rooted else self.resumed(q, targets)
 
-    def misfit(self, q: Float[Array, "size"], state: Expected) -> float:
+    def misfit(self, q: Float[Array, "size"], state: ExpectedPose) -> float:
         """Half the squared distance from what is expected, in its own metric."""
         mean, covariance = state.maps
         gap = q[ROOT_SIZE:] - mean
@@ -259,13 +261,13 @@ class UniversalGuide(Guide):
         sides = [axes[:, 0], left] if np.hypot(left[0], left[2]) > SIDEWAYS else [axes[:, 0]]
         return [(targets.mean(axis=0), _heading(side)) for side in sides]
 
-    def _lacking(self, expected: Expected, targets: Float[Array, "handles 3"]) -> float:
+    def _lacking(self, expected: ExpectedPose, targets: Float[Array, "handles 3"]) -> float:
         return farthest_gap(self.space, expected.mean, self.handles, targets) if len(targets) else 0.0
 
-    def _again(self, expected: Expected, targets: Float[Array, "handles 3"]) -> Expected:
+    def _again(self, expected: ExpectedPose, targets: Float[Array, "handles 3"]) -> ExpectedPose:
         return self.seen_from(expected.mean, targets, given=False)
 
-    def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Expected:
+    def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> ExpectedPose:
         inputs = self._blank.copy()
         inputs[_FRAME], inputs[_FRAME + 1 : _FRAME + 4] = given, axes[1]
         if len(targets):
@@ -274,7 +276,7 @@ class UniversalGuide(Guide):
                 _show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
         return self._expected(asked(self._weights, inputs), origin, axes, given=given)
 
-    def _expected(self, named: Named, origin: Array, axes: Array, *, given: bool) -> Expected:
+    def _expected(self, named: NamedPrediction, origin: Array, axes: Array, *, given: bool) -> ExpectedPose:
         """The network's Gaussian in the world and on this body."""
         mean, root = self._pose(named.mean, origin, axes, given=given)
         into = _root_jacobian(axes, root, self._fit.root_turn, self._fit.root_shift)
@@ -292,7 +294,7 @@ class UniversalGuide(Guide):
         else:
             own += (self._fit.maps * variances[ROOT_FREEDOMS:]) @ self._fit.maps.T
             np.einsum("ii->i", own)[:] += _SHARED
-        return Expected(mean, covariance, not given, named.hidden, (origin, axes))
+        return ExpectedPose(mean, covariance, not given, named.hidden, (origin, axes))
 
     def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
         """A pose vector from what the network names, and the canonical root's axes."""

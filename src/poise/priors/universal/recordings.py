@@ -31,7 +31,7 @@ CHOICE = ("26", "76", "113", "133")  # settings and temperatures are chosen on t
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PoseTable:
     """Every frame of every unique clip, in order."""
 
     joints: tuple[str, ...]
@@ -48,7 +48,7 @@ class Table:
         return np.array([clip.split("_")[0] for clip in self.clips])
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> PoseTable:
     """The archive's unique clips."""
     with lzma.open(path) as stored:
         data = dict(np.load(io.BytesIO(stored.read())))
@@ -59,7 +59,7 @@ def read_table(path: Path) -> Table:
     vectors = [np.cumsum(data["rotations"][:, part].T.astype(np.int32), axis=0) / STEP for part in parts]
     rotations[:, data["moving"]] = np.concatenate(vectors).reshape(len(rotations), -1, 3)
     roots = [np.cumsum(data["positions"][:, part].T.astype(np.int32), axis=0) / MILLI for part in parts]
-    return Table(
+    return PoseTable(
         joints=tuple(str(name) for name in data["joints"]),
         parents=data["parents"].astype(np.int64),
         clips=tuple(str(data["clips"][k]) for k in kept),
@@ -70,7 +70,7 @@ def read_table(path: Path) -> Table:
     )
 
 
-def motion_of(table: Table, clip: int, *, every: int = 1, frames: int = 10**9) -> Motion:
+def motion_of(table: PoseTable, clip: int, *, every: int = 1, frames: int = 10**9) -> Motion:
     """A clip as a motion, or every Nth of its frames, or so many of them, evenly spaced."""
     from poise.geometry import rotations
     from poise.motion.motion import Motion
