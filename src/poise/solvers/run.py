@@ -61,8 +61,7 @@ class Runner:
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
         """Move q to the solution, after these frames (the newest first); how it ended, the steps, what is left."""
-        if self.tracks:
-            self.guide.watch(before)
+        self.guide.watch(before)
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last
