@@ -49,7 +49,6 @@ def solve(
     rows: Array,
     forms: tuple[Any, ...],
     steps: Array,
-    soft_too: bool,
     free: Array,
     limits: Array,
     settings: Array,
@@ -57,8 +56,8 @@ def solve(
 ) -> tuple[int, int, float]:
     """Move a pose q and a prior's state x to the solution; how it ended, the steps, and the prior's value there.
 
-    `forms` are the prior's stages, from smooth to fine, each for so many `steps` at most (see `priors.forms`). The
-    finish meets the hard rows, and without a prior the soft ones too. Leaves the remaining errors.
+    `forms` are the prior's stages, from smooth to fine, each for so many `steps` at most (see `priors.forms`). Leaves
+    the remaining errors.
     """
     bring_inside(q, limits)
     work, room = workspace(len(errors), limits.shape[1]), room_for(forms[0], free)
@@ -77,12 +76,37 @@ def solve(
             if k > 1 and remaining > last:
                 shorten = max(0.5 * shorten, _SHORTEST)
             last = remaining
-    included = included_rows(rows, soft_too)
+    included = included_rows(rows, False)
     status, more = finish(q, body, blocks, rows, room.covariance, limits, settings, errors, included, work)
+    return _whole(q, status), total + more, value_of(forms[len(forms) - 1], room, q, x)
+
+
+@compiled
+def meet(
+    q: Array,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
+    covariance: Array,
+    limits: Array,
+    settings: Array,
+    errors: Array,
+    soft_too: bool,
+) -> tuple[int, int]:
+    """Meet the hard rows alone, or the soft ones too, by the smallest change in a metric; how it ended, the steps."""
+    bring_inside(q, limits)
+    work, included = workspace(len(errors), limits.shape[1]), included_rows(rows, soft_too)
+    status, steps = finish(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
+    return _whole(q, status), steps
+
+
+@compiled
+def _whole(q: Array, status: int) -> int:
+    """The status, unless a number is lost."""
     for i in range(len(q)):
         if not math.isfinite(q[i]):
-            status = BROKEN
-    return status, total + more, value_of(forms[len(forms) - 1], room, q, x)
+            return BROKEN
+    return status
 
 
 @compiled
@@ -150,6 +174,8 @@ def finish(
     for r in range(len(rows)):
         if hard[r]:
             steepest = max(steepest, rows[r, COMPLIANCE])
+    if steepest == 1.0:
+        return _approach(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     while True:
         graded = rows.copy()
         for r in range(len(rows)):

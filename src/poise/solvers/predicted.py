@@ -129,18 +129,7 @@ def _solve(
     for _ in range(ROUNDS):
         form = Fixed(root, 0, mean, covariance)
         status, more, _ = core.solve(
-            q,
-            state,
-            body,
-            (integers, floats),
-            rows,
-            (form,),
-            map_steps,
-            False,
-            free,
-            limits,
-            settings,
-            errors,
+            q, state, body, (integers, floats), rows, (form,), map_steps, free, limits, settings, errors
         )
         steps += more
         if len(targets) == 0 or settled(q, root):

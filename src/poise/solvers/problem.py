@@ -85,6 +85,7 @@ class Problem:
         settings: Settings | None = None,
     ) -> None:
         self.space, self.root, self.settings = space, root, settings or Settings()
+        self._shape = (space.size,)
         for constraint in constraints:
             constraint.check()
         self.pins = tuple(c for c in constraints if isinstance(c, Pinned) and c.hard)
@@ -156,15 +157,15 @@ class Problem:
     def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """A copy of the start with its root's quaternion at unit length and pinned joints at their rotations."""
         q = np.array(q, dtype=np.float64)
-        plausible = q.shape == (self.space.size,) and np.vdot(q, q) <= FARTHEST**2
+        plausible = q.shape == self._shape and q.dot(q) <= FARTHEST**2
         if not plausible and np.abs(self.space.checked(q)).max() > FARTHEST:
             raise InvalidValueError(
                 f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
             )
-        w, x, y, z = q[3:ROOT_SIZE].tolist()
-        if abs(w * w + x * x + y * y + z * z - 1.0) > UNIT_SLACK:
-            q[3:ROOT_SIZE] = rotations.normalize(q[3:ROOT_SIZE])
-        return self.pinned(q)
+        turn = q[3:ROOT_SIZE]
+        if abs(turn.dot(turn) - 1.0) > UNIT_SLACK:
+            turn[:] = rotations.normalize(turn)
+        return self.pinned(q) if self.pins else q
 
     def pinned(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """A pose with pinned joints at their rotations; it is changed."""
@@ -190,39 +191,36 @@ class Problem:
         steps: Int[Array, "stages"],
         *,
         settings: Float[Array, "settings"] | None = None,
-        soft_too: bool = False,
     ) -> tuple[int, int, Array, float]:
         """One call into the compiled solver; q and a prior's state x move. See `core.solve`."""
         errors = np.empty(len(self.rows))
-        chosen = self.settings_array if settings is None else settings
         arguments = (
-            self.body,
-            self.blocks,
-            self.rows,
-            forms,
-            steps,
-            soft_too,
-            self.free,
-            self.limits,
-            chosen,
-        )
-        if not self.in_python:
-            status, taken, value = core.solve(q, x, *arguments, errors)
-            return status, taken, errors, value
-        return self._measured_solve(q, errors, lambda: core.solve(q, x, *arguments, errors))
+            q, x, self.body, self.blocks, self.rows, forms, steps, self.free, self.limits,
+            self.settings_array if settings is None else settings, errors,
+        )  # fmt: skip
+        if self.in_python:
+            return self._measured_solve(q, errors, lambda: core.solve(*arguments))
+        status, taken, value = core.solve(*arguments)
+        return status, taken, errors, value
 
     def finish(
-        self, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]
+        self,
+        q: Float[Array, "size"],
+        covariance: Float[Array, "rows freedoms"],
+        *,
+        soft_too: bool = False,
     ) -> tuple[int, int, Array]:
-        """Meet the hard constraints alone by the smallest change in a metric; q moves. Returns what `run` does."""
+        """Meet the hard constraints alone by the smallest change in a metric; q moves. Returns what `run` does.
+
+        Without a prior to weigh them, soft ones may count too: below all hard ones.
+        """
         errors = np.empty(len(self.rows))
-        self._measure(q)
-        included = core.included_rows(self.rows, False)
-        work = dual_step.workspace(len(errors), self.space.freedoms)
-        core.bring_inside(q, self.limits)
-        status, steps = core.finish(
-            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, included, work
+        arguments = (
+            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
         )  # fmt: skip
+        if self.in_python:
+            return self._measured_solve(q, errors, lambda: (*core.meet(*arguments), 0.0))[:3]
+        status, steps = core.meet(*arguments)
         return status, steps, errors
 
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:

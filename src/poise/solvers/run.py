@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from poise.priors.forms import FREE_ROOT, fixed
+from poise.priors.forms import FREE_ROOT
 from poise.priors.prior import ALL, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
@@ -182,8 +182,7 @@ class PlainRunner:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._forms, self._steps = fixed(np.empty(0), problem.diagonal()), np.zeros(1, dtype=np.int64)
-        self._x = np.empty(0)
+        self._metric = problem.diagonal()
         lower, upper = problem.limits[:, ROOT_FREEDOMS:]
         bounded = np.isfinite(lower) & np.isfinite(upper) & problem.free[ROOT_FREEDOMS:]
         self._bounded = np.flatnonzero(bounded)
@@ -195,18 +194,14 @@ class PlainRunner:
         """Move q to the solution; how it ended, the steps, what is left."""
         del before
         again = q.copy() if len(self._bounded) else q
-        status, steps, errors = self._once(q)
+        status, steps, errors = self.problem.finish(q, self._metric, soft_too=True)
         if status == core.REACHED or len(self._bounded) == 0:
             return status, steps, errors
         again[ROOT_SIZE + self._bounded] = self._middle
-        second, more, left = self._once(again)
+        second, more, left = self.problem.finish(again, self._metric, soft_too=True)
         if self.problem.cost(left) < self.problem.cost(errors):
             q[:], status, errors = again, second, left
         return status, steps + more, errors
-
-    def _once(self, q: Array) -> tuple[int, int, Array]:
-        status, steps, errors, _ = self.problem.through(q, self._x, self._forms, self._steps, soft_too=True)
-        return status, steps, errors
 
 
 _ROOT = np.arange(ROOT_FREEDOMS)

@@ -362,8 +362,10 @@ def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array,
     """Targets as an array of the right shape and finite numbers, or an error before solving."""
     targets = np.asarray(targets, dtype=np.float64)
     expected = (len(problem.position_blocks), 3)
+    if targets.shape == expected and np.vdot(targets, targets) <= FARTHEST**2:
+        return targets  # finite and near, as one number tells
     if targets.shape != expected or not all_finite(targets):
         raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
-    if np.vdot(targets, targets) > FARTHEST**2 and np.abs(targets).max() > FARTHEST:
+    if np.abs(targets).max() > FARTHEST:
         raise InvalidValueError(f"targets must be within {FARTHEST:,.0f} m; got {np.abs(targets).max():g}")
     return targets
