@@ -8,6 +8,7 @@ from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.motion import Motion
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.style.prior import StylePrior
 from poise.skeleton import JointLimits, Pose
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import (
@@ -21,7 +22,7 @@ from poise.solvers.constraints import (
     Projection,
     floor,
 )
-from poise.solvers.problem import Problem, Settings
+from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.solution import NotSolvedError, Status
 from poise.solvers.solve import Solver, solve, solve_batch, track
 
@@ -345,3 +346,33 @@ def test_a_start_of_another_skeleton_is_refused(prior: GaussianPrior, space: Pos
     other = space.skeleton.__class__(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
     with pytest.raises(InvalidValueError, match="another skeleton"):
         solve(prior, [], start=Pose.rest(other))
+
+
+@pytest.mark.parametrize("root", ["given", "solved"])
+def test_a_batch_answers_as_one_solve_after_the_other(
+    prior: GaussianPrior, pose_vectors: np.ndarray, root: Root
+) -> None:
+    q = pose_vectors[::12]
+    frames = [positions(handle_targets(prior.space, one)) for one in q]
+    starts = [np.concatenate([one[:7], prior.mean]) for one in q]
+    together = solve_batch(prior, frames, starts=starts, root=root, threads=2)
+    for frame, start, solution in zip(frames, starts, together, strict=True):
+        alone = solve(prior, frame, start=start, root=root)
+        np.testing.assert_array_equal(solution.q, alone.q)
+        assert solution.status is alone.status
+        assert solution.residuals == alone.residuals
+
+
+def test_a_solve_does_not_depend_on_those_before_it(walk: Motion) -> None:
+    style = StylePrior.learn([walk[:60]], dimensions=2, active=20)
+    targets = [handle_targets(style.space, style.space.q_from_frames(*one)) for one in _frames(walk, (5, 30))]
+    first, second = (solve(style, positions(points)) for points in targets)
+    again = solve(style, positions(targets[0]), start=None)
+    np.testing.assert_array_equal(first.q, again.q)
+    from_second = solve(style, positions(targets[0]), start=second.q)
+    fresh = Solver(style, positions(targets[0])).solve(second.q)
+    np.testing.assert_array_equal(from_second.q, fresh.q)
+
+
+def _frames(motion: Motion, numbers: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(motion.root_positions[number], motion.rotations[number]) for number in numbers]
