@@ -83,7 +83,7 @@ def test_a_gaussian_has_no_latent_space(walk: Path, tmp_path: Path, poise: Progr
     for command in ("latent", "sample"):
         run = poise(command, model, "-o", tmp_path / "x.png")
         assert run.code == 2
-        assert "no style, so it has no latent space" in run.err
+        assert "is not a style, so it has no latent space" in run.err
 
 
 def test_models_blend_into_one_file(style: Path, walk: Path, tmp_path: Path, poise: Program) -> None:

@@ -571,7 +571,9 @@ def test_more_connections_than_there_is_room_for_do_no_harm(
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for connection in idle:
             connection.close()
-    assert len(caplog.text) < 10_000
+    cluster = ("tornado", "distributed")  # of other tests, in this process: it has no room either
+    said = [record for record in caplog.records if not record.name.startswith(cluster)]
+    assert sum(len(caplog.handler.format(record)) for record in said) < 10_000
     still_well(studio)
 
 
