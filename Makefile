@@ -67,15 +67,17 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 
 FUZZERS := fuzz_formats fuzz_models fuzz_solves
 SECONDS_EACH := 600
+CASES := 1000000000
 
 fuzz: fuzz-files ## feed damaged files, models, constraints and messages to Poise: make fuzz SECONDS_EACH=3600
 	$(BIN)/python fuzz/fuzz_studio.py
 
 fuzz-files: .venv/.dev
-	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; $(BIN)/python fuzz/$$fuzzer.py --count 1000000000 --seconds $(SECONDS_EACH); done
+	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; $(BIN)/python fuzz/$$fuzzer.py --count $(CASES) --seconds $(SECONDS_EACH); done
 
-fuzz-briefly:
-	@$(MAKE) --no-print-directory fuzz-files SECONDS_EACH=10
+fuzz-briefly: ## the first cases of each fuzzer, the same ones every time
+	@$(MAKE) --no-print-directory fuzz-files CASES=2000 FUZZERS="fuzz_formats fuzz_models"
+	@$(MAKE) --no-print-directory fuzz-files CASES=100 FUZZERS=fuzz_solves
 
 check-bounds: .venv/.dev ## run the tests of models and solvers with the compiled code's indices checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/bounds $(BIN)/pytest tests/priors tests/solvers tests/skeleton

@@ -10,7 +10,9 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.model_file import load, save
 from poise.priors.style.prior import StylePrior
+from poise.solvers import core
 from poise.solvers.constraints import Pinned, Position
+from poise.solvers.problem import Problem
 from poise.solvers.solve import Solver, solve, track
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -168,3 +170,12 @@ def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
 def test_frame_rates_are_checked(style: StylePrior, truth: np.ndarray) -> None:
     with pytest.raises(InvalidValueError, match="between 1 and 10,000 frames a second; got -1"):
         Solver(style, targets_of(style, truth[0]), fps=-1.0)
+
+
+def test_a_style_without_a_gaussian_is_called_broken(style: StylePrior, truth: np.ndarray) -> None:
+    problem = Problem(style.space, targets_of(style, truth[3], HANDLES), root="given", limits=style.limits)
+    guide = style.guide(problem.handles)
+    lost = np.full(style.model.dimensions, np.nan)  # as the numbers of a damaged file can lead to
+    forms, steps = guide.forms(truth[3], lost, (0, 0, 4))
+    status, *_ = problem.through(truth[3].copy(), lost, forms, np.array(steps))
+    assert status == core.BROKEN

@@ -200,7 +200,11 @@ class Problem:
         )  # fmt: skip
         if self.in_python:
             return self._measured_solve(q, errors, lambda: core.solve(*arguments))
-        status, taken, value = core.solve(*arguments)
+        try:
+            status, taken, value = core.solve(*arguments)
+        except np.linalg.LinAlgError:  # a prior without a Gaussian here, such as one from a damaged file
+            errors[:] = np.inf
+            return core.BROKEN, 0, errors, np.inf
         return status, taken, errors, value
 
     def finish(
