@@ -77,7 +77,7 @@ class Engine:
 def _on_processors(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[Outcome[Result]]:
-    """Processes of this machine. After a worker's death the rest starts anew; at last, each item by itself."""
+    """Processes of this machine. After a worker's death the rest is started again; at last, each item by itself."""
     joblib = _joblib()
     left = dict(enumerate(items))
     for _attempt in range(engine.retries + 1):

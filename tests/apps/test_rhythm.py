@@ -13,7 +13,7 @@ from poise.performer import act
 from poise.pictures.rhythm import draw_rhythms, rhythm_row
 from poise.priors.dynamics.options import DynamicsOptions
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.rhythm import Rhythm, read_rhythms, rhythm_of, rhythm_text, told_by
+from poise.priors.dynamics.rhythm import Rhythm, given_rhythm, read_rhythms, rhythm_of, rhythm_text
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.registry import learn
 from real_data import recording
@@ -33,11 +33,11 @@ def test_what_is_written_comes_back_and_says_what_was_found(
     clips: list[Motion], rhythms: list[Rhythm], tmp_path: Path
 ) -> None:
     (tmp_path / "r.toml").write_text(rhythm_text(rhythms))
-    told = told_by(read_rhythms(tmp_path / "r.toml"), ["walk 1", "run.1"], clips)
+    given = given_rhythm(read_rhythms(tmp_path / "r.toml"), ["walk 1", "run.1"], clips)
     found = sequences_of(clips)
-    assert told.activities == ["walk", "run"]
-    np.testing.assert_allclose(np.concatenate(told.phases), found.phases["phase"], atol=5e-3)
-    for own, points in zip(told.transitions, found.transitions, strict=True):
+    assert given.activities == ["walk", "run"]
+    np.testing.assert_allclose(np.concatenate(given.phases), found.phases["phase"], atol=5e-3)
+    for own, points in zip(given.transitions, found.transitions, strict=True):
         np.testing.assert_allclose(own, points, atol=1)  # a time between two frames is either
 
 
@@ -110,9 +110,9 @@ def test_mistakes_in_a_file_are_named(text: str, said: str, tmp_path: Path) -> N
 def test_mistakes_are_named(clips: list[Motion], rhythms: list[Rhythm]) -> None:
     named = {rhythm.name: rhythm for rhythm in rhythms}
     with pytest.raises(UnknownNameError, match="walk 2"):
-        told_by(named, ["walk 2"], clips[:1])
+        given_rhythm(named, ["walk 2"], clips[:1])
     late = Rhythm("late", "walk", np.array([0.0, 1.0]), np.array([0.0, 1.0]), {"left": (99.0,)})
     with pytest.raises(InvalidValueError, match="after the clip's end"):
-        told_by({"late": late}, ["late"], clips[:1])
+        given_rhythm({"late": late}, ["late"], clips[:1])
     with pytest.raises(InvalidValueError, match="the rhythm file states the activities"):
         learn(clips, "dynamics", DynamicsOptions(rhythm=Path("r.toml"), activities="a,b"))

@@ -206,7 +206,7 @@ def test_recorded_takes_are_matched_by_geometry(name: str) -> None:
 def test_points_that_are_no_body_are_not_matched(complete: Markers) -> None:
     unknown = _without_labels(complete, np.arange(41))
     strewn = 0.5 * np.random.default_rng(0).normal(size=unknown.points[:20].shape)
-    message = r"0 of 41 marker labels are known .* mapping file says.* cannot be told apart by geometry"
+    message = r"0 of 41 marker labels are known .* mapping file says.* cannot be identified by geometry"
     with pytest.raises(InvalidValueError, match=message) as told:
         match(replace(unknown, points=strewn), template())
     assert told.value.settings == ("map",)

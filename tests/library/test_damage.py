@@ -153,7 +153,7 @@ def test_damaged_poses_are_put_together_anew(library):
     np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)
     flip_a_byte(place)
     assert [finding.what for finding in library.check()] == [
-        f"{POSES_FILE}: its checksum is not the recorded one; it is put together anew by the next build"
+        f"{POSES_FILE}: its checksum differs from the recorded one; the next build assembles it again"
     ]
     build(library.folder, [library.folder])
     np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)

@@ -42,7 +42,7 @@ def test_colours_are_told_by_name_or_hue_for_all_or_some():
     [
         ("reddish", "a colour is red, orange, .* got 'reddish'"),
         ("1.5", "a hue from 0 .* to 1; got '1.5'"),
-        ("0.0,0.98", "cannot be told apart: 0 and 0.98"),
+        ("0.0,0.98", "cannot be distinguished: 0 and 0.98"),
     ],
 )
 def test_colours_that_cannot_be_are_refused(text, message):

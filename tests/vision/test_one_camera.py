@@ -48,9 +48,9 @@ def test_the_picture_tells_a_hand_from_a_wrist(shapes, pose):
     others = SEEN.copy()
     others[[HAND, WRIST]] = False
     right = Expected.near(shapes, pose, across(pose), others)
-    assert right.exchange_told(pose, across(pose), others, [HAND, WRIST]) < -PROOF
+    assert right.exchange_gain(pose, across(pose), others, [HAND, WRIST]) < -PROOF
     swapped = pose[[*range(8), WRIST, HAND]]
-    assert right.exchange_told(swapped, across(swapped), others, [HAND, WRIST]) > PROOF
+    assert right.exchange_gain(swapped, across(swapped), others, [HAND, WRIST]) > PROOF
 
 
 def test_a_place_is_expected_where_the_others_have_it(shapes, pose):

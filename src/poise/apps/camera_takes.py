@@ -30,7 +30,7 @@ from poise.vision.tracker import WHITE, MarkerFinder
 
 Array = np.ndarray
 
-LONG = 2.0  # seconds for which a marker or a camera is missing before that is told
+LONG = 2.0  # seconds for which a marker or a camera is missing before that is reported
 _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
 
 

@@ -152,7 +152,7 @@ class _BodyFit:
         self.trust = np.full(len(layout), OFFSET_SIGMA**-2.0)
 
     def solve_poses(self) -> None:
-        """Every pose anew by the shared solver, from where it was; those that got stuck from a neighbour's."""
+        """Solve every pose again from where it was; start those that got stuck from a neighbour's."""
         problem = Problem(
             self.space,
             [

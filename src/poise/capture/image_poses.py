@@ -1,4 +1,4 @@
-"""Poses that explain image points: solved from many starts, told apart and ranked (Grochow et al. 2004, section 7.4).
+"""Poses that explain image points: solved from many starts, compared and ranked (Grochow et al. 2004, section 7.4).
 
 A photo leaves depths open: a limb may lean to the camera or from it, a body may face either way. Every start is solved
 with the handles on the rays through their pixels; what comes out is ranked by its posterior, the prior's log-likelihood
@@ -29,7 +29,7 @@ Array = np.ndarray
 
 PIXELS = 3.0  # how exactly a point is clicked, as a standard deviation
 STARTS = 12
-APART = 0.06  # metres between joints, on average, from which two poses are told apart
+APART = 0.06  # metres between joints, on average, at which two poses count as different
 ROUNDS = 4  # solves in a row from one start, each going on from the last
 SETTLED = 2e-3  # radians or metres: a solve that moves nothing further ends them
 LEAN = 0.03  # radians squared that a root may lean in one solve where the prior does not know

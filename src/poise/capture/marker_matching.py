@@ -87,7 +87,7 @@ def match_by_geometry(skeleton: Skeleton, points: Float[Array, "frames markers 3
     moving = float(np.sqrt(np.mean(best.motion**2)))
     if moving > HONEST:
         raise InvalidValueError(
-            f"the markers cannot be told apart by geometry: at best they move by {1000 * moving:.0f} mm on their body "
+            f"the markers cannot be identified by geometry: at best they move by {1000 * moving:.0f} mm on their body "
             "parts, where 30 would do; a mapping file says where each is",
             settings=("map",),
         )

@@ -75,12 +75,12 @@ def learn(
     from poise.priors.model_file import save
 
     begun = time.perf_counter()
-    told = registry.options_for(kind, vars(options))
+    settings = registry.options_for(kind, vars(options))
     with terminal.working("reading"):
         motions = [read_motion(clip, **reading(units=units, keep_first=keep_first, up=up)) for clip in clips]
     warn_of(*motions)
     with terminal.sharing("learning") as progress:
-        prior = registry.learn(motions, kind, told, progress=progress)
+        prior = registry.learn(motions, kind, settings, progress=progress)
     seconds = time.perf_counter() - begun
     make_folder(output.parent)
     save(prior, output)

@@ -77,7 +77,7 @@ def build(
         terminal.warn(f"left out: {Path(source).name}: {reason}")
     for name, source in built.damaged.items():
         terminal.warn(
-            f"damaged: {name}; build again with {source} to read it anew, or take it out with check --repair"
+            f"damaged: {name}; build again with {source} to read it again, or remove it with check --repair"
         )
     for source, same in built.duplicates.items():
         terminal.note(f"left out: {Path(source).name} is the same as {same}")
@@ -190,11 +190,11 @@ def check(
     damaged = [finding.clip for finding in findings if finding.clip]
     if repair:
         library.repair()
-        print(f"{folder}: {len(damaged)} damaged clips taken out; build again to read them anew")
+        print(f"{folder}: {len(damaged)} damaged clips taken out; build again to read them again")
     elif damaged:
         raise PoiseError(
             f"{len(damaged)} of {len(library.clips)} clips are damaged: {', '.join(damaged)}; build again, with their "
-            "files at hand, to read them anew, or take them out with --repair"
+            "files at hand to read them again, or remove them with --repair"
         )
     else:
         print(f"{folder}: {_amount(library.clips)}, every checksum as recorded")

@@ -85,7 +85,7 @@ def perform(
     noise: Annotated[
         float | None,
         Parameter(
-            help="Metres by which markers may be off (0.0002 unless told), or radians for sensors (0)."
+            help="Metres by which markers may be off (default 0.0002), or radians for sensors (default 0)."
         ),
     ] = None,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,

@@ -57,8 +57,8 @@ def phase(
         motions = [read_motion(clip) for clip in clips]
     found = [rhythm_of(motion, name=clip.stem) for motion, clip in zip(motions, clips, strict=True)]
     if rhythm is not None:
-        told = read_rhythms(rhythm)
-        found = [(told.get(own.name, own), feet) for own, feet in found]
+        given = read_rhythms(rhythm)
+        found = [(given.get(own.name, own), feet) for own, feet in found]
     for own, _ in found:
         sets = ", ".join(f"{len(times)} {name}" for name, times in own.transitions.items())
         turned = own.turns[-1] - own.turns[0]

@@ -119,7 +119,7 @@ def evaluate_cameras(
 ) -> list[Row]:
     """Two rows, `local` through the cameras and with perfect markers; the first has the ratio of their errors.
 
-    With a stride, every so-manieth frame is compared with the truth; all are filmed.
+    With a stride, every `stride`-th frame is compared with the truth; all are filmed.
     """
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")

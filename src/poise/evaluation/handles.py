@@ -50,7 +50,7 @@ def evaluate_handles(
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
     for name in methods:
-        method_named(name)  # a name that is wrong is told before the first hour is over
+        method_named(name)  # a wrong name is reported before the work begins
     tasks = [_HandlesTask(name, fold, stride, independent, free_root) for name in methods for fold in folds]
     progress(methods[0], 0, len(tasks))
     scores = {name: Scores() for name in methods}
@@ -166,7 +166,7 @@ def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size
 class HandlesOptions(EveryFrame):
     """How frames are taken, and who works on them."""
 
-    independent: Annotated[bool, "start every frame anew, not from the one before"] = False
+    independent: Annotated[bool, "solve every frame from a cold start, not from the frame before"] = False
     free_root: Annotated[bool, "solve the root too, from six handles"] = False
     jobs: Annotated[int, Range(least=1), "how many processes of this machine work"] = 1
     scheduler: Annotated[str, "work on the dask cluster with this address (tcp://host:8786) instead"] = ""

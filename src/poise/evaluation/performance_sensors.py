@@ -1,7 +1,7 @@
 """The performance protocol without markers: six segments' orientations of an unseen recording in, the body out.
 
 `orientations` is `poise perform` with sensors; `orientations-nearest` the example whose signals are most alike. Neither
-is told where the performer is, so that joints are compared as seen from the root; how far the root has gone astray over
+is given the performer's position, so that joints are compared as seen from the root; how far the root strays over
 the floor is not part of any figure.
 """
 

@@ -28,7 +28,7 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ProtocolOptions:
-    """What a protocol may be told beside clips and methods."""
+    """Options of a protocol beside clips and methods."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def timed(
     stride: int = 1,
     between: Callable[[Array], object] = lambda _: None,
 ) -> tuple[Float[Array, "wanted size"], Float[Array, "wanted"]]:
-    """Every so-manieth frame answered, with its processor time; the frames between are only told."""
+    """Every `stride`-th frame answered, with its processor time; the frames between are only passed in."""
     poses, seconds = [], []
     for number, markers in enumerate(frames):
         if number % stride:

@@ -1,6 +1,6 @@
 """The skeleton half of Acclaim, the ASF file: its bones as written, and the skeleton they make.
 
-After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995). The conventions are told in `acclaim`. Limits are on
+After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995). `acclaim` describes the conventions. Limits are on
 Euler channels in the file and on exponential maps in Poise: the box kept is the smallest that holds all rotations of a
 grid over the file's ranges, about the rotation in their middle; it allows a little more than the file does.
 """

@@ -126,7 +126,7 @@ def fit(
     Weights are for distances over the reach. Where all samples are of one block, each is held out by itself.
     """
     few = slice(None, None, -(-len(inputs) // ENOUGH))
-    known, told, apart = inputs[few], outputs[few] - centre, blocks[few]
+    known, wanted, apart = inputs[few], outputs[few] - centre, blocks[few]
     apart = apart if np.any(apart != apart[0]) else np.arange(len(apart))
     distances = np.sqrt(weighed_squares(known, np.ones(known.shape[1])))
     typical = float(np.median(distances[distances > 0])) if np.any(distances > 0) else 1.0
@@ -137,7 +137,7 @@ def fit(
         for reach in REACHES
         for noise in NOISES
     ]
-    best = min(candidates, key=lambda one: float(np.sum(one.held_out(known, told, apart) ** 2)))
+    best = min(candidates, key=lambda one: float(np.sum(one.held_out(known, wanted, apart) ** 2)))
     return best.through(inputs, outputs, centre=centre)
 
 

@@ -97,14 +97,14 @@ def projected(
     with Q^-1 = K_mm + K_mn K_nm / noise.
     """
     lower = cholesky(NoisyMatrix(kernel, inducing, noise=False).K, lower=True)
-    seen, told = np.eye(len(lower)), np.zeros((len(lower), outputs.shape[1]))
+    seen, projected = np.eye(len(lower)), np.zeros((len(lower), outputs.shape[1]))
     for first in range(0, len(inputs), _BLOCK):
         block = slice(first, first + _BLOCK)
         whitened = solve_triangular(lower, kernel.matrix(inducing, inputs[block]), lower=True)
         seen += whitened @ whitened.T / kernel.noise_variance
-        told += whitened @ outputs[block] / kernel.noise_variance
+        projected += whitened @ outputs[block] / kernel.noise_variance
     unit = np.eye(len(lower))
-    left = cho_solve(cho_factor(seen, lower=True), np.hstack([unit, told]))
+    left = cho_solve(cho_factor(seen, lower=True), np.hstack([unit, projected]))
     inverse = _both_sides(lower, unit - left[:, : len(unit)])
     weights = solve_triangular(lower, left[:, len(unit) :], lower=True, trans="T")
     return Posterior(kernel, inducing, 0.5 * (inverse + inverse.T), weights)

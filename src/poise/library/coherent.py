@@ -7,7 +7,7 @@ looked at again. This is the temporal coherence of Chai and Hodgins 2005, sectio
 from the library a performance goes, or jumps, everything near it is found.
 
 The frames of a group rarely lie on the side of its centre where the query is. `care` is how much of the distances
-within groups and runs counts when it is told whether one may hold better frames: with 1 nothing is missed; with less,
+within groups and runs counts when deciding whether one may hold better frames: with 1 nothing is missed; with less,
 frames that hardly matter are, for fewer looks.
 """
 
@@ -233,7 +233,7 @@ def _nearest_within(distance: float, radius: float) -> float:
 def _nearest_at(distance: float, apart: float, whole: bool) -> float:
     """How near the query something may be that is so far apart from what is at the distance.
 
-    Over some of the columns it may be nearer to that than over all: then only one side is told.
+    Over some of the columns it may be nearer to that than over all: then only one bound is known.
     """
     bound = _nearest_within(distance, apart)
     return max(bound, _nearest_within(apart, distance)) if whole else bound

@@ -23,7 +23,7 @@ Array = np.ndarray
 
 ALPHA = 0.8  # of the paper
 _BLOCK = 4096
-_SAMPLES = 10_000  # frames from which it is told how much markers and angles vary
+_SAMPLES = 10_000  # frames that show how much markers and angles vary
 
 
 @dataclass(frozen=True)

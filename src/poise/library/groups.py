@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 class FrameGroups(NamedTuple):
-    """Group `g` has the runs `first[g]` up to `first[g + 1]`, numbered anew so that they lie side by side."""
+    """Group `g` has the runs `first[g]` up to `first[g + 1]`, renumbered so that they lie side by side."""
 
     centres: Float[Array, "groups columns"]
     radii: Float[Array, "groups"]  # of all frames of a group, from its centre

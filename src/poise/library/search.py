@@ -1,4 +1,4 @@
-"""Nearest frames of a library, found anew for every frame of a performance (Chai and Hodgins 2005, section 5.1).
+"""Nearest frames of a library, for every frame of a performance (Chai and Hodgins 2005, section 5.1).
 
 `GraphSearch` goes from the last frame's neighbours over the graph and looks at a small number of frames, but misses
 neighbours that lie elsewhere (see `coherent` for the search that does not). `ExactSearch` prunes whole runs and misses
@@ -134,7 +134,7 @@ class GraphSearch:
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
-        self._usual = np.inf  # what is usual is learned anew from here
+        self._usual = np.inf  # the usual distance is learned again from here
         return asked.found(visited + (walked.visited if walked else 0), everywhere=True)
 
     def _remember(self, found: Found) -> None:

@@ -44,7 +44,7 @@ def find_runs(poses: Poses, *, reach: float = REACH, longest: int = LONGEST) -> 
 
 
 def runs_of(maps: Float[Array, "frames maps"], *, reach: float = REACH, longest: int = LONGEST) -> Runs:
-    """Divide poses into runs where it is not told which clips they are of."""
+    """Divide poses into runs when their clips are not known."""
     return Runs(*_runs(np.asarray(maps, dtype=np.float32), np.array([0, len(maps)]), reach, longest))
 
 

@@ -121,14 +121,14 @@ class Library:
 
     @cached_property
     def poses(self) -> Poses:
-        """All poses on the canonical skeleton, memory-mapped; put together anew where clips came or went."""
+        """All poses on the canonical skeleton, memory-mapped; assembled again after clips were added or removed."""
         self.refresh()
         if not self.clips:
             raise InvalidValueError(f"the library in {self.folder} has no clips")
         return map_poses(self._poses_file, self.skeleton)[0]
 
     def refresh(self) -> None:
-        """Put all poses together anew if they are not those of the catalogue's clips."""
+        """Assemble all poses again if they are not those of the catalogue's clips."""
         self.__dict__.pop("poses", None)
         if not self.clips or self._is_current():
             return
@@ -175,11 +175,11 @@ class Library:
                 yield Finding(f"{file.relative_to(self.folder)}: left by a build that was interrupted")
         if self.clips and not self._is_current():
             yield Finding(
-                f"{POSES_FILE}: not of these clips; it is put together anew when the library is used"
+                f"{POSES_FILE}: does not match these clips; it is assembled again when the library is used"
             )
         elif self.clips and self._poses_damaged():
             yield Finding(
-                f"{POSES_FILE}: its checksum is not the recorded one; it is put together anew by the next build"
+                f"{POSES_FILE}: its checksum differs from the recorded one; the next build assembles it again"
             )
 
     def repair(self) -> None:

@@ -66,7 +66,7 @@ _LEFT = {
 _ON_THE_RIGHT = {
     "THI": 0.40,
     "SHN": 0.35,
-}  # stuck at other heights than on the left, so that the sides can be told apart
+}  # stuck at other heights than on the left, so that the sides can be distinguished
 
 
 def virtual_markers(motion: Motion, layout: Mapping[str, Handle] | None = None) -> Markers:

@@ -29,12 +29,12 @@ Array = np.ndarray
 NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
 CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
 LAYOUTS = 120  # poses of the library that a first frame is compared with, where no calibration pose is given
-SHAPES = 300  # poses of the library by which swapped labels are told
+SHAPES = 300  # poses of the library that reveal swapped labels
 SHAPES_ALONE = 600  # where one camera sees no depth
 LIVELY = 1.2  # metres per second, beside the root, of the liveliest markers
 CALMEST = 0.2  # of that, for the calmest
 GUESSED_FOR = 0.1  # seconds for which the place of a marker that one of several cameras sees is guessed
-LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is looked for anew
+LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is searched for again
 FEWEST = 3  # markers below which a frame says too little
 
 

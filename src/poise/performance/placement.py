@@ -1,4 +1,4 @@
-"""Where to put a few markers: the set from which a behaviour is told best, by search over synthetic trials.
+"""Where to put a few markers: the set that predicts a behaviour best, by search over synthetic trials.
 
 Chai and Hodgins (2005, section 9) chose their places by hand and propose to find them by trials on synthetic data. A
 trial predicts the poses of a library from the places and velocities of a set of markers, by ridge regression, with each
@@ -61,7 +61,7 @@ def best_placement(
     candidates: Sequence[str] = CANDIDATES,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Placement:
-    """The set of so many markers from which the examples are told best; two of them are on the waist."""
+    """The set of `count` markers that predicts the examples best; two of them are on the waist."""
     trials = _Trials(examples, [name for name in candidates if _is_there(examples, name)])
     fixed = [name for name in ALWAYS if name in trials.names]
     if not len(fixed) < count <= len(trials.names):
@@ -100,7 +100,7 @@ def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> None:
 
 
 class _Trials:
-    """Signals of all candidates and what is to be told from them, ready for any set."""
+    """Signals of all candidates and what to predict from them, ready for any set."""
 
     def __init__(self, examples: Examples, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -111,7 +111,7 @@ class _Trials:
         self._errors: dict[frozenset[str], float] = {}
 
     def error(self, names: Sequence[str]) -> float:
-        """How far joints are off in the mean, in centimetres, when told from these markers."""
+        """Mean joint error in centimetres when predicted from these markers."""
         key = frozenset(names)
         if key not in self._errors:
             self._errors[key] = self._held_out([self.names.index(name) for name in names])
@@ -149,8 +149,8 @@ class _Trials:
             own = self._folds == fold
             gram = signals[~own].T @ signals[~own]
             gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
-            told = signals[own] @ np.linalg.solve(gram, signals[~own].T @ self._joints[~own])
-            wrong[own] = told - self._joints[own]
+            predicted = signals[own] @ np.linalg.solve(gram, signals[~own].T @ self._joints[~own])
+            wrong[own] = predicted - self._joints[own]
         return float(100 * np.linalg.norm(wrong.reshape(len(wrong), -1, 3), axis=-1).mean())
 
     @cached_property

@@ -164,7 +164,7 @@ def serve_udp(
     answered: Callable[[float], None] = lambda _arrived: None,
     newest: bool = False,
 ) -> None:
-    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` is told the port.
+    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` receives the port.
 
     `answered` is called after every datagram with the time (perf_counter) at which it had arrived. Where only the
     `newest` counts, JSON frames that were overtaken while the one before was answered are left out.

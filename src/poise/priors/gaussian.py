@@ -67,7 +67,7 @@ PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 @dataclass(frozen=True)
 class GaussianOptions(PriorOptions):
-    """How finely poses are told apart."""
+    """How finely poses are distinguished."""
 
     clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
 

@@ -22,7 +22,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class PriorOptions:
-    """What a kind of prior may be told when it learns; what is None is left to the kind."""
+    """Options of learning a kind of prior; None leaves the choice to the kind."""
 
     def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:  # noqa: ARG002
         """The keyword arguments of its `learn` for these clips."""

@@ -193,7 +193,7 @@ class Solver:
         """The solution from a start, with new targets for the position constraints if given.
 
         `before` are the poses of the frames before, the newest first: a style that has learned velocities moves on
-        from them, if the solver was told the frame rate.
+        from them, if the solver was given the frame rate.
         """
         if targets is not None:
             self.problem.with_targets(finite(targets, self.problem))

@@ -18,7 +18,7 @@ Array = np.ndarray
 class Board:
     """Inner corners along both sides and the side of a square in metres; `markers` makes it a ChArUco board.
 
-    A ChArUco board carries a marker of so many metres in every white square; its corners are told one by one.
+    A ChArUco board carries a marker of so many metres in every white square; each of its corners is identified.
     """
 
     columns: int

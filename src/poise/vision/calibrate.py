@@ -1,6 +1,6 @@
 """Calibration from pictures of a board (Zhang 2000): each camera's lens, then where the cameras stand to each other.
 
-Views that fit worse than the others by far are left out and told; where the board has not been is told too, since a
+Views that fit worse than the others by far are left out and reported, as is where the board has not been, since a
 lens is known only where it was looked through.
 """
 

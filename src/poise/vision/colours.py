@@ -25,7 +25,7 @@ HUES = {
     "purple": 0.76,
     "pink": 0.9,
 }
-CLOSEST = 0.05  # that hues may be to each other, of a whole turn, to be told apart
+CLOSEST = 0.05  # least distance of hues that can be distinguished, as a share of a whole turn
 DULL = 0.35  # of full light, that a coloured marker has at least: it shines less than a reflecting one
 LIT = 0.95  # of full light, that a simulated marker has
 
@@ -41,7 +41,7 @@ class Colours:
         for first, second in combinations(self.hues, 2):
             if _apart(first, second) < CLOSEST:
                 raise InvalidValueError(
-                    f"markers whose hues are nearer than {CLOSEST} cannot be told apart: {first:g} and {second:g}"
+                    f"markers whose hues differ by under {CLOSEST} cannot be distinguished: {first:g} and {second:g}"
                 )
 
     @classmethod

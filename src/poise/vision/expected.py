@@ -64,7 +64,7 @@ class Expected:
         gain = np.linalg.solve(spread, carried.T).T
         return Expected(self.mean + (gain @ gaps).reshape(-1, 3), self.covariance - gain @ carried.T)
 
-    def exchange_told(
+    def exchange_gain(
         self,
         places: Float[Array, "markers 3"],
         across: Float[Array, "markers 3 3"],
@@ -77,7 +77,7 @@ class Expected:
         as_they_are = sum(left._off(markers, places[markers], across[markers]))
         return 0.5 * (as_they_are - sum(left._off(markers, places[exchanged], across[exchanged])))
 
-    def exchanges_told(
+    def exchange_gains(
         self,
         places: Float[Array, "markers 3"],
         across: Float[Array, "markers 3 3"],
@@ -98,7 +98,7 @@ class Expected:
             found.append(0.5 * float(off @ own @ off - exchanged @ own @ exchanged))
         return found
 
-    def other_told(self, marker: int, place: Float[Array, "3"], across: Float[Array, "3 3"]) -> float:
+    def other_gain(self, marker: int, place: Float[Array, "3"], across: Float[Array, "3 3"]) -> float:
         """How much likelier what was seen of a marker is another one's (log); negative where it suits none."""
         own = sum(self._off(np.array([marker]), place[None], across[None]))
         offs = [self._off(np.array([k]), place[None], across[None]) for k in range(len(self.mean))]

@@ -85,8 +85,8 @@ def _list_ways(
                 continue
             carried = jacobian @ covariances[way]
             inverse, room = inverse_of_two(carried @ jacobian.T, pixel_variance(jacobian, noise))
-            told = np.log(4.0 * np.pi**2 * room) + 2.0 * np.log(STRAY)
-            told -= 2.0 * np.log(seen_chance[camera] / (1.0 - seen_chance[camera]))
+            evidence = np.log(4.0 * np.pi**2 * room) + 2.0 * np.log(STRAY)
+            evidence -= 2.0 * np.log(seen_chance[camera] / (1.0 - seen_chance[camera]))
             for blob in range(counts[camera]):
                 gap = pixels[camera, blob] - pixel
                 off = gap @ inverse @ gap
@@ -98,11 +98,11 @@ def _list_ways(
                     total += 1
                 else:
                     slot = _worst(costs, way)
-                    if costs[slot] <= costs[way] + off + told:
+                    if costs[slot] <= costs[way] + off + evidence:
                         continue
                 ways[slot], bursts[slot] = ways[way], bursts[way]
                 ways[slot, camera] = blob
-                costs[slot] = costs[way] + off + told
+                costs[slot] = costs[way] + off + evidence
                 _update(
                     matrices[camera], pixels[camera, blob], noise, points[way], covariances[way],
                     points[way] + carried.T @ (inverse @ gap), points[slot], covariances[slot],

@@ -78,8 +78,8 @@ class LabelSwaps:
         where one does, nothing where none does.
         """
         seen, wrong = np.any(across, axis=(1, 2)), []
-        told = self._told_in_picture if self._alone else self._told_by_nearest
-        for pair, likelier in told(places, across, seen).items():
+        gains = self._gains_in_picture if self._alone else self._gains_by_nearest
+        for pair, likelier in gains(places, across, seen).items():
             self._evidence[pair] += likelier * min(seconds / MEMORY, 1.0)
             if self._evidence[pair] >= PROOF:
                 wrong.append(pair)
@@ -104,24 +104,24 @@ class LabelSwaps:
         if expected is None or not found:
             return []
         left = expected.given(places, across, kept)
-        return [k for k in found if left.other_told(k, places[k], across[k]) > PROOF]
+        return [k for k in found if left.other_gain(k, places[k], across[k]) > PROOF]
 
-    def _told_in_picture(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
+    def _gains_in_picture(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
         """How much likelier this moment is with two labels exchanged (log), by all poses and all other markers."""
         if np.sum(seen) < FEWEST or not np.any(self._open):
             return {}
         expected = Expected.near(self._shapes, places, across, seen)
         both = self._most_doubtful(seen[:, None] & seen[None], len(seen) ** 2)
-        told = dict(zip(both, expected.exchanges_told(places, across, seen, both), strict=True))
+        gains = dict(zip(both, expected.exchange_gains(places, across, seen, both), strict=True))
         for first, second in self._most_doubtful(seen[:, None] ^ seen[None], MOST_PAIRS):
             others = seen.copy()
             others[[first, second]] = False
-            told[first, second] = expected.exchange_told(places, across, others, [first, second])
-        return told
+            gains[first, second] = expected.exchange_gain(places, across, others, [first, second])
+        return gains
 
-    def _told_by_nearest(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
+    def _gains_by_nearest(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
         """The same, by the poses that come nearest, once as labels are and once with the two exchanged."""
-        told = {}
+        gains = {}
         for first, second in self._most_doubtful(seen[:, None] | seen[None], MOST_PAIRS):
             pair, others = [first, second], seen.copy()
             others[pair] = False
@@ -132,8 +132,8 @@ class LabelSwaps:
             swapped = pair[::-1]
             as_they_are = left**2 + _squared_gaps(expected, places[pair], across[pair])
             exchanged = left**2 + _squared_gaps(expected, places[swapped], across[swapped])
-            told[first, second] = float(as_they_are.min() - exchanged.min()) / (2.0 * UNLIKE**2)
-        return told
+            gains[first, second] = float(as_they_are.min() - exchanged.min()) / (2.0 * UNLIKE**2)
+        return gains
 
     def _most_doubtful(self, among: Array, most: int) -> list[Pair]:
         doubtful = self._open & among

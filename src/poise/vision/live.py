@@ -97,7 +97,7 @@ class _Reader(threading.Thread):
             self._notes.append(f"{self.name} hangs; it was left as it is")
 
     def run(self) -> None:
-        """Until the camera ends or breaks off, or it is told to stop; then it is given back."""
+        """Until the camera ends or breaks off, or a stop is asked for; then it is released."""
         try:
             self._read_on()
         finally:

@@ -27,7 +27,7 @@ HEARD_EVERY = 0.002  # seconds between two measures of how loud it is
 SUDDEN = 5.0  # deviations by which a sound rises in that time, where it is no noise
 MOVED_EVERY = 0.004  # seconds between two measures of how much moves: finer than pictures come
 SMALL = (96, 72)  # pixels that pictures are brought to before they are compared: noise goes, motion stays
-BANDS = 8  # of rows in which motion is told apart: head and feet are at like heights for all cameras
+BANDS = 8  # of rows whose motion is compared: head and feet are at similar heights for all cameras
 STILL = 3.0  # grey levels by which such a pixel differs though nothing moves
 CLEAR = 1.5  # times as much as at any other lag, for two signals to agree on one
 

@@ -95,7 +95,7 @@ class Tracks:
             values[[first, second]] = values[[second, first]]
 
     def forget(self, marker: int, place: Float[Array, "3"]) -> None:
-        """Begin a marker's track anew at a place."""
+        """Restart a marker's track at a place."""
         self.states[marker, :3], self.states[marker, 3:] = place, 0.0
         self.covariances[marker] = np.diag(np.repeat((FIRST_OFF, 1.0), 3) ** 2)
 

@@ -1,4 +1,4 @@
-"""Test points and missing dimensions: where poses never seen lie in the latent space, told by what is known of them."""
+"""Test points and missing dimensions: where poses never seen lie in the latent space, given what is known of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:
-    """Where poses lie, each told by those of its features that are not missing (NaN)."""
+    """Where poses lie, each placed by its features that are not missing (NaN)."""
     process, mean = prior.process, prior.all_mean
     if y.shape[1] != len(mean):
         raise InvalidValueError(

@@ -129,19 +129,19 @@ def _flow(
     advances = phases[steps.after] - phases[steps.now]
     beat = advances.mean(axis=0)
     outputs = np.hstack([steps.outputs(latents), advances - beat])
-    told = _outputs(outputs, inputs, chosen, kernel)
+    expected = _outputs(outputs, inputs, chosen, kernel)
     size = latents.shape[1]
     return Flow(
         name,
         kernel,
         inputs if chosen is None else inputs[chosen],
-        told[:, :size],
+        expected[:, :size],
         steps.order,
         steps.pace,
         steps.turn,
         steps.homes(latents),
         beat,
-        told[:, size:],
+        expected[:, size:],
     )
 
 

@@ -1,4 +1,4 @@
-"""What a motion model may be told when it learns: its latent space, activities, rhythm and phase."""
+"""Options of learning a motion model: its latent space, activities, rhythm and phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.errors import InvalidValueError
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.rhythm import read_rhythms, told_by
+from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms
 from poise.priors.dynamics.sequences import count_bodies
 from poise.priors.dynamics.structure import Structure
 from poise.priors.registry import PriorOptions
@@ -46,8 +46,8 @@ class DynamicsOptions(PriorOptions):
         if self.activities:
             arguments["activities"] = [name.strip() for name in self.activities.split(",")]
         if self.rhythm is not None:
-            told = told_by(read_rhythms(self.rhythm), [motion.name for motion in motions], motions)
-            arguments |= vars(told)
+            given = given_rhythm(read_rhythms(self.rhythm), [motion.name for motion in motions], motions)
+            arguments |= vars(given)
         return arguments
 
     def structure(self, motions: Sequence[Motion]) -> Structure:

@@ -46,7 +46,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class GivenRhythm:
     """The arguments of a motion model that rhythms decide."""
 
     activities: list[str]
@@ -126,7 +126,9 @@ def read_rhythms(path: Path) -> dict[str, Rhythm]:
     }
 
 
-def told_by(rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]) -> Told:
+def given_rhythm(
+    rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]
+) -> GivenRhythm:
     """What rhythms say of clips with these names, as a motion model takes it: at 30 frames a second."""
     for name in names:
         if name not in rhythms:
@@ -139,7 +141,7 @@ def told_by(rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequen
             raise InvalidValueError(
                 f"{rhythm.name}: a transition at {last:g} s is after the clip's end, {motion.seconds:g} s"
             )
-    return Told(
+    return GivenRhythm(
         [rhythm.activity for rhythm in chosen],
         [rhythm.radians(np.arange(count) / RATE) for rhythm, count in zip(chosen, counts, strict=True)],
         _frames_of(chosen, counts),

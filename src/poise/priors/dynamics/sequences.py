@@ -171,7 +171,7 @@ def frames_at_rate(motion: Motion) -> int:
 
 
 def activity_in(contacts: Contacts | None) -> str:
-    """Walking or running where the feet stand in turn, told apart by flight; jumping where they land together.
+    """Walking or running where the feet stand in turn, distinguished by flight; jumping where they land together.
 
     Other, where there are no feet, or where they do neither.
     """

@@ -90,7 +90,7 @@ class Examples:
         return replace(self, q=self.q[which], before=self.before[which], blocks=self.blocks[which])
 
     def every(self, stride: int) -> Examples:
-        """Every so-manieth of them."""
+        """Every `stride`-th of them."""
         return self[::stride]
 
 

@@ -9,7 +9,7 @@ from poise.priors.local.examples import LAG
 
 Array = np.ndarray
 
-FILLED_FROM = 400  # examples through which what is missing is told from what is there
+FILLED_FROM = 400  # examples from which missing signals are predicted
 CAUTION = 1.0  # of the examples' mean spread: how firmly that stays near their mean
 
 
@@ -61,11 +61,11 @@ class Filler:
         near, shares = self._agreeing(values, known)
         typical = shares @ near
         spread = np.sqrt(shares)[:, None] * (near - typical)
-        told = spread[:, known]
-        gram = told.T @ told
-        gram[np.diag_indices_from(gram)] += CAUTION * np.trace(gram) / len(told) + 1e-12
+        seen = spread[:, known]
+        gram = seen.T @ seen
+        gram[np.diag_indices_from(gram)] += CAUTION * np.trace(gram) / len(seen) + 1e-12
         weights = np.linalg.solve(gram, (values - typical)[known])
-        return np.where(known, x, (typical + (told @ weights) @ spread) / self._scales)
+        return np.where(known, x, (typical + (seen @ weights) @ spread) / self._scales)
 
     def _agreeing(self, values: Array, known: Array) -> tuple[Array, Array]:
         """The examples nearest to what is known, and their shares."""

@@ -1,7 +1,7 @@
 """More poses for a learned style, without starting again: what section 7.3 of Grochow et al. (2004) wishes for.
 
 New poses start where a linear regression of x on features, learned from the old ones, puts them: L_IK alone would crowd
-those that are unlike all before at the edge of what is known. The active set is chosen anew once; then L_GP of it
+those that are unlike all before at the edge of what is known. The active set is chosen again once; then L_GP of it
 (Eq. 2) is brought down over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all that are not active,
 and the scales follow in closed form: one round for the ten of learning.
 """

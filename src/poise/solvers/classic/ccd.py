@@ -64,7 +64,7 @@ def _carried_handles(bodies: Bodies) -> Array:
 
 @compiled
 def _turn_towards_targets(bodies: Bodies, b: int, carries: Array, q: Array, task: Task) -> None:
-    """Turn one body, and with it the handles it carries; bodies beyond it are placed anew at the next sweep."""
+    """Turn one body, and with it the handles it carries; bodies beyond it are placed at the next sweep."""
     pivot, before, k = row3(bodies.positions, b), row4(bodies.turns, b), bodies.columns[b]
     profile = NOTHING
     for h in range(len(carries)):
