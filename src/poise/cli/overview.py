@@ -26,6 +26,7 @@ COMMANDS = {
     "cameras": "calibrate cameras by a printed board; film a motion with simulated ones",
     "evaluate": "measure every method the same way, and draw what came out",
     "data": "list and fetch public recordings",
+    "doctor": "report what is installed, what is missing, and how fast this machine is",
     "warm-up": "compile the numerical kernels, so that nothing waits later",
 }
 """Command to what it does, in the order of the help; its `app` is in the module of that name beside this file."""
@@ -35,12 +36,13 @@ Usage: poise COMMAND ...
 
 A few handles in, a natural whole-body pose or motion out.
 
-Commands (poise COMMAND --help tells more):
+Commands (see poise COMMAND --help):
 {commands}
 
 Options:
   --help, -h  show this
   --version   show the version
+  --install-completion  complete commands and options with the Tab key in this shell
   --overwrite replace files that a command would write beside the one you named
   --debug     where a mistake arose, not only which (as does POISE_DEBUG=1)
 

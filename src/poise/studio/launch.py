@@ -14,11 +14,12 @@ from pathlib import Path
 from threading import Timer
 
 from poise.apps.warm_up import warm_up
+from poise.errors import PoiseError
 from poise.studio.defaults import Step, embedded, from_files
 from poise.studio.memory import give_memory_back
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, is_loopback
-from poise.studio.server import Studio, listen, server_of
+from poise.studio.server import PAGE, Studio, listen, server_of
 
 OPEN_AFTER = 0.3  # seconds
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
@@ -49,6 +50,10 @@ def models_of(files: Sequence[Path], *, step: Step) -> ModelStore:
     """The models that were named, else the embedded ones; everything compiled that a drag will need."""
     give_memory_back()
     models = from_files(files, step=step) if files else embedded(step=step)
+    if not (PAGE / "index.html").is_file():
+        raise PoiseError(
+            "the studio's page is not built; run `make page` in the source folder, or install a release"
+        )
     warm_up()
     return models
 

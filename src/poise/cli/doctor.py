@@ -1,0 +1,78 @@
+"""`poise doctor`: what is installed, what is missing, and how fast this machine is."""
+
+from __future__ import annotations
+
+import re
+import time
+from importlib import metadata, resources
+from pathlib import Path
+
+from cyclopts import App
+
+app = App(
+    name="doctor",
+    help_epilogue="""\
+Run this first when something does not work, and add what it prints to a report.
+
+Example:
+  poise doctor
+""",
+)
+FOR_DEVELOPERS = ("train", "bench")  # extras that no command needs
+SOLVES = 200
+
+
+@app.default
+def doctor() -> None:
+    """Report the installation: versions, optional packages, compiled code, the studio's page and speed."""
+    from poise.evaluation.machine import machine, versions
+
+    print(machine())
+    print(", ".join(f"{name} {number}" for name, number in versions().items()))
+    for extra, packages in optional_packages().items():
+        missing = [name for name in packages if not _is_installed(name)]
+        remedy = f"missing {', '.join(missing)}: pip install 'poise[{extra}]'"
+        print(f"  {extra:8s} {remedy if missing else 'installed: ' + ', '.join(packages)}")
+    page = Path(str(resources.files("poise"))) / "studio" / "web" / "dist" / "index.html"
+    print(f"  page     {'built' if page.is_file() else 'not built: run `make page` in the source folder'}")
+    for line in _speed():
+        print(f"  {line}")
+
+
+def optional_packages() -> dict[str, list[str]]:
+    """The packages of each extra that a command may need."""
+    found: dict[str, list[str]] = {}
+    for requirement in metadata.requires("poise") or ():
+        name, _, marker = requirement.partition(";")
+        extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
+        if extra and extra[1] not in FOR_DEVELOPERS:
+            package = re.match(r"[\w.-]+", name)
+            found.setdefault(extra[1], []).append(package[0] if package else name)
+    return found
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _speed() -> list[str]:
+    """How long the first pose takes, whether its compiled code came from the cache, and how many follow a second."""
+    import poise
+
+    start = time.perf_counter()
+    prior = poise.UniversalPrior.of_people()
+    poise.solve(prior, {"right_hand": (0.3, 1.5, 0.5)})
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    for k in range(SOLVES):
+        poise.solve(prior, {"right_hand": (0.3, 1.0 + 0.5 * k / SOLVES, 0.5)})
+    rate = SOLVES / (time.perf_counter() - start)
+    cached = "from the cache" if first < 5.0 else "compiled now; run `poise warm-up` once to compile the rest"
+    return [
+        f"first pose {first:.1f} s ({cached})",
+        f"then {rate:.0f} poses a second, universal prior, one handle",
+    ]
