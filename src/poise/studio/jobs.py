@@ -92,6 +92,9 @@ class Jobs:
                 self._next[task] = _Job(task, words, work)
             else:
                 self._begin(_Job(task, words, work))
+                self._session.post(
+                    _progress(task, words, 0.0)
+                )  # before the answer: the page knows what follows
 
     def cancel(self, task: str) -> None:
         """Ends a task at its next report; what it has found so far stays."""

@@ -37,6 +37,27 @@ def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
     studio.wait("!window.poise.state.playing.value")
 
 
+def test_a_key_of_another_frame_before_the_hand_is_not_picked(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    studio.show_frame(40)
+    studio.page.evaluate(
+        """(hand) => {
+          const { state, stage } = window.poise;
+          const eye = stage.camera.position.toArray();
+          const position = hand.map((value, axis) => value + 0.05 * (eye[axis] - value));
+          const key = { handle: state.handles.value[0].id, frame: 20, position, rotation: null, ease: 5 };
+          const { timeline } = state.scene.value;
+          state.scene.value = { ...state.scene.value, timeline: { ...timeline, keys: [key] } };
+        }""",
+        list(studio.joint("right_hand")),
+    )
+    studio.drag_joint("right_hand", (20, -20), release=False)
+    studio.wait("window.poise.state.dragged.value?.id === window.poise.state.handles.value[0].id")
+    studio.page.mouse.up()
+
+
 def test_the_pose_goes_out_as_bvh_and_glb_and_comes_back(studio: StudioPage, tmp_path: Path) -> None:
     studio.drag_joint("right_hand", (-30, -50))
     studio.settled()

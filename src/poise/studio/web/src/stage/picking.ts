@@ -1,4 +1,4 @@
-/** What is under the pointer: near on the screen, not behind something else, handles rather than keys or joints. */
+/** What is under the pointer: near on the screen, not behind the body, and of the frame that is shown before all else. */
 import { LOOK_AT, type Key } from "../messages";
 import { type Vec2, type Vec3, distance, jointPosition } from "../arrays";
 import { ahead, frame, shownJoints } from "../shown";
@@ -16,9 +16,10 @@ const HANDLE_REACH = 15; // pixels
 const KEY_REACH = 10;
 const JOINT_REACH = 22;
 const END_PENALTY = 8; // tips of fingers, toes and head come after the joints next to them
-const KEY_PENALTY = 10; // handles come before keys, and both before joints
+const KEY_PENALTY = 10; // handles come before this frame's keys, then joints, and last the keys of other frames
 const JOINT_PENALTY = 20;
-const BEHIND = 150; // pixels that a metre behind the nearest thing counts as
+const OTHER_FRAME_PENALTY = 30;
+const BEHIND = 150; // pixels that a metre behind the nearest part of the body counts as
 
 export function pick(stage: Stage, pixel: Vec2): Picked | null {
   if (state.workspace.value === "capture") return best(stage, pixel, markerCandidates());
@@ -37,8 +38,12 @@ function best(stage: Stage, pixel: Vec2, candidates: Candidate[]): Picked | null
     const away = at ? Math.hypot(at[0] - pixel[0], at[1] - pixel[1]) : Infinity;
     return away < reach ? [{ picked, cost: away + penalty, depth: stage.depthOf(picked.position) }] : [];
   });
-  const front = Math.min(...near.map(({ depth }) => depth));
-  const ranked = near.map(({ picked, cost, depth }) => ({ picked, cost: cost + BEHIND * (depth - front) }));
+  const solid = near.filter(({ picked }) => picked.what !== "key"); // a key hides nothing
+  const front = Math.min(...(solid.length ? solid : near).map(({ depth }) => depth));
+  const ranked = near.map(({ picked, cost, depth }) => ({
+    picked,
+    cost: cost + BEHIND * Math.max(depth - front, 0),
+  }));
   return ranked.sort((a, b) => a.cost - b.cost)[0]?.picked ?? null;
 }
 
@@ -57,9 +62,8 @@ function keyCandidates(): Candidate[] {
   if (state.workspace.value !== "animate") return [];
   return (state.scene.value?.timeline.keys ?? []).flatMap((key) => {
     const position = key.position;
-    return position
-      ? [{ picked: { what: "key", key, position } as const, reach: KEY_REACH, penalty: KEY_PENALTY }]
-      : [];
+    const penalty = key.frame === frame.value ? KEY_PENALTY : OTHER_FRAME_PENALTY;
+    return position ? [{ picked: { what: "key", key, position } as const, reach: KEY_REACH, penalty }] : [];
   });
 }
 
