@@ -1,6 +1,7 @@
 """`poise learn`, `poise pose` and `poise edit`: from recordings to a model to poses and edits, and what goes wrong."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,3 +109,13 @@ def test_mistakes_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_what_is_open_can_be_drawn_and_asked_for(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["pose", str(model), "--handle", "right_hand=-0.2,1.4,0.3", "-o"]
+    assert main([*asked, str(tmp_path / "pose.png"), "--suggest", "--uncertainty"]) == 0
+    assert re.search(r"a handle on \w+ would settle \d+ % of what is open", capsys.readouterr().out)
+    assert main([*asked, str(tmp_path / "plain.png")]) == 0
+    assert (tmp_path / "pose.png").read_bytes() != (tmp_path / "plain.png").read_bytes()

@@ -15,6 +15,7 @@ from poise.performer.bodies import Body
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint, LookAt, Position, constraint_from, floor
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
@@ -77,11 +78,31 @@ def point_from_text(text: str) -> np.ndarray:
     return point
 
 
-def save_pose(solution: Solution, path: Path, handles: dict[str, np.ndarray]) -> Path:
-    """The pose as a one-frame motion file, or as a picture with its handles."""
+def save_pose(
+    solution: Solution, path: Path, handles: dict[str, np.ndarray], *, uncertainty: bool = False
+) -> Path:
+    """The pose as a one-frame motion file, or as a picture with its handles and what else is possible."""
     if path.suffix.lower() in STILLS:
-        return save(solution, path, handles=handles)
+        return save(solution, path, handles=handles, ghosts=others_possible(solution) if uncertainty else ())
     return save(solution, path)
+
+
+def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
+    """Other poses that the handles leave open."""
+    drawn = solution.uncertainty.samples(count, np.random.default_rng(0))
+    return [solution.space.pose_from_q(q) for q in drawn]
+
+
+def suggested(solution: Solution) -> str:
+    """Which handle to add, in words."""
+    roles = {joint: role for role, joint in solution.space.skeleton.roles.items()}
+    best = solution.uncertainty.suggestions()[0]
+    name = roles.get(best.joint, best.joint)
+    widest = max(roles, key=lambda joint: solution.deviation[joint])
+    return (
+        f"least sure: {roles[widest]}, {100 * solution.deviation[widest]:.0f} cm; "
+        f"a handle on {name} would settle {100 * best.share:.0f} % of what is open"
+    )
 
 
 def report(solution: Solution) -> dict[str, Any]:
@@ -94,6 +115,7 @@ def report(solution: Solution) -> dict[str, Any]:
         "microseconds": round(solution.microseconds, 1),
         "log_likelihood": solution.log_likelihood,
         "percentile": solution.percentile,
+        "deviation_m": {name: round(value, 5) for name, value in solution.deviation.items()},
         "residuals": [
             {"constraint": r.label, "value": r.value, "unit": r.unit, "hard": r.hard, "met": r.met}
             for r in solution.residuals

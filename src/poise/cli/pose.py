@@ -20,6 +20,7 @@ Examples:
   poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
   poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
       --look-at 0,1.5,3 --floor -o pose.glb
+  poise pose --handle left_hand=0.4,1.3,0.3 --uncertainty --suggest -o pose.png
   poise pose walk.poise --constraints balance.toml -o pose.png
 """,
 )
@@ -39,6 +40,10 @@ def pose(
     ] = None,
     exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    uncertainty: Annotated[
+        bool, Parameter(help="Draw other poses that the handles leave open, pale behind the pose (.png).")
+    ] = False,
+    suggest: Annotated[bool, Parameter(help="Say which handle to add next.")] = False,
     json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
@@ -52,11 +57,13 @@ def pose(
         prior, handles, look_at=target, above_floor=floor, others=others, tolerance=exact
     )
     if output is not None:
-        posing.save_pose(solution, output, handles)
+        posing.save_pose(solution, output, handles, uncertainty=uncertainty)
     if json:
         terminal.print_json(posing.report(solution))
         return
     print(solution)
     print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it was learned from")
+    if suggest:
+        print(posing.suggested(solution))
     if output is not None:
         print(f"{output}: {terminal.file_size(output)}")

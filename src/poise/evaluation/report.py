@@ -69,6 +69,7 @@ ABOUT = {
     "search": "nearest frames during a performance",
     "topology": "walks and runs in one latent space, seven models; splits gaits, other-gaits, many-gaits",
     "animate": "the foot contacts of an unseen clip in, the motion out",
+    "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
     "speed": "one problem, our methods and the installed peers",
 }
 """What our own protocols measure; here, so that the help need not import them."""

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import PoiseError
+from poise.errors import InvalidValueError, PoiseError
 from poise.savable import Savable
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
 
 if TYPE_CHECKING:
     from poise.priors.prior import Prior
+    from poise.solvers.posterior import Deviations, Posterior
 
 Array = np.ndarray
 
@@ -78,6 +79,19 @@ class Solution(Savable):
     microseconds: float
     prior: Prior | None = None
     notes: tuple[str, ...] = ()
+    posterior_of: Callable[[], Posterior] | None = None
+
+    @cached_property
+    def uncertainty(self) -> Posterior:
+        """What the constraints leave open under the prior: deviations of joints, samples, which handle to add next."""
+        if self.posterior_of is None:
+            raise InvalidValueError("uncertainty is known only with a learned prior (method 'map')")
+        return self.posterior_of()
+
+    @property
+    def deviation(self) -> Deviations:
+        """How far each joint may be off, in metres, by name or role: one standard deviation per axis."""
+        return self.uncertainty.deviation
 
     @cached_property
     def residuals(self) -> tuple[Residual, ...]:

@@ -27,6 +27,7 @@ from poise.solvers.classic.task import Task
 from poise.solvers.constraints import Constraint
 from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
+from poise.solvers.posterior import Posterior
 from poise.solvers.predicted import solve_many
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner
@@ -313,7 +314,14 @@ class Solver:
             microseconds,
             prior=self.prior,
             notes=self._notes,
+            posterior_of=self._posterior(q),
         )
+
+    def _posterior(self, q: Array) -> Callable[[], Posterior] | None:
+        """What works out how sure a pose is, when it is asked for."""
+        if self.runner is None:
+            return None
+        return partial(Posterior.of, self.runner.guide, self.problem, q, self.problem.floats.copy())
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Run:
