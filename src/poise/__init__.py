@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Projection,
         register_constraint,
     )
+    from poise.solvers.corrections import Corrections
     from poise.solvers.measured import MeasuredConstraint
     from poise.solvers.problem import Settings
     from poise.solvers.solution import Solution, Status
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "BlendPrior", "Camera", "CentreOfMass", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
+    "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
     "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
     "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
@@ -97,6 +98,7 @@ _HOMES = {
     "skeleton.skeleton": "JointLimits Pose Skeleton",
     "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection "
     "register_constraint",
+    "solvers.corrections": "Corrections",
     "solvers.measured": "MeasuredConstraint",
     "solvers.problem": "Settings",
     "solvers.solution": "Solution Status",

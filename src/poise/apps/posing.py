@@ -17,6 +17,7 @@ from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint, LookAt, Position, constraint_from, floor
+from poise.solvers.corrections import Corrections
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
@@ -32,6 +33,7 @@ def pose_by_handles(
     above_floor: bool = False,
     others: Sequence[Constraint] = (),
     tolerance: float = 1e-3,
+    corrections: Path | None = None,
 ) -> Solution:
     """The most likely pose with these handles in place; the head looks at a point, the feet stay above the floor."""
     constraints: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
@@ -39,7 +41,10 @@ def pose_by_handles(
         constraints.append(LookAt("head", look_at))
     if above_floor:
         constraints += floor([role for role in FLOOR_ROLES if role in prior.space.skeleton.roles])
-    return solve(prior, constraints, settings=Settings(tolerance=tolerance))
+    settings = Settings(tolerance=tolerance)
+    if corrections is not None:
+        return Corrections.load(corrections).solve(prior, constraints, settings=settings)
+    return solve(prior, constraints, settings=settings)
 
 
 def model_or_people(path: Path | None) -> Prior:

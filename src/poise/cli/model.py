@@ -1,4 +1,4 @@
-"""`poise model check FILE...`: whether model files are sound."""
+"""`poise model check FILE...` and `poise model show FILE`: whether model files are sound, and what they hold."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ no code of it and checks every number; this says what the check found.
 Examples:
   poise model check walk.poise
   poise model check models/*.poise
+  poise model show walk.poise
 """,
 )
 
@@ -50,3 +51,23 @@ def _is_sound(file: Path) -> bool:
         return False
     print(f"{file}: a sound model of {len(skeleton)} joints, of which {moving} turn")
     return True
+
+
+@app.command
+def show(file: Annotated[Path, Parameter(help="A model file.")]) -> None:
+    """Show what a model is, its body, and the clips it was learned from with the start of their hashes."""
+    from poise.priors.model_file import load
+
+    prior = load(file)
+    skeleton, header = prior.space.skeleton, prior.header()
+    print(f"{file}: {prior.kind}, {prior.summary}, {terminal.file_size(file)}")
+    moving = len(prior.space.moving)
+    print(
+        f"body: {len(skeleton)} joints, {moving} moving, {skeleton.height:.2f} m tall, {len(skeleton.roles)} roles"
+    )
+    clips = header.get("clips", ())
+    for name, digest in clips:
+        print(f"  learned from {name}  {digest[:12]}")
+    settings = {name: value for name, value in header.items() if isinstance(value, bool | int | float | str)}
+    if settings:
+        print("settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()))

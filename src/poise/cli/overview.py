@@ -6,6 +6,7 @@ COMMANDS = {
     "act": "have the procedural performer act, and write the motion",
     "learn": "learn a model of poses from motion files",
     "pose": "pose a whole body by a few handles",
+    "correct": "teach a habit by correcting solved poses",
     "keyframe": "make a motion from the paths of a few handles",
     "image": "pose a whole body from points in a photo",
     "phase": "show and correct the rhythm of clips: phase, steps, transitions",

@@ -40,6 +40,9 @@ def pose(
     ] = None,
     exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    corrections: Annotated[
+        Path | None, Parameter(help="Correct the pose as a file written by poise correct says.")
+    ] = None,
     uncertainty: Annotated[
         bool, Parameter(help="Draw other poses that the handles leave open, pale behind the pose (.png).")
     ] = False,
@@ -54,7 +57,13 @@ def pose(
     prior = posing.model_or_people(model)
     others = posing.read_constraints(constraints) if constraints is not None else []
     solution = posing.pose_by_handles(
-        prior, handles, look_at=target, above_floor=floor, others=others, tolerance=exact
+        prior,
+        handles,
+        look_at=target,
+        above_floor=floor,
+        others=others,
+        tolerance=exact,
+        corrections=corrections,
     )
     if output is not None:
         posing.save_pose(solution, output, handles, uncertainty=uncertainty)

@@ -393,7 +393,7 @@ class Pinned(Constraint):
 
     @property
     def _fixed(self) -> tuple[object, ...]:
-        return (np.asarray(self.q).tobytes() if self.hard else b"",)
+        return (tuple(self.joints), np.asarray(self.q).tobytes() if self.hard else b"")
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         q = space.checked(self.q)

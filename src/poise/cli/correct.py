@@ -1,0 +1,47 @@
+"""`poise correct FILE SOLVED FIXED`: teach a habit by correcting solved poses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.errors import InvalidValueError
+
+app = App(
+    name="correct",
+    help_epilogue="""\
+Pose a body, fix the pose in any program, and give both files. Similar poses are
+then corrected alike; after a few corrections new poses need none. The model
+itself does not change: corrections are a layer over it, in a file of their own.
+
+Examples:
+  poise correct habits.json solved.bvh fixed.bvh
+  poise correct habits.json --undo
+  poise pose --handle right_hand=-0.3,1.2,0.4 --corrections habits.json -o pose.bvh
+""",
+)
+
+
+@app.default
+def correct(
+    file: Annotated[Path, Parameter(help="The file of corrections; it is made if there is none.")],
+    solved: Annotated[Path | None, Parameter(help="The pose as it was solved: a motion file.")] = None,
+    fixed: Annotated[Path | None, Parameter(help="The same pose as it should have been.")] = None,
+    *,
+    undo: Annotated[bool, Parameter(help="Take the last correction back.")] = False,
+) -> None:
+    """Add a correction, from which similar poses learn, or take the last one back."""
+    from poise.apps.learning import read_motion
+    from poise.solvers.corrections import Corrections
+
+    known = Corrections.load(file) if file.exists() else Corrections()
+    if undo:
+        known = known.without_last()
+    elif solved is None or fixed is None:
+        raise InvalidValueError("give the solved and the fixed pose, or --undo; see poise correct --help")
+    else:
+        known = known.added(read_motion(solved)[0], read_motion(fixed)[0])
+    known.save(file)
+    print(f"{file}: {len(known)} corrections")

@@ -1,0 +1,139 @@
+"""Learning from corrections: fixes of solved poses as a layer over a model, which stays as it is.
+
+Each correction is a solved pose and the same pose as a person fixed it. A Gaussian process over poses predicts how a
+newly solved pose would be fixed: what all corrections share holds everywhere, what differs holds for similar poses. The
+constraints are then met again by the smallest change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.bounds import checked_depth, checked_text
+from poise.errors import InvalidValueError, ParseError
+from poise.formats.files import existing_file, replacing
+from poise.geometry import rotations
+from poise.skeleton.skeleton import Pose
+from poise.solvers.given import Given, constraints_from
+from poise.solvers.solution import Solution
+from poise.solvers.solve import Model, solve
+
+Array = np.ndarray
+
+VERSION = 1
+MOST = 1000  # corrections in a file
+SHARED, SIMILAR = 4.0, 1.0  # variances of what holds everywhere, and of what holds for similar poses
+ALIKE = 0.3  # radians per joint (root mean square) at which poses are no longer similar
+NOISE = 0.02  # variance, relative to the two above, of how exactly a person corrects
+TOUCHED = np.radians(2.0)  # a joint turned by less was not meant
+
+
+@dataclass(frozen=True, eq=False)
+class Corrections:
+    """Solved poses and their fixes: joint rotations relative to their parents, for joints of these names."""
+
+    joints: tuple[str, ...] = ()
+    before: Float[Array, "corrections joints 4"] = field(default_factory=lambda: np.empty((0, 0, 4)))
+    after: Float[Array, "corrections joints 4"] = field(default_factory=lambda: np.empty((0, 0, 4)))
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def added(self, solved: Pose | Solution, fixed: Pose | Solution) -> Corrections:
+        """With one more: what was solved, and what it should have been."""
+        poses = [one.pose if isinstance(one, Solution) else one for one in (solved, fixed)]
+        names = poses[0].skeleton.names
+        if poses[1].skeleton.names != names or (self.joints and self.joints != names):
+            raise InvalidValueError(
+                "a correction is between two poses of one skeleton, the same for all corrections"
+            )
+        before, after = (one.rotations[None] for one in poses)
+        if len(self):
+            before, after = np.vstack([self.before, before]), np.vstack([self.after, after])
+        return Corrections(names, before, after)
+
+    def without_last(self) -> Corrections:
+        """The last one taken back."""
+        return replace(self, before=self.before[:-1], after=self.after[:-1])
+
+    def predicted(self, pose: Pose) -> Float[Array, "joints 4"]:
+        """The rotations that a solved pose would be given."""
+        if self.joints and pose.skeleton.names != self.joints:
+            raise InvalidValueError("these corrections are for another skeleton")
+        turns = _turns(self.before, self.after)
+        touched = np.linalg.norm(turns, axis=-1).max(axis=0) > TOUCHED
+        touched[0] = False  # the root is placed by the constraints
+        weights = np.linalg.solve(
+            _kernel(self.before, self.before) + NOISE * np.eye(len(self)), turns.reshape(len(self), -1)
+        )
+        asked = (_kernel(pose.rotations[None], self.before) @ weights).reshape(-1, 3)
+        return rotations.multiply(pose.rotations, rotations.quaternion_from_expmap(asked * touched[:, None]))
+
+    def solve(self, model: Model, constraints: Given, **options: Any) -> Solution:
+        """The pose that the model gives for the constraints, corrected; options are those of `poise.solve`."""
+        asked = constraints_from(constraints)
+        first = solve(model, asked, **options)
+        if not len(self):
+            return first
+        wanted = first.space.q_from_frames(first.pose.root_position, self.predicted(first.pose))
+        kept = {name: options[name] for name in ("root", "settings") if name in options}
+        met = solve(first.space, asked, start=wanted, **kept)
+        return replace(met, prior=first.prior, posterior_of=first.posterior_of)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file, whole or not at all."""
+        content = {
+            "poise": "corrections",
+            "version": VERSION,
+            "joints": self.joints,
+            "corrections": [
+                {"before": before.round(6).tolist(), "after": after.round(6).tolist()}
+                for before, after in zip(self.before, self.after, strict=True)
+            ],
+        }
+        with replacing(path, "w") as file:
+            json.dump(content, file)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Corrections:
+        """Read a file that `save` wrote."""
+        path = existing_file(path)
+        try:
+            content = checked_depth(json.loads(checked_text(path.read_text(encoding="utf-8"))))
+            joints = tuple(str(name) for name in content["joints"])
+            before, after = (
+                _checked(content["corrections"], key, len(joints)) for key in ("before", "after")
+            )
+            if content["poise"] != "corrections" or content["version"] > VERSION:
+                raise InvalidValueError("written by a newer Poise, or not a file of corrections")
+        except (ValueError, TypeError, KeyError, RecursionError, InvalidValueError) as error:
+            raise ParseError(f"not a file of corrections: {error}", path=path) from error
+        return cls(joints, before, after)
+
+
+def _checked(entries: Sequence[Any], key: str, joints: int) -> Float[Array, "corrections joints 4"]:
+    if len(entries) > MOST:
+        raise InvalidValueError(f"at most {MOST} corrections are read; there are {len(entries)}")
+    found = np.array([entry[key] for entry in entries], dtype=np.float64).reshape(len(entries), joints, 4)
+    lengths = np.linalg.norm(found, axis=-1)
+    if not np.all(np.abs(lengths - 1.0) < 1e-3):
+        raise InvalidValueError("rotations must be unit quaternions")
+    return found / lengths[..., None]
+
+
+def _turns(before: Array, after: Array) -> Float[Array, "corrections joints 3"]:
+    """From one rotation of each joint to another, as rotation vectors in the joint's own frame."""
+    return rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(before), after))
+
+
+def _kernel(a: Array, b: Array) -> Float[Array, "a b"]:
+    """How much corrections of poses say about each other."""
+    angles = rotations.geodesic_distance(a[:, None, 1:], b[None, :, 1:])
+    return SHARED + SIMILAR * np.exp(-0.5 * (angles**2).mean(axis=-1) / ALIKE**2)
