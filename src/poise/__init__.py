@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from poise.apps.keyframing import keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
+    from poise.apps.planting import clean
+    from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
     from poise.errors import PoiseError
     from poise.evaluation.report import register_protocol
@@ -64,9 +66,9 @@ __all__ = [
     "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
     "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
-    "StylePrior", "UniversalPrior", "__version__", "animate", "keyframe", "learn", "load", "perform",
+    "StylePrior", "UniversalPrior", "__version__", "animate", "clean", "keyframe", "learn", "load", "perform",
     "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
-    "register_protocol", "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers",
+    "register_protocol", "retarget", "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers",
     "write",
 ]  # fmt: skip
 
@@ -76,6 +78,8 @@ _HOMES = {
     "apps.keyframing": "keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",
+    "apps.planting": "clean",
+    "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
     "errors": "PoiseError",
     "evaluation.report": "register_protocol",

@@ -29,15 +29,20 @@ def save(
     value: Savable | Storable,
     path: str | os.PathLike[str],
     *,
+    onto: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
     """Writes a model, or a motion, markers, a pose or a solution in the format that the extension names.
 
-    The folder is made if need be. Options are those of the format's writer, or of `pictures.save`.
+    `onto` is a character that a motion, a pose or a solution is carried onto first (`poise.retarget`); as GLB or VRM
+    it goes into the character's own file. The folder is made if need be. Options are those of the format's writer, or
+    of `pictures.save`.
     """
     target, shown = Path(path), _shown(value)
     extension, pictures = target.suffix.lower(), (*STILLS, *ANIMATIONS)
+    if onto is not None:
+        shown = _on_character(shown, onto, target.stem)
     if isinstance(shown, Pose):
         if extension in STILLS:
             return draw(shown, target, **options)
@@ -82,6 +87,17 @@ def show(value: Savable, **options: Any) -> None:
 def _shown(value: Any) -> Any:
     """A solution's pose; anything else as it is."""
     return getattr(value, "pose", value)
+
+
+def _on_character(value: Any, character: str | os.PathLike[str], name: str) -> Motion:
+    from poise.apps.retargeting import retarget  # compiled; those who write a motion as it is do without
+
+    motion = Motion.of_poses([value], name=name) if isinstance(value, Pose) else value
+    if not isinstance(motion, Motion):
+        raise InvalidValueError(
+            f"a motion or a pose can be carried onto a character; got {type(value).__name__.lower()}"
+        )
+    return retarget(motion, character)
 
 
 def _save_model(model: Savable | Storable, path: Path) -> Path:

@@ -84,9 +84,19 @@ def point_from_text(text: str) -> np.ndarray:
 
 
 def save_pose(
-    solution: Solution, path: Path, handles: dict[str, np.ndarray], *, uncertainty: bool = False
+    solution: Solution,
+    path: Path,
+    handles: dict[str, np.ndarray],
+    *,
+    uncertainty: bool = False,
+    onto: Path | None = None,
 ) -> Path:
-    """The pose as a one-frame motion file, or as a picture with its handles and what else is possible."""
+    """The pose as a one-frame motion file, or as a picture with its handles and what else is possible.
+
+    On a character, a picture shows the character alone.
+    """
+    if onto is not None:
+        return save(solution, path, onto=onto)
     if path.suffix.lower() in STILLS:
         return save(solution, path, handles=handles, ghosts=others_possible(solution) if uncertainty else ())
     return save(solution, path)

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 from poise.errors import InvalidValueError
 
 app = App(
@@ -51,6 +52,7 @@ def animate(
     longer: Annotated[float, Parameter(help="With --contacts-from: strides times as long.")] = 1.0,
     seed: Annotated[int, Parameter(help="Of the simulations it starts from.")] = 0,
     picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
+    onto: Onto = None,
 ) -> None:
     """Make a motion from constraints at any frames."""
     if contacts_from is not None:
@@ -58,7 +60,7 @@ def animate(
     elif output is None:
         raise InvalidValueError("say where to write the motion: -o walk.bvh; or --contacts-from CLIP")
     else:
-        _animate(model, constraints, output, seed=seed, picture=picture)
+        _animate(model, constraints, output, seed=seed, picture=picture, onto=onto)
 
 
 def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> None:
@@ -80,7 +82,9 @@ def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> N
     print(f"{path}: {len(contacts)} foot contacts over {motion.seconds:.2f} s")
 
 
-def _animate(model: Path, constraints: Path, output: Path, *, seed: int, picture: Path | None) -> None:
+def _animate(
+    model: Path, constraints: Path, output: Path, *, seed: int, picture: Path | None, onto: Path | None
+) -> None:
     from poise.apps.animate import animate, load_dynamics
     from poise.apps.outputs import save
 
@@ -88,7 +92,7 @@ def _animate(model: Path, constraints: Path, output: Path, *, seed: int, picture
     with terminal.counting("animating") as report:
         found = animate(prior, constraints, seed=seed, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
-        save(found.motion, output, progress=report)
+        save(found.motion, output, onto=onto, progress=report)
     if found.unmet:
         terminal.warn(
             f"constraints of {len(found.unmet)} frames cannot be met; up to {1000 * found.worst:.0f} mm are missing"

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import End, KeepFirst, Start, Units, Up, reading, warn_of
+from poise.cli.options import End, KeepFirst, Onto, Start, Units, Up, reading, warn_of
 
 app = App(
     name="convert",
@@ -21,6 +21,8 @@ Examples:
   poise convert walk.amc walk.bvh
   poise convert run.bvh step.bvh --start 0.5 --end 1.3 --fps 60
   poise convert throw.bvh left-handed.bvh --mirror
+  poise convert walk.bvh out.glb --onto character.glb
+  poise convert characters.glb#run run.bvh
 """,
 )
 
@@ -37,6 +39,7 @@ def convert(
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
+    onto: Onto = None,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
     from poise.apps.edit import edited
@@ -54,5 +57,5 @@ def convert(
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
     warn_of(original)
     with terminal.counting(f"writing {target.name}") as report:
-        save(changed, target, progress=report)
+        save(changed, target, onto=onto, progress=report)
     print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")

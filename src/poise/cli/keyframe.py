@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 from poise.errors import InvalidValueError, PoiseError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def keyframe(
         tuple[str, ...], Parameter(help="A joint or role to take keys of; may be given many times.")
     ] = (),
     live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
+    onto: Onto = None,
 ) -> None:
     """Make a motion from the paths of a few handles."""
     if keys_from is not None:
@@ -70,12 +72,12 @@ def keyframe(
 
     prior = load(model)
     if not live:
-        _solve(prior, script, output)
+        _solve(prior, script, output, onto)
         return
     terminal.note(f"watching {script}; Ctrl-C ends")
     for _ in watched(script):
         try:
-            _solve(prior, script, output)
+            _solve(prior, script, output, onto)
         except PoiseError as error:
             terminal.warn(str(error))
 
@@ -93,14 +95,14 @@ def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
     print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
 
 
-def _solve(prior: Prior, script: Path, output: Path) -> None:
+def _solve(prior: Prior, script: Path, output: Path, onto: Path | None) -> None:
     from poise.apps.keyframing import keyframe
     from poise.apps.outputs import save
 
     with terminal.counting("solving") as report:
         made = keyframe(prior, script, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
-        save(made.motion, output, progress=report)
+        save(made.motion, output, onto=onto, progress=report)
     for miss in made.misses():
         terminal.warn(miss)
     turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""

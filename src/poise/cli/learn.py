@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, flags_of, reading, warn_of
+from poise.cli.options import KeepFirst, Onto, Units, Up, flags_of, reading, warn_of
 from poise.errors import InvalidValueError
 from poise.priors import registry
 
@@ -66,6 +66,7 @@ def learn(
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
+    onto: Onto = None,
 ) -> None:
     """Learn a model of poses from motion files."""
     if not clips:
@@ -79,6 +80,11 @@ def learn(
     with terminal.working("reading"):
         motions = [read_motion(clip, **reading(units=units, keep_first=keep_first, up=up)) for clip in clips]
     warn_of(*motions)
+    if onto is not None:
+        from poise.apps.retargeting import retarget
+
+        with terminal.counting(f"carrying onto {onto.name}") as report:
+            motions = [retarget(motion, onto, progress=report) for motion in motions]
     with terminal.sharing("learning") as progress:
         prior = registry.learn(motions, kind, settings, progress=progress)
     seconds = time.perf_counter() - begun

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Units, Up, warn_of
+from poise.cli.options import Onto, Units, Up, warn_of
 
 if TYPE_CHECKING:
     from poise.capture.markers import Capture
@@ -67,6 +67,7 @@ def solve(
     take: Source,
     *,
     output: Output,
+    onto: Onto = None,
     options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
@@ -75,7 +76,7 @@ def solve(
 
     capture = _capture(take, options)
     with terminal.counting(f"writing {output.name}") as count:
-        save(capture.motion, output, progress=count)
+        save(capture.motion, output, onto=onto, progress=count)
     _tell(capture, takes.summary(capture), output, options)
 
 

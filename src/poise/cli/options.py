@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import make_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from cyclopts import Parameter
@@ -22,6 +23,12 @@ Units = Annotated[
 ]
 KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")]
 Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]
+Onto = Annotated[
+    Path | None,
+    Parameter(
+        help="A character (.glb, .vrm, .bvh ...) to carry the result onto; a GLB or VRM keeps its mesh."
+    ),
+]
 Start = Annotated[float | None, Parameter(help="Leave out what comes before this second.")]
 End = Annotated[float | None, Parameter(help="Leave out what comes after this second.")]
 Jobs = Annotated[int, Parameter(help="How many processes of this machine work on clips.")]

@@ -21,6 +21,9 @@ COMMANDS = {
     "sample": "draw poses at random from a style",
     "info": "show what is in motion files: joints, frames, height, units",
     "render": "draw a motion as a contact sheet or an animation",
+    "retarget": "carry a motion onto your own character, feet and hands where they touch",
+    "character": "show how a character is understood: which joint plays which part",
+    "clean": "remove the foot slide of a motion",
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "keep many clips as one searchable store",
     "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
@@ -53,6 +56,7 @@ Examples:
   poise info walk.bvh                        what is in a file
   poise render walk.bvh -o walk.png          look at it
   poise convert walk.bvh walk.glb            for Blender and game engines
+  poise retarget walk.bvh me.glb -o out.glb  on your own character
 """
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 from poise.cli.perform_video import (
     Watching,
     perform_videos,
+    save_performed,
     say_latency,
     say_shortfall,
     say_what_was_cut_off,
@@ -95,6 +97,7 @@ def perform(
     ] = (),
     cameras: Annotated[Path | None, Parameter(help="The camera file of these (poise cameras).")] = None,
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
+    onto: Onto = None,
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion."""
     from poise.performance import setup
@@ -105,7 +108,7 @@ def perform(
     _suggest_local(prior, library.name)
     if video:
         perform_videos(
-            prior, video, cameras, watch, output=output, mapping=markers, calibrate=calibrate,
+            prior, video, cameras, watch, output=output, onto=onto, mapping=markers, calibrate=calibrate,
             skeletons=setup.library_skeletons(library),
         )  # fmt: skip
         return
@@ -113,7 +116,7 @@ def perform(
         raise InvalidValueError("give a take, - for standard input, udp:PORT, or --video for each camera")
     if sensors:
         names = [name.strip() for name in sensors.split(",") if name.strip()]
-        _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output)
+        _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output, onto=onto)
         return
     source = setup.read_take(take, fps=fps)
     with terminal.sharing("making local models for these markers") as progress:
@@ -128,11 +131,11 @@ def perform(
             progress=progress,
         )
     if source is None:
-        _stream(performance, take, output)
+        _stream(performance, take, output, onto)
         return
     with terminal.counting(take) as report:
         frames = performance.run(source, progress=report)
-    _save(frames, source.fps, output)
+    _save(frames, source.fps, output, onto)
 
 
 @app.command
@@ -181,6 +184,7 @@ def _by_sensors(
     noise: float,
     fps: float,
     output: Path | None,
+    onto: Path | None,
 ) -> None:
     from poise.performance import setup
 
@@ -191,28 +195,30 @@ def _by_sensors(
             prior, names, calibration=calibrate, noise=noise, fps=rate, progress=progress
         )
     if turned is None:
-        _stream(performance, take, output)
+        _stream(performance, take, output, onto)
         return
     with terminal.counting(take) as report:
         frames = []
         for number, frame in enumerate(turned):
             frames.append(performance.step(frame))
             report(number + 1, len(turned))
-    _save(frames, rate, output)
+    _save(frames, rate, output, onto)
 
 
-def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None) -> None:
+def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None, onto: Path | None) -> None:
     from poise.performance import setup
 
     say_latency(1000.0 * setup.seconds_of(frames))
     say_shortfall(frames)
     if output is None:
         raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
-    setup.save(frames, fps, output)
+    save_performed(frames, fps, output, onto)
     print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
 
 
-def _stream(performance: Performance | OrientationPerformance, take: str, output: Path | None) -> None:
+def _stream(
+    performance: Performance | OrientationPerformance, take: str, output: Path | None, onto: Path | None
+) -> None:
     from poise.performance.journal import Journal
     from poise.performance.streams import Stream
 
@@ -224,7 +230,7 @@ def _stream(performance: Performance | OrientationPerformance, take: str, output
         except KeyboardInterrupt:
             pass
         finally:  # whatever ended it, what was performed is written
-            _finish(stream, performance, output)
+            _finish(stream, performance, output, onto)
             journal.close(saved=True)
 
 
@@ -240,9 +246,9 @@ def _follow(stream: Stream, take: str) -> None:
     serve_udp(stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}"))
 
 
-def _finish(stream: Stream, performance: Performance | OrientationPerformance, output: Path | None) -> None:
-    from poise.performance import setup
-
+def _finish(
+    stream: Stream, performance: Performance | OrientationPerformance, output: Path | None, onto: Path | None
+) -> None:
     if stream.skipped:
         terminal.warn(f"{stream.skipped} lines could not be read")
     if not stream.frames:
@@ -252,5 +258,5 @@ def _finish(stream: Stream, performance: Performance | OrientationPerformance, o
     say_latency(stream.milliseconds)
     say_shortfall(stream.frames)
     if output is not None:
-        setup.save(stream.frames, performance.fps, output)
+        save_performed(stream.frames, performance.fps, output, onto)
         terminal.note(f"{output}: {len(stream.frames)} frames")

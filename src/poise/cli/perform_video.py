@@ -56,6 +56,7 @@ def perform_videos(
     options: Watching,
     *,
     output: Path | None,
+    onto: Path | None,
     mapping: Path | None,
     calibrate: Sequence[Path],
     skeletons: Sequence[Skeleton],
@@ -97,14 +98,12 @@ def perform_videos(
                 found, performance, empty=options.empty, background=options.background, sync=options.sync,
                 live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
             )  # fmt: skip
-        _finish(take, output)
+        _finish(take, output, onto)
         journal.close(saved=True)
 
 
-def _finish(take: CameraTake, output: Path | None) -> None:
+def _finish(take: CameraTake, output: Path | None, onto: Path | None) -> None:
     """Says what there is to say about a take, and writes it."""
-    from poise.performance import setup
-
     for note in take.notes:
         terminal.warn(note)
     if take.watched:
@@ -114,8 +113,16 @@ def _finish(take: CameraTake, output: Path | None) -> None:
         return
     if not take.frames:
         raise InvalidValueError(f"there is no pose to write; {output} was not written")
-    setup.save(take.frames, take.fps, output)
+    save_performed(take.frames, take.fps, output, onto)
     terminal.note(f"{output}: {len(take.frames)} frames, {terminal.file_size(output)}")
+
+
+def save_performed(frames: Sequence[PerformedFrame], fps: float, output: Path, onto: Path | None) -> None:
+    """Writes a performance, on a character where one is given."""
+    from poise.apps.outputs import save
+    from poise.performance.perform import motion_of
+
+    save(motion_of(frames, fps, name=output.stem), output, onto=onto)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 
 app = App(
     name="pose",
@@ -48,6 +49,7 @@ def pose(
     ] = False,
     suggest: Annotated[bool, Parameter(help="Say which handle to add next.")] = False,
     json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
+    onto: Onto = None,
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
     from poise.apps import posing
@@ -66,7 +68,7 @@ def pose(
         corrections=corrections,
     )
     if output is not None:
-        posing.save_pose(solution, output, handles, uncertainty=uncertainty)
+        posing.save_pose(solution, output, handles, uncertainty=uncertainty, onto=onto)
     if json:
         terminal.print_json(posing.report(solution))
         return

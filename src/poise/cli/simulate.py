@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 
 app = App(
     name="simulate",
@@ -42,6 +43,7 @@ def simulate(
     seed: Annotated[int, Parameter(help="Another number draws another motion.")] = 0,
     fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
     picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
+    onto: Onto = None,
 ) -> None:
     """Let a motion model move alone."""
     from poise.apps.animate import load_dynamics
@@ -60,7 +62,7 @@ def simulate(
         fps=fps,
     )
     with terminal.counting(f"writing {output.name}") as report:
-        save(simulated.motion, output, progress=report)
+        save(simulated.motion, output, onto=onto, progress=report)
     motion = simulated.motion
     print(f"{output}: {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
     if picture is not None:

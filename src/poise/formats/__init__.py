@@ -1,5 +1,23 @@
 """Motion files: BVH, Acclaim, C3D, TRC and GLB, one file each, behind one `read` and one `write`."""
 
-from poise.formats.registry import FORMATS, Format, extensions, motion_files, read, register_format, write
+from poise.formats.registry import (
+    FORMATS,
+    Format,
+    extensions,
+    motion_files,
+    read,
+    read_character,
+    register_format,
+    write,
+)
 
-__all__ = ["FORMATS", "Format", "extensions", "motion_files", "read", "register_format", "write"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "extensions",
+    "motion_files",
+    "read",
+    "read_character",
+    "register_format",
+    "write",
+]

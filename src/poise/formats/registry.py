@@ -22,6 +22,7 @@ import numpy as np
 from poise.bounds import FARTHEST, checked_rate
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
+from poise.geometry.rotations import IDENTITY
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.registry import Registry
@@ -70,7 +71,7 @@ _OWN = (
     _OwnFormat("acclaim", (".amc", ".asf"), lambda head: _first_word(head).startswith(b":")),
     _OwnFormat("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9, markers=True),
     _OwnFormat("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype", markers=True),
-    _OwnFormat("gltf", (".glb", ".gltf"), lambda head: head.startswith(b"glTF")),
+    _OwnFormat("gltf", (".glb", ".gltf", ".vrm", ".vrma"), lambda head: head.startswith(b"glTF")),
 )
 FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
 
@@ -110,10 +111,12 @@ def motion_files(sources: Sequence[Path]) -> list[Path]:
 def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:
     """A motion or a marker recording from a file of any known format.
 
-    The format is the one given, else what the content says, else what the extension says. `options` go to the format's
+    The format is the one given, else what the content says, else what the extension says. Of a file with several
+    animations, `character.glb#run` is the one called run. `options` go to the format's
     reader (BVH: `units`, `keep_first`); one that it does not take is an error.
     """
-    file = existing_file(path)
+    file, part = _part_of(path)
+    options = {**part, **options}
     chosen = _named(format) if format else _recognise(file)
     reader = _function(chosen, "read", options)
     value: Motion | Markers = _plausible(reader(file, **options), file)
@@ -124,12 +127,33 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     return value
 
 
+def read_character(path: str | os.PathLike[str]) -> Motion:
+    """The body in a file, in the pose that stands there: of a GLB its nodes' own, of other files the rest pose."""
+    file = existing_file(path)
+    own = _recognise(file).function("character")
+    value = _plausible(own(file), file) if own is not None else read(file)
+    if isinstance(value, Markers):
+        raise InvalidValueError(f"{file} holds markers; a character is a skeleton: .glb, .vrm, .bvh ...")
+    if own is not None:
+        return value
+    rest = np.tile(IDENTITY, (1, len(value.skeleton), 1))
+    return value.with_frames(value.skeleton.offsets[None, 0], rest)
+
+
 def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
     """The files that reading or writing this one takes: most formats have one each, some a pair."""
-    file = Path(path)
-    chosen = _recognise(existing_file(file)) if verb == "read" else _by_extension(file)
+    file = _part_of(path)[0] if verb == "read" else Path(path)
+    chosen = _recognise(file) if verb == "read" else _by_extension(file)
     listed = None if chosen is None else chosen.function("files_read" if verb == "read" else "files_written")
     return (file,) if listed is None else tuple(listed(file))
+
+
+def _part_of(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """The file, and the animation in it that is named behind a `#`; a file with such a name goes first."""
+    plain, mark, animation = str(Path(path)).rpartition("#")
+    if mark and not Path(path).exists() and Path(plain).exists():
+        return existing_file(plain), {"animation": animation}
+    return existing_file(path), {}
 
 
 def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:

@@ -31,6 +31,8 @@ class Origin:
     notes: tuple[str, ...] = ()
     """Decisions that are no cause for doubt, such as which axis was up."""
     warnings: tuple[str, ...] = ()
+    character: str = ""
+    """The file of the character whose skeleton this is, with its mesh: what a GLB or VRM is written into."""
 
 
 @dataclass(frozen=True, eq=False)

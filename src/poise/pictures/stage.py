@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, PoiseError
+from poise.formats.gltf.meshes import read_mesh
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures.scene import Figure, figure, merged, painted
@@ -75,10 +76,10 @@ def floor_height(lowest: Float[Array, "frames"]) -> float:
 def _person(motion: Motion) -> StagedFrames:
     from poise.skeleton.kinematics import world_transforms
 
-    mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
+    body = _body(motion)
     positions, matrices = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
     looks = looked_at(len(motion))
-    lowest = [mannequin.posed(positions[f], matrices[f])[0][:, 1].min() for f in looks]
+    lowest = [body(positions[f], matrices[f]).vertices[:, 1].min() for f in looks]
     pelvis = motion.skeleton.index("pelvis") if "pelvis" in motion.skeleton.roles else 0
     return StagedFrames(
         name=motion.name,
@@ -87,8 +88,21 @@ def _person(motion: Motion) -> StagedFrames:
         floor=floor_height(np.array(lowest)),
         centres=positions[:, pelvis],
         facing=facing_of(motion.skeleton, positions[looks]),
-        figure=lambda frame: figure(mannequin, positions[frame], matrices[frame]),
+        figure=lambda frame: body(positions[frame], matrices[frame]),
     )
+
+
+def _body(motion: Motion) -> Callable[[Array, Array], Figure]:
+    """What is drawn where the joints are: the character's own mesh if it has one that can be read, else a mannequin."""
+    if motion.origin.character:
+        try:
+            mesh = read_mesh(motion.origin.character)
+        except PoiseError:
+            pass
+        else:
+            return lambda places, turns: Figure(*mesh.posed(places, turns), mesh.triangles, mesh.colours)
+    mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations)
+    return lambda places, turns: figure(mannequin, places, turns)
 
 
 def _dots(markers: Markers) -> StagedFrames:

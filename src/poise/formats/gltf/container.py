@@ -93,9 +93,7 @@ class Container:
         if "sparse" in accessor or "bufferView" not in accessor:
             self.fail(f"accessor {number} is sparse or has no data; that is not supported")
         dtype, width = np.dtype(_COMPONENTS[component]), _WIDTHS[kind]
-        data, stride = self._view(
-            self.integer("bufferView", accessor, below=len(self.objects("bufferViews")))
-        )
+        data, stride = self.view(self.integer("bufferView", accessor, below=len(self.objects("bufferViews"))))
         start = self.integer("byteOffset", accessor, below=max(1, len(data)), default=0)
         count = self.integer("count", accessor, below=self.bytes + len(data) + 1)
         size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
@@ -108,16 +106,18 @@ class Container:
             self.fail(f"accessor {number} holds values that are not finite")
         return _normalised(rows, dtype) if accessor.get("normalized") is True else rows
 
-    def _view(self, number: int) -> tuple[memoryview, int]:
+    def view(self, number: int) -> tuple[memoryview, int]:
+        """The bytes of a buffer view and the step from one element to the next, 0 where they lie side by side."""
         view = self.objects("bufferViews")[number]
-        data = self._buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
+        data = self.buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
         start = self.integer("byteOffset", view, below=len(data) + 1, default=0)
         length = self.integer("byteLength", view, below=len(data) - start + 1)
         return memoryview(data)[start : start + length], self.integer(
             "byteStride", view, below=256, default=0
         )
 
-    def _buffer(self, number: int) -> bytes:
+    def buffer(self, number: int) -> bytes:
+        """The bytes of a buffer, fetched once."""
         if number not in self._buffers:
             uri = self.objects("buffers")[number].get("uri")
             if uri is not None and not isinstance(uri, str):
@@ -184,3 +184,12 @@ def _normalised(rows: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "f":
         return rows
     return np.maximum(rows / np.iinfo(dtype).max, -1.0)
+
+
+def glb_of(document: Json, binary: bytes) -> bytes:
+    """The bytes of a GLB: a header, the JSON chunk and, where there is any, the binary chunk."""
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    chunks = [(_JSON_CHUNK, text + b" " * (-len(text) % 4))]
+    chunks += [(_BINARY_CHUNK, binary + bytes(-len(binary) % 4))] if binary else []
+    body = b"".join(struct.pack("<I4s", len(data), kind) + data for kind, data in chunks)
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body

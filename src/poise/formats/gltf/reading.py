@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.errors import UnknownNameError
 from poise.formats.files import existing_file
-from poise.formats.gltf.container import Container
+from poise.formats.gltf.container import Container, Json
+from poise.formats.gltf.humanoid import humanoid_roles
 from poise.formats.gltf.nodes import Local, NodeTree, joints_of, nearest_rotation, node_tree
-from poise.formats.gltf.sampling import animated, timeline, tracks_of
+from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion, Origin
 from poise.skeleton.skeleton import Skeleton
@@ -22,46 +26,105 @@ World = tuple[Float[Array, "_ 3"], Float[Array, "_ 3 3"]]  # one row stands for 
 
 _FURTHEST = 1e6  # metres
 _STILL_RADIANS = 1e-5
+_TIP = re.compile(r"(end|leaf|nub|tip|site|top|effector)[\d_.\-]*(l|r|left|right)?$", re.IGNORECASE)
 _STRETCH = 1e-3  # metres by which a bone may change before it is worth a warning
 
 
-def read(path: str | os.PathLike[str]) -> Motion:
-    """The skeleton and the first animation of a file; a file without animation gives one frame, the pose it is in.
+def read(path: str | os.PathLike[str], *, animation: str | None = None) -> Motion:
+    """The skeleton and one animation of a file: the one named, else the first; without any, the pose it is in.
 
     Joints are those of the largest skin, or without skins the nodes. Rest rotations are folded away, so that in the
     rest pose every joint's frame is aligned with the world's.
     """
-    file = Container(existing_file(path))
+    rig = open_rig(path)
     with np.errstate(all="ignore"):  # numbers from elsewhere may overflow; the result is checked instead
-        return _motion(file)
+        return _motion(rig, animation)
 
 
-def _motion(file: Container) -> Motion:
+def character(path: str | os.PathLike[str]) -> Motion:
+    """The body that a file holds, in the one pose that its nodes are in, whatever animations there are."""
+    rig = open_rig(path)
+    with np.errstate(all="ignore"):
+        return _motion(rig, "")
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """A file with the nodes that are its body's joints, and how each is turned in the rest pose."""
+
+    file: Container
+    tree: NodeTree
+    joints: list[int]
+    skin: int | None
+    bind: Float[Array, "joints 4"]
+
+    @property
+    def needed(self) -> set[int]:
+        """The joints and every node above one."""
+        return self.tree.with_above(self.joints)
+
+    @property
+    def parents(self) -> list[int]:
+        """For each joint the number of the nearest joint above it; the root has -1."""
+        number = {joint: k for k, joint in enumerate(self.joints)}
+        above = self.tree.nearest_above(set(self.joints))
+        return [number.get(above[joint], -1) for joint in self.joints]
+
+
+def open_rig(path: str | os.PathLike[str]) -> Rig:
+    """The body in a file."""
+    file = Container(existing_file(path))
     tree = node_tree(file)
     joints, skin = joints_of(file, tree)
-    needed = tree.with_above(joints)
-    about = _about(file)
-    tracks = tracks_of(file, needed)
+    with np.errstate(all="ignore"):
+        return Rig(file, tree, joints, skin, _bind_rotations(file, tree, joints, skin))
+
+
+def _motion(rig: Rig, wanted: str | None) -> Motion:
+    file, tree, joints, bind, parents = rig.file, rig.tree, rig.joints, rig.bind, rig.parents
+    about, needed = _about(file), rig.needed
+    animation, notes = _chosen(file, animations_of(file, needed), wanted)
+    tracks = tracks_of(file, animation, needed)
     when = timeline(file, tracks, fps=about["fps"], nodes=len(needed))
-    worlds = _worlds(tree, animated(tree, tracks, when), needed)
-    bind = _bind_rotations(file, tree, joints, skin)
-    parents = _joint_parents(tree, joints)
+    worlds = node_worlds(tree, animated(tree, tracks, when), needed)
     places, turns = _stacked(worlds, joints, when.frames)
     _check_range(file, places, turns)
     offsets, stretch = _offsets(places, turns, bind, parents)
     rotations = _relative(turns, bind, parents)
-    orders = _orders(about["orders"], parents, rotations)
+    names = tuple(tree.names[joint] for joint in joints)
+    orders = _orders(about["orders"], names, parents, rotations)
     rotations[:, [order == "" for order in orders]] = turning.IDENTITY
     if about["written_by_us"]:
-        offsets[0] = _bind_root(file, tree, skin, joints[0])
-    skeleton = Skeleton(tuple(tree.names[joint] for joint in joints), np.array(parents), offsets, orders)
+        offsets[0] = _bind_root(file, tree, rig.skin, joints[0])
+    roles = humanoid_roles(file, dict(zip(joints, names, strict=True)))
+    skeleton = Skeleton(names, np.array(parents), offsets, orders, role_overrides=roles)
     origin = Origin(
-        path=str(file.path), format="gltf", units_reason="glTF is in metres",
-        frames_in_file=when.frames, warnings=_warnings(stretch),
+        path=str(file.path), format="gltf", units_reason="glTF is in metres", frames_in_file=when.frames,
+        notes=notes, warnings=_warnings(stretch), character=_as_character(rig, ours=about["written_by_us"]),
     )  # fmt: skip
     return Motion(
         skeleton, when.fps, places[:, 0], turning.continuous(rotations), name=about["name"], origin=origin
     )
+
+
+def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tuple[Json, tuple[str, ...]]:
+    """The animation asked for, the first, or an empty one; and what is worth knowing of the others."""
+    if wanted == "" or (wanted is None and not known):
+        return {}, ()
+    name = next(iter(known)) if wanted is None else wanted
+    if name not in known:
+        raise UnknownNameError("animation", name, known or ["(the file has none)"])
+    if len(known) == 1:
+        return known[name], ()
+    listed = ", ".join(known)
+    return known[name], (
+        f"this is {name!r} of {len(known)} animations ({listed}); choose one by {file.path.name}#NAME",
+    )
+
+
+def _as_character(rig: Rig, *, ours: bool) -> str:
+    """The file itself, if it has a mesh of its own on this skeleton."""
+    return str(rig.file.path) if rig.skin is not None and not ours else ""
 
 
 def _about(file: Container) -> dict[str, Any]:
@@ -79,7 +142,7 @@ def _about(file: Container) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _worlds(tree: NodeTree, locals_: list[Local], needed: set[int]) -> dict[int, World]:
+def node_worlds(tree: NodeTree, locals_: list[Local], needed: set[int]) -> dict[int, World]:
     """Positions and (scaled) axes of nodes in the world, over frames or, for what stands still, for one."""
     found: dict[int, World] = {}
     for node in tree.order:
@@ -112,28 +175,38 @@ def _check_range(file: Container, places: Array, turns: Array) -> None:
         file.fail("joints are flattened, or further away than a million metres")
 
 
-def _joint_parents(tree: NodeTree, joints: list[int]) -> list[int]:
-    """For each joint the number of the nearest joint above it; the root has -1."""
-    number = {joint: k for k, joint in enumerate(joints)}
-    above = tree.nearest_above(set(joints))
-    return [number.get(above[joint], -1) for joint in joints]
-
-
 def _bind_rotations(
     file: Container, tree: NodeTree, joints: list[int], skin: int | None
 ) -> Float[Array, "joints 4"]:
     """The world rotation of each joint in the pose the mesh was bound in; without a skin, in the pose of the nodes."""
-    resting = _stacked(_worlds(tree, tree.locals, tree.with_above(joints)), joints, 1)[1][0]
+    worlds = node_worlds(tree, tree.locals, tree.with_above(joints))
+    resting = _stacked(worlds, joints, 1)[1][0]
     if skin is None:
         return resting
     number = {joint: k for k, joint in enumerate(joints)}
-    for joint, matrix in _inverse_binds(file, skin).items():
+    bound = resting.copy()
+    for joint, matrix in inverse_binds(file, skin).items():
         if joint in number:
-            resting[number[joint]] = turning.conjugate(nearest_rotation(matrix[None, :3, :3])[0])
-    return resting
+            bound[number[joint]] = turning.conjugate(nearest_rotation(matrix[None, :3, :3])[0])
+    return _stood_up(bound, resting, worlds.get(tree.parents[joints[0]]))
 
 
-def _inverse_binds(file: Container, skin: int) -> dict[int, Float[Array, "4 4"]]:
+def _stood_up(
+    bound: Float[Array, "joints 4"], resting: Float[Array, "joints 4"], above: World | None
+) -> Float[Array, "joints 4"]:
+    """The bound pose in the world: a mesh that was bound lying, below a node that stands it up, stands.
+
+    Binding leaves no trace of that node, but the joints' own nodes do: they are turned as they were bound, or as an
+    animation starts.
+    """
+    if above is None or not np.all(np.isfinite(above[1])):
+        return bound
+    raised = turning.multiply(nearest_rotation(above[1])[0], bound)
+    lying, standing = (turning.geodesic_distance(one, resting).mean() for one in (bound, raised))
+    return raised if standing < 0.5 * lying else bound
+
+
+def inverse_binds(file: Container, skin: int) -> dict[int, Float[Array, "4 4"]]:
     """Per joint node, the matrix from the mesh as bound to the joint; none where the file leaves them out."""
     entry = file.objects("skins")[skin]
     if "inverseBindMatrices" not in entry:
@@ -152,7 +225,7 @@ def _bind_root(file: Container, tree: NodeTree, skin: int | None, root: int) -> 
     """Where the root was when the mesh was bound; without a mesh, where its node is."""
     if skin is None:
         return tree.locals[root].translation[0]
-    matrix = _inverse_binds(file, skin).get(root, np.eye(4))
+    matrix = inverse_binds(file, skin).get(root, np.eye(4))
     return -np.linalg.solve(matrix[:3, :3], matrix[:3, 3])
 
 
@@ -181,17 +254,19 @@ def _relative(
     return turning.canonical(turning.normalize(local))
 
 
-def _orders(noted: list[str], parents: list[int], rotations: Array) -> tuple[str, ...]:
-    """The rotation channels of each joint: as noted, else none for tips that never turn and ZYX for the others."""
+def _orders(
+    noted: list[str], names: tuple[str, ...], parents: list[int], rotations: Array
+) -> tuple[str, ...]:
+    """The rotation channels of each joint: as noted, else ZYX, and none for tips that never turn and are called so."""
     if len(noted) == len(parents):
         return tuple(noted)
     turned = turning.geodesic_distance(rotations, np.broadcast_to(turning.IDENTITY, rotations.shape)).max(
         axis=0
     )
     inner = {0, *parents}
-    tips = [joint not in inner for joint in range(len(parents))]
     return tuple(
-        "" if tip and angle < _STILL_RADIANS else "ZYX" for tip, angle in zip(tips, turned, strict=True)
+        "" if joint not in inner and angle < _STILL_RADIANS and _TIP.search(names[joint]) else "ZYX"
+        for joint, angle in enumerate(turned)
     )
 
 

@@ -44,23 +44,36 @@ class SampleTimes:
         return self.start + np.arange(self.frames) / self.fps
 
 
-def tracks_of(file: Container, nodes: set[int]) -> list[Track]:
-    """The channels of the first animation that moves any of these nodes; one a node and property."""
+def animations_of(file: Container, nodes: set[int]) -> dict[str, Json]:
+    """The animations that move any of these nodes, by name; one without a name goes by its number."""
+    found: dict[str, Json] = {}
+    for number, animation in enumerate(file.objects("animations")):
+        name = animation.get("name")
+        name = name if isinstance(name, str) and name and name not in found else f"animation {number + 1}"
+        if _channels(file, animation, nodes):
+            found[name] = animation
+    return found
+
+
+def tracks_of(file: Container, animation: Json, nodes: set[int]) -> list[Track]:
+    """The channels of an animation that move these nodes; one a node and property."""
+    wanted = _channels(file, animation, nodes)
+    return [_track(file, node, path, sampler) for (node, path), sampler in wanted.items()]
+
+
+def _channels(file: Container, animation: Json, nodes: set[int]) -> dict[tuple[int, str], Json]:
+    samplers = file.objects("samplers", animation)
     count = len(file.objects("nodes"))
-    for animation in file.objects("animations"):
-        samplers = file.objects("samplers", animation)
-        wanted: dict[tuple[int, str], Json] = {}
-        for channel in file.objects("channels", animation):
-            target = file.record("target", channel)
-            path = target.get("path")
-            if "node" not in target or not isinstance(path, str) or path not in _PATHS:
-                continue
-            node = file.integer("node", target, below=count)
-            if node in nodes:
-                wanted[node, path] = samplers[file.integer("sampler", channel, below=len(samplers))]
-        if wanted:
-            return [_track(file, node, path, sampler) for (node, path), sampler in wanted.items()]
-    return []
+    wanted: dict[tuple[int, str], Json] = {}
+    for channel in file.objects("channels", animation):
+        target = file.record("target", channel)
+        path = target.get("path")
+        if "node" not in target or not isinstance(path, str) or path not in _PATHS:
+            continue
+        node = file.integer("node", target, below=count)
+        if node in nodes:
+            wanted[node, path] = samplers[file.integer("sampler", channel, below=len(samplers))]
+    return wanted
 
 
 def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: int) -> SampleTimes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.formats.files import replacing
+from poise.formats.files import existing_file, replacing
+from poise.formats.gltf.container import glb_of
+from poise.formats.gltf.into import glb_with
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
 from poise.skeleton.mannequin import TONES, Mannequin, build_mannequin
@@ -30,27 +30,40 @@ _STILL_RADIANS = 1e-7  # changes below it are not animated
 def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
     """Writes a motion or a single pose as GLB; returns the path.
 
-    With a mannequin the nodes stand in the first pose and only what moves is animated; without one the file holds the
-    bare skeleton in its rest pose and an animation of it.
+    The motion of a character with a mesh goes into the character's own file. Else, with a mannequin, the nodes stand in
+    the first pose and only what moves is animated; without one the file holds the bare skeleton in its rest pose and an
+    animation of it.
     """
     if not isinstance(value, Motion | Pose):
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
     motion = value if isinstance(value, Motion) else _still(value)
     _check(motion)
+    target = Path(path)
+    if target.suffix.lower() not in (".glb", ".vrm"):
+        raise InvalidValueError(
+            f"Poise writes glTF as one binary file: name it {target.with_suffix('.glb').name}"
+        )
+    if motion.origin.character and mannequin:
+        content = glb_with(motion, existing_file(motion.origin.character))
+    elif target.suffix.lower() == ".vrm":
+        raise InvalidValueError(
+            f"a VRM is a character's own file; carry the motion onto one, --onto avatar.vrm, to write {target.name}"
+        )
+    else:
+        content = _bare_glb(motion, mannequin=mannequin)
+    with replacing(target, "wb") as file:
+        file.write(content)
+    return target
+
+
+def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
     document = _Document()
     joints = _add_nodes(document, motion, rest=not mannequin)
     if mannequin:
         body = build_mannequin(motion.skeleton, rotations=motion.rotations)
         _add_mannequin(document, motion.skeleton, body, joints)
     _add_animation(document, motion, joints, rest=not mannequin)
-    target = Path(path)
-    if target.suffix.lower() == ".gltf":
-        raise InvalidValueError(
-            f"Poise writes glTF as one binary file: name it {target.with_suffix('.glb').name}"
-        )
-    with replacing(target, "wb") as file:
-        file.write(document.glb(_about(motion)))
-    return target
+    return document.glb(_about(motion))
 
 
 def _still(pose: Pose) -> Motion:
@@ -126,12 +139,7 @@ class _Document:
                 "bufferViews": self.views,
                 "buffers": [{"byteLength": len(self.binary)}],
             }
-        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-        chunks = [(b"JSON", text + b" " * (-len(text) % 4))] + (
-            [(b"BIN\0", bytes(self.binary))] if self.binary else []
-        )
-        body = b"".join(struct.pack("<I4s", len(data), kind) + data for kind, data in chunks)
-        return struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body
+        return glb_of(document, bytes(self.binary))
 
 
 def _add_nodes(document: _Document, motion: Motion, *, rest: bool) -> list[int]:

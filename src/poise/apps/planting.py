@@ -1,0 +1,256 @@
+"""Feet that stand stay where they stand: contacts found in one motion, kept exactly in another of the same movement.
+
+After Kovar, Schreiner and Gleicher (2002), "Footskate cleanup for motion capture editing": every contact gets one
+place, in between the correction is eased from one contact to the next, and the body follows by the smallest change of
+legs and root that meets it, which here is the solver's own exact finish. A foot has two points, heel and base of the
+toes; it may roll from one onto the other, and each stays put while it is down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.geometry import rotations
+from poise.geometry.splines import smoothstep
+from poise.motion.contacts import Contacts, foot_contacts, foot_joints, foot_positions
+from poise.motion.motion import Motion
+from poise.motion.world import joint_transforms
+from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.roles import SIDES, path
+from poise.skeleton.skeleton import Skeleton
+from poise.solvers.constraints import Constraint, transform
+from poise.solvers.problem import Problem
+
+Array = np.ndarray
+Progress = Callable[[int, int], None]
+
+ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
+SETTLING_S = 0.05  # seconds in which a foot that lands comes to lie flat
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """How the floor of one motion lies in another: lengths scale by `ratio`, a standing ankle has another height."""
+
+    ratio: float = 1.0
+    source_ankle: float = 0.0  # height of a standing ankle where contacts were found
+    target_ankle: float = 0.0  # and where they are kept
+
+    def placed(self, points: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
+        """Places of ankles in the other motion."""
+        found = points * self.ratio
+        found[..., 1] = (points[..., 1] - self.source_ankle) * self.ratio + self.target_ankle
+        return found
+
+
+def planted(
+    motion: Motion,
+    source: Motion,
+    contacts: Contacts,
+    ground: Ground | None = None,
+    *,
+    flat: Float[Array, "2 3"] | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> Motion:
+    """The motion with its feet where those of `source`, whose contacts these are, stand.
+
+    `flat` is the direction in each foot's own axes that is up when it stands flat, where that is known of the body.
+    """
+    plans = [_plan(motion, source, contacts, ground or Ground(), side, flat) for side in range(2)]
+    names = [motion.skeleton.names[foot_joints(motion.skeleton, side)[0]] for side in SIDES]
+    return following(
+        motion,
+        lambda frame: [
+            constraint
+            for name, (places, turns) in zip(names, plans, strict=True)
+            for constraint in transform(name, places[frame], turns[frame])
+        ],
+        _leg_metric(motion.skeleton),
+        progress,
+    )
+
+
+def following(
+    motion: Motion,
+    constraints: Callable[[int], list[Constraint]],
+    metric: Float[Array, "freedoms"],
+    progress: Progress = lambda _done, _all: None,
+) -> Motion:
+    """The motion with every frame changed as little, in this metric, as its constraints allow."""
+    space = PoseSpace(motion.skeleton)
+    poses = space.q_from_frames(motion.root_positions, motion.rotations)
+    problem = Problem(space, constraints(0))
+    for frame in range(len(poses)):
+        problem.retarget(constraints(frame)).finish(poses[frame], metric[None, :])
+        progress(frame + 1, len(poses))
+    roots, quaternions = space.frames_from_q(poses)
+    return motion.with_frames(roots, rotations.continuous(quaternions))
+
+
+def clean(motion: Motion, *, progress: Progress = lambda _done, _all: None) -> Motion:
+    """The motion without foot slide: every foot that stands stays in one place while it does."""
+    return planted(motion, motion, foot_contacts(motion), progress=progress)
+
+
+def standing_ankle(motion: Motion, contacts: Contacts) -> float:
+    """The height of the ankles while their feet lie flat, or nearly, on the floor."""
+    joints = [foot_joints(motion.skeleton, side)[0] for side in SIDES]
+    heights = joint_transforms(motion)[0][:, joints, 1]
+    flat = np.all(contacts.points, axis=-1)
+    flat = flat if flat.any() else contacts.feet
+    return float(np.median(heights[flat])) if flat.any() else float(np.percentile(heights, 5.0))
+
+
+def metric_of(skeleton: Skeleton, joints: set[int], *, root: float = 0.0) -> Float[Array, "freedoms"]:
+    """One for the freedoms of these joints, the root's own for its place, nothing for all others."""
+    space = PoseSpace(skeleton)
+    metric = np.zeros(space.freedoms)
+    metric[:3] = root
+    for slot, joint in enumerate(space.moving.tolist()):
+        if joint in joints:
+            metric[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = 1.0
+    return metric
+
+
+def _leg_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
+    joints = [
+        path(skeleton, skeleton.index(f"{side}_thigh"), skeleton.index(f"{side}_foot")) for side in SIDES
+    ]
+    return metric_of(skeleton, {joint for limb in joints for joint in limb}, root=ROOT_VARIANCE)
+
+
+# --- where a foot goes ---------------------------------------------------------------------------------------------
+
+
+def _plan(
+    motion: Motion, source: Motion, contacts: Contacts, ground: Ground, side: int, flat: Array | None
+) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
+    """Where the ankle is in every frame, and how the foot is turned."""
+    foot = foot_joints(motion.skeleton, SIDES[side])[0]
+    positions, worlds = joint_transforms(motion)
+    turns = rotations.continuous(rotations.quaternion_from_matrix(worlds[:, foot]))
+    arms = _points_of_foot(motion, positions[:, foot], worlds[:, foot], side)
+    down = contacts.points[:, side]
+    if flat is not None:
+        turns = _levelled(turns, np.all(down, axis=-1), flat[side])
+    ankle = foot_joints(source.skeleton, SIDES[side])[0]
+    free = ground.placed(joint_transforms(source)[0][:, ankle])
+    there = _placed_points(source, ground, side)
+    held, shift = turns.copy(), np.full((len(motion), 3), np.nan)
+    for stance in _runs(np.any(down, axis=-1)):
+        places, held[stance] = _stance(
+            there[stance], turns[stance], free[stance], arms, down[stance], motion.fps
+        )
+        shift[stance] = places - free[stance]
+    return free + _eased(shift), held
+
+
+def _points_of_foot(motion: Motion, ankle: Array, turn: Array, side: int) -> Float[Array, "2 3"]:
+    """Heel and base of the toes in the foot's own axes."""
+    points = foot_positions(motion)[:, side] - ankle[:, None]
+    return np.einsum("fba,fkb->fka", turn, points).mean(axis=0)
+
+
+def _placed_points(source: Motion, ground: Ground, side: int) -> Float[Array, "frames 2 3"]:
+    """Heel and toes of the source, over the floor only; their heights come from the ankle's."""
+    return foot_positions(source)[:, side] * np.array([ground.ratio, 0.0, ground.ratio])
+
+
+def _levelled(
+    turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"], up: Float[Array, "3"]
+) -> Float[Array, "frames 4"]:
+    """The foot turned in its own axes so that when it lies flat, the direction that should be up is."""
+    if not flat.any():
+        return turns
+    upward = rotations.rotate(rotations.conjugate(turns[flat]), np.array([0.0, 1.0, 0.0])).mean(axis=0)
+    return rotations.multiply(turns, rotations.quaternion_between(up, upward))
+
+
+def _stance(
+    there: Float[Array, "frames 2 3"],
+    turns: Float[Array, "frames 4"],
+    free: Float[Array, "frames 3"],
+    arms: Float[Array, "2 3"],
+    down: Bool[Array, "frames 2"],
+    fps: float,
+) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
+    """One contact from its first frame to its last: the ankle's places and the foot's turns."""
+    seen = there + np.array([0.0, 1.0, 0.0]) * (free[:, None] + rotations.rotate(turns[:, None], arms))
+    flat = _runs(np.all(down, axis=-1))
+    for run in flat:
+        settled = rotations.mean(turns[run])
+        turns = _settled(turns, settled, run, fps)
+        reach = rotations.rotate(settled, arms)
+        ankle = np.mean(there[run] - reach, axis=(0, 1))
+        ankle[1] = free[run, 1].mean()
+        seen[run] = ankle + reach
+    pivots = np.zeros_like(seen)
+    for point in range(2):
+        for run in _runs(down[:, point]):
+            frames = np.arange(run.start, run.stop)
+            lying = frames[np.all(down[frames], axis=-1)]
+            pivots[run, point] = seen[lying if len(lying) else frames, point].mean(axis=0)
+    ankles = pivots - rotations.rotate(turns[:, None], arms)
+    return np.einsum("fk,fkx->fx", _weights(down), ankles), turns
+
+
+def _settled(
+    turns: Float[Array, "frames 4"], settled: Float[Array, "4"], run: slice, fps: float
+) -> Float[Array, "frames 4"]:
+    """The turns of a foot, one and the same while it lies flat but for the moments of landing and leaving."""
+    steps = np.arange(run.stop - run.start) + 1.0
+    always = np.full(len(steps), np.inf)
+    landing = steps if run.start > 0 else always
+    leaving = steps[::-1] if run.stop < len(turns) else always
+    depth = smoothstep(np.minimum(landing, leaving) / (SETTLING_S * fps + 1.0))
+    found = turns.copy()
+    found[run] = rotations.slerp(turns[run], np.broadcast_to(settled, turns[run].shape), depth)
+    return found
+
+
+def _weights(down: Bool[Array, "frames 2"]) -> Float[Array, "frames 2"]:
+    """How much heel and toes hold the foot: the one that is down; where both are, from one over to the other."""
+    alone = np.where(np.all(down, axis=-1), np.nan, np.where(down[:, 1], 1.0, 0.0))
+    known = np.flatnonzero(np.isfinite(alone))
+    toes = np.interp(np.arange(len(down)), known, alone[known]) if len(known) else np.full(len(down), 0.5)
+    return np.stack([1.0 - toes, toes], axis=-1)
+
+
+def _eased(shift: Float[Array, "frames 3"]) -> Float[Array, "frames 3"]:
+    """Corrections with those between contacts eased from one to the next; before the first and after the last, held."""
+    known = np.flatnonzero(np.isfinite(shift[:, 0]))
+    if len(known) == 0:
+        return np.zeros_like(shift)
+    frames = np.arange(len(shift))
+    after = np.clip(np.searchsorted(known, frames), 0, len(known) - 1)
+    before = np.clip(after - (known[after] > frames), 0, None)
+    first, last = known[before], known[after]
+    part = np.where(last > first, (frames - first) / np.maximum(last - first, 1), 0.0)
+    eased = smoothstep(part)[:, None]
+    found: Array = (1.0 - eased) * shift[first] + eased * shift[last]
+    return np.where(np.isfinite(shift), shift, found)
+
+
+def _runs(flags: Bool[Array, "frames"]) -> list[slice]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def slides(motion: Motion, source: Motion | None = None) -> list[float]:
+    """How far each point of a foot strays over the floor from its mean place while it is down, in metres, per contact.
+
+    Contacts are those of `source`, the same motion before it was changed, if one is given.
+    """
+    down = foot_contacts(source or motion).points.reshape(len(motion), 4)
+    points = foot_positions(motion).reshape(len(motion), 4, 3)
+    found = []
+    for point in range(4):
+        for run in _runs(down[:, point]):
+            places = points[run, point][:, [0, 2]]
+            found.append(float(np.linalg.norm(places - places.mean(axis=0), axis=-1).max()))
+    return found

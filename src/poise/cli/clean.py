@@ -1,0 +1,47 @@
+"""`poise clean MOTION -o OUT`: a motion without foot slide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+
+app = App(
+    name="clean",
+    help_epilogue="""\
+Feet that stand are found by height and speed; each stays in one place while it stands.
+
+Examples:
+  poise clean walk.bvh -o clean.bvh
+  poise clean slides.glb -o stands.glb
+""",
+)
+
+
+@app.default
+def clean(
+    motion: Annotated[Path, Parameter(help="The motion to clean.")],
+    *,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")],
+    units: Units = None,
+    keep_first: KeepFirst = False,
+    up: Up = None,
+) -> None:
+    """Remove the foot slide of a motion."""
+    from poise.apps.learning import read_motion
+    from poise.apps.outputs import save
+    from poise.apps.planting import clean, slides
+
+    source = read_motion(motion, **reading(units=units, keep_first=keep_first, up=up))
+    warn_of(source)
+    with terminal.counting("standing") as report:
+        found = clean(source, progress=report)
+    save(found, output)
+    before, after = (1000.0 * max(slides(one, source), default=0.0) for one in (source, found))
+    print(
+        f"{output}: {len(found)} frames; standing feet slid by up to {before:.0f} mm before, {after:.0f} mm now"
+    )

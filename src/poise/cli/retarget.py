@@ -1,0 +1,52 @@
+"""`poise retarget MOTION CHARACTER -o OUT`: a motion on one's own character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+
+app = App(
+    name="retarget",
+    help_epilogue="""\
+A character in T, A or I pose is enough. Written as .glb or .vrm, the motion goes into
+the character's own file: mesh, materials and all else stay as they are.
+`poise character me.glb` shows which joint plays which part, and how to correct it.
+Every command that writes a motion takes --onto CHARACTER instead.
+
+Examples:
+  poise retarget walk.bvh me.glb -o walking.glb
+  poise retarget walk.bvh avatar.vrm -o walking.vrm
+  poise retarget dance.glb#samba me.glb -o dance.mp4
+""",
+)
+
+
+@app.default
+def retarget(
+    motion: Annotated[Path, Parameter(help="The motion to carry over.")],
+    character: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
+    *,
+    output: Annotated[
+        Path, Parameter(name=("--output", "-o"), help="The file to write: .glb .vrm .bvh .png ...")
+    ],
+    units: Units = None,
+    keep_first: KeepFirst = False,
+    up: Up = None,
+) -> None:
+    """Carry a motion onto a character."""
+    from poise.apps.learning import read_motion
+    from poise.apps.outputs import save
+    from poise.apps.retargeting import retarget
+
+    source = read_motion(motion, **reading(units=units, keep_first=keep_first, up=up))
+    warn_of(source)
+    with terminal.counting(f"carrying onto {character.name}") as report:
+        found = retarget(source, character, progress=report)
+    with terminal.counting(f"writing {output.name}") as report:
+        save(found, output, progress=report)
+    print(f"{output}: {len(found)} frames at {found.fps:g} Hz, {terminal.file_size(output)}")

@@ -1,0 +1,187 @@
+"""The meshes of a glTF character, skinned to its joints, with one colour a vertex: enough to draw it in any pose."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.formats.gltf.container import Container, Json
+from poise.formats.gltf.nodes import nearest_rotation
+from poise.formats.gltf.reading import Rig, inverse_binds, node_worlds, open_rig
+from poise.geometry import rotations as turning
+
+Array = np.ndarray
+
+_TRIANGLES = 4
+_GREY = (0.6, 0.6, 0.6)
+
+
+@dataclass(frozen=True, eq=False)
+class SkinnedMesh:
+    """Vertices that follow up to four slots each; a slot is a joint and a matrix from the bound mesh to its frame."""
+
+    vertices: Float[Array, "vertices 3"]
+    triangles: Int[Array, "triangles 3"]
+    colours: Float[Array, "vertices 3"]
+    """Linear, 0 to 1."""
+    slots: Int[Array, "vertices 4"]
+    weights: Float[Array, "vertices 4"]
+    slot_joints: Int[Array, "slots"]
+    slot_matrices: Float[Array, "slots 3 4"]
+
+    def posed(
+        self, positions: Float[Array, "joints 3"], matrices: Float[Array, "joints 3 3"]
+    ) -> tuple[Float[Array, "vertices 3"], Float[Array, "vertices 3"]]:
+        """Vertices and normals in the world, from the joints' world transforms."""
+        turned = matrices[self.slot_joints] @ self.slot_matrices
+        turned[:, :, 3] += positions[self.slot_joints]
+        blended = np.einsum("vk,vkij->vij", self.weights, turned[self.slots])
+        placed = np.einsum("vij,vj->vi", blended[:, :, :3], self.vertices) + blended[:, :, 3]
+        return placed, _normals(placed, self.triangles)
+
+
+def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
+    """All meshes of a character that its joints carry, skinned or fixed to one; a ParseError where there are none."""
+    rig = open_rig(path)
+    worlds = node_worlds(rig.tree, rig.tree.locals, set(range(len(rig.tree.names))))
+    parts = [
+        part
+        for node, entry in enumerate(rig.file.objects("nodes"))
+        if "mesh" in entry
+        for part in _parts_of_node(rig, worlds, node, entry)
+    ]
+    if not parts:
+        rig.file.fail("the file has no mesh on its joints")
+    return _joined(parts)
+
+
+def _parts_of_node(
+    rig: Rig, worlds: dict[int, tuple[Array, Array]], node: int, entry: Json
+) -> list[SkinnedMesh]:
+    file = rig.file
+    above = rig.tree.nearest_above(set(rig.joints))
+    if "skin" in entry:
+        skin = file.integer("skin", entry, below=len(file.objects("skins")))
+        listed = file.integers("joints", file.objects("skins")[skin], below=len(rig.tree.names))
+        binds = inverse_binds(file, skin)
+        carriers = [(one, binds.get(one, np.eye(4))) for one in listed]
+    else:
+        carriers = [(node, np.eye(4))]
+    anchors = [one if one in rig.joints else above[one] for one, _ in carriers]
+    if any(anchor < 0 for anchor in anchors):
+        return []
+    number = {joint: k for k, joint in enumerate(rig.joints)}
+    joints = np.array([number[anchor] for anchor in anchors])
+    matrices = np.stack([
+        _to_joint(rig, worlds, number[anchor], anchor, one) @ bind
+        for anchor, (one, bind) in zip(anchors, carriers, strict=True)
+    ])  # fmt: skip
+    mesh = file.objects("meshes")[file.integer("mesh", entry, below=len(file.objects("meshes")))]
+    found = [_primitive(file, one, len(carriers)) for one in file.objects("primitives", mesh)]
+    return [SkinnedMesh(*own, joints, matrices[:, :3]) for own in found if own is not None]
+
+
+def _to_joint(
+    rig: Rig, worlds: dict[int, tuple[Array, Array]], joint: int, anchor: int, node: int
+) -> Float[Array, "4 4"]:
+    """From a node's frame to that of a joint as Poise turns it (aligned with the world at rest), as they stand now."""
+    (at, axes), (place, own) = worlds[anchor], worlds[node]
+    turn = turning.matrix_from_quaternion(nearest_rotation(axes))[0]
+    bind = turning.matrix_from_quaternion(rig.bind[joint])
+    found = np.eye(4)
+    found[:3, :3] = bind @ turn.T @ own[0]
+    found[:3, 3] = bind @ turn.T @ (place[0] - at[0])
+    return found
+
+
+def _primitive(
+    file: Container, entry: Json, carriers: int
+) -> tuple[Array, Array, Array, Array, Array] | None:
+    """Vertices, triangles, colours, slots and weights; nothing for lines and points."""
+    if entry.get("mode", _TRIANGLES) != _TRIANGLES:
+        return None
+    attributes, accessors = file.record("attributes", entry), len(file.objects("accessors"))
+
+    def array(name: str, kind: str, within: Json = attributes) -> Array | None:
+        return file.array(file.integer(name, within, below=accessors), kind=kind) if name in within else None
+
+    vertices = array("POSITION", "VEC3")
+    if vertices is None:
+        return None
+    indices = array("indices", "SCALAR", entry)
+    order = np.arange(len(vertices)) if indices is None else indices[:, 0].astype(np.int64)
+    slots, weights = array("JOINTS_0", "VEC4"), array("WEIGHTS_0", "VEC4")
+    if slots is None or weights is None or carriers == 1:
+        slots, weights = np.zeros((len(vertices), 4)), np.tile([1.0, 0.0, 0.0, 0.0], (len(vertices), 1))
+    if order.max(initial=0) >= len(vertices) or slots.max(initial=0) >= carriers:
+        file.fail("a mesh names vertices or joints that it does not have")
+    weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+    colours = _colours(file, entry, array("TEXCOORD_0", "VEC2"), len(vertices))
+    triangles = order[: len(order) // 3 * 3].reshape(-1, 3)
+    return vertices, triangles, colours, slots.astype(np.int64), weights
+
+
+def _colours(file: Container, entry: Json, places: Array | None, count: int) -> Float[Array, "vertices 3"]:
+    """The material's colour at every vertex, its picture's where it has one that can be read."""
+    materials = file.objects("materials")
+    if "material" not in entry:
+        return np.tile(_GREY, (count, 1))
+    material = materials[file.integer("material", entry, below=len(materials))]
+    surface = file.record("pbrMetallicRoughness", material)
+    factor = file.numbers("baseColorFactor", surface, count=4, default=(1.0, 1.0, 1.0, 1.0))[:3]
+    picture = _picture(file, file.record("baseColorTexture", surface))
+    if picture is None or places is None:
+        return np.tile(factor, (count, 1))
+    height, width = picture.shape[:2]
+    column, row = (np.floor(places % 1.0 * [width, height])).astype(np.int64).T
+    return factor * picture[np.minimum(row, height - 1), np.minimum(column, width - 1)]
+
+
+def _picture(file: Container, reference: Json) -> Float[Array, "rows columns 3"] | None:
+    from PIL import Image
+
+    if "index" not in reference:
+        return None
+    textures, images = file.objects("textures"), file.objects("images")
+    texture = textures[file.integer("index", reference, below=len(textures))]
+    if "source" not in texture:
+        return None
+    image = images[file.integer("source", texture, below=len(images))]
+    if "bufferView" not in image:
+        return None
+    data = file.view(file.integer("bufferView", image, below=len(file.objects("bufferViews"))))[0]
+    try:
+        shown = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.float64) / 255.0
+    except OSError:
+        return None
+    return np.where(shown <= 0.04045, shown / 12.92, ((shown + 0.055) / 1.055) ** 2.4)
+
+
+def _joined(parts: list[SkinnedMesh]) -> SkinnedMesh:
+    vertices = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    slots = np.cumsum([0, *(len(part.slot_joints) for part in parts)])
+    return SkinnedMesh(
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.triangles + first for part, first in zip(parts, vertices, strict=False)]),
+        np.concatenate([part.colours for part in parts]),
+        np.concatenate([part.slots + first for part, first in zip(parts, slots, strict=False)]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.slot_joints for part in parts]),
+        np.concatenate([part.slot_matrices for part in parts]),
+    )
+
+
+def _normals(
+    vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
+) -> Float[Array, "vertices 3"]:
+    """Of each vertex, the mean of those of its triangles, large ones counting more."""
+    corners = vertices[triangles]
+    normals = np.zeros_like(vertices)
+    faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    for corner in range(3):
+        np.add.at(normals, triangles[:, corner], faces)
+    return normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-12)

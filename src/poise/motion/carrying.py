@@ -1,0 +1,159 @@
+"""Motions carried over to another rig by roles, whatever its joints, its axes and its rest pose.
+
+Every joint is turned, in the world, away from its own neutral pose as its counterpart was from its own
+(W' = W N^-1 N'). Joints of the trunk between two roles take what the other body has at the same share of the way;
+fingers go by name; joints without a counterpart (twist bones, props, faces) stay as they rest on their parents.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import SkeletonError
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.motion.world import joint_transforms
+from poise.skeleton.fingers import finger_joints
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
+from poise.skeleton.retarget import scaled_places
+from poise.skeleton.roles import MAIN_ROLES, TRUNK_ROLES, path
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+Counterpart = tuple[int, int, float]  # two joints of the source, and how far from the first to the second
+
+_SAMPLES = 200  # frames from which a rig's neutral pose is read
+_UPRIGHT = 0.3  # of the mean direction from pelvis to head, upwards
+
+
+def carried(motion: Motion, target: Skeleton, *, usual: Float[Array, "joints 4"] | None = None) -> Motion:
+    """The motion on another rig, its way over the floor scaled; `usual` is a pose of the target that shows its axes."""
+    source = motion.skeleton
+    ours = neutral_pose(source, motion.rotations[:: max(1, len(motion) // _SAMPLES)])
+    theirs = neutral_pose(target, None if usual is None else usual[None])
+    positions, world = joint_transforms(motion)
+    deltas = world @ ours.world.transpose(0, 2, 1)
+    turned = _turned(deltas, source, target, theirs)
+    local = turned.copy()
+    local[:, 1:] = np.swapaxes(turned[:, target.parents[1:]], -1, -2) @ turned[:, 1:]
+    local[:, target.is_end_site] = np.eye(3)
+    quaternions = rotations.continuous(rotations.canonical(rotations.quaternion_from_matrix(local)))
+    places = _root_places(positions[:, source.index("pelvis")], source, target, quaternions)
+    origin = replace(motion.origin, character="")
+    return Motion(target, motion.fps, places, quaternions, name=motion.name, origin=origin)
+
+
+def check_person(motion: Motion, *, what: str = "its skeleton") -> None:
+    """A SkeletonError that says why a body cannot be carried over by roles."""
+    skeleton = motion.skeleton
+    which = f"{what} ({len(skeleton)} joints below {skeleton.names[0]!r})"
+    missing = [role for role in MAIN_ROLES if role not in skeleton.roles]
+    if missing:
+        raise SkeletonError(
+            f"{which} is not a person's as far as Poise can tell: it lacks {', '.join(missing)}"
+        )
+    if not stands_at_rest(skeleton) and _uprightness(motion) < _UPRIGHT:
+        raise SkeletonError(
+            f"{which} stands upright as a person does neither in its rest pose nor in its motion"
+        )
+
+
+def counterparts(source: Skeleton, target: Skeleton) -> dict[int, Counterpart]:
+    """For each joint of the target that has one, where in the source its rotation comes from."""
+    shared = [role for role in target.roles if role in source.roles]
+    found = {target.index(role): source.index(role) for role in shared}
+    single = {**_same(finger_joints(target), finger_joints(source)), **found}
+    named = {name: joint for joint, name in enumerate(source.names) if not source.is_end_site[joint]}
+    taken = set(single.values())
+    for joint, name in enumerate(target.names):
+        if joint and joint not in single and named.get(name, 0) and named[name] not in taken:
+            single[joint] = named[name]
+    spread = _along_the_trunk(source, target, [role for role in TRUNK_ROLES if role in shared])
+    return {**spread, **{joint: (other, other, 0.0) for joint, other in single.items()}}
+
+
+def _same(
+    ours: Mapping[tuple[str, str, int], int], others: Mapping[tuple[str, str, int], int]
+) -> dict[int, int]:
+    return {joint: others[key] for key, joint in ours.items() if key in others}
+
+
+def _along_the_trunk(source: Skeleton, target: Skeleton, roles: list[str]) -> dict[int, Counterpart]:
+    """Joints between two roles of the trunk: the source's joints around the same share of the way."""
+    found: dict[int, Counterpart] = {}
+    for top, end in itertools.pairwise(roles):
+        ours = path(target, target.index(top), target.index(end))
+        others = path(source, source.index(top), source.index(end))
+        if len(others) > 1:
+            shares = _shares(source, others)
+            for joint, share in zip(ours[1:-1], _shares(target, ours)[1:-1], strict=True):
+                after = min(int(np.searchsorted(shares, share, side="right")), len(others) - 1)
+                width = shares[after] - shares[after - 1]
+                part = (share - shares[after - 1]) / width if width > 0 else 0.0
+                found[joint] = others[after - 1], others[after], float(part)
+    return found
+
+
+def _shares(skeleton: Skeleton, joints: list[int]) -> Float[Array, "joints"]:
+    """How far along a path each of its joints lies, from 0 to 1."""
+    lengths = np.linalg.norm(skeleton.offsets[joints], axis=-1)
+    lengths[0] = 0.0
+    way = np.cumsum(lengths)
+    return way / way[-1] if way[-1] > 0 else np.linspace(0.0, 1.0, len(joints))
+
+
+def _turned(
+    deltas: Float[Array, "frames others 3 3"], source: Skeleton, target: Skeleton, theirs: Neutral
+) -> Float[Array, "frames joints 3 3"]:
+    """World rotations of the target's joints."""
+    partners = counterparts(source, target)
+    turned = np.empty((len(deltas), len(target), 3, 3))
+    for joint, parent in enumerate(target.parents.tolist()):
+        if joint in partners:
+            first, second, part = partners[joint]
+            turned[:, joint] = _between(deltas[:, first], deltas[:, second], part) @ theirs.world[joint]
+        elif parent < 0:
+            turned[:, joint] = _heading_of(deltas[:, source.index("pelvis")]) @ theirs.world[joint]
+        else:
+            turned[:, joint] = turned[:, parent] @ theirs.world[parent].T @ theirs.world[joint]
+    return turned
+
+
+def _between(first: Array, second: Array, part: float) -> Float[Array, "frames 3 3"]:
+    if part == 0.0:
+        return first
+    start, end = (rotations.quaternion_from_matrix(one) for one in (first, second))
+    return rotations.matrix_from_quaternion(rotations.slerp(start, end, np.full(len(first), part)))
+
+
+def _heading_of(turns: Float[Array, "frames 3 3"]) -> Float[Array, "frames 3 3"]:
+    """The part of a rotation about the vertical: a root below the pelvis turns with the body and does not lean."""
+    quaternions = rotations.quaternion_from_matrix(turns)
+    angles = 2.0 * np.unwrap(np.arctan2(quaternions[:, 2], quaternions[:, 0]), period=np.pi)
+    return rotations.matrix_from_quaternion(
+        rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([0.0, 1.0, 0.0])))
+    )
+
+
+def _root_places(
+    pelvis: Float[Array, "frames 3"],
+    source: Skeleton,
+    target: Skeleton,
+    quaternions: Float[Array, "frames joints 4"],
+) -> Float[Array, "frames 3"]:
+    """Where the target's root must be for its pelvis to go the source's way, scaled."""
+    own = world_transforms(target, np.zeros_like(pelvis), quaternions)[0][:, target.index("pelvis")]
+    return np.asarray(scaled_places(pelvis, source, target) - own)
+
+
+def _uprightness(motion: Motion) -> float:
+    positions = joint_transforms(motion)[0]
+    trunk = positions[:, motion.skeleton.index("head")] - positions[:, motion.skeleton.index("pelvis")]
+    mean = trunk.mean(axis=0)
+    return float(mean[1] / max(float(np.linalg.norm(mean)), 1e-12))

@@ -1,0 +1,207 @@
+"""Motions on other characters: contacts kept, roles corrected by a file, and everything else in the file untouched."""
+
+import json
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import poise
+from bodies import person
+from poise.apps.planting import slides
+from poise.apps.retargeting import open_character, retarget, write_roles
+from poise.errors import InvalidValueError, ParseError, SkeletonError
+from poise.formats import gltf
+from poise.geometry import rotations
+from poise.motion.contacts import foot_contacts, foot_positions
+from poise.motion.world import joint_transforms
+from poise.skeleton import Pose, Skeleton
+from poise.skeleton.retarget import size_ratio
+
+UNREAL = {
+    "pelvis": "pelvis", "spine": "spine_01", "chest": "spine_03", "neck": "neck_01", "head": "head",
+    **{f"{side}_{role}": f"{bone}_{side[0]}" for side in ("left", "right") for role, bone in (
+        ("shoulder", "clavicle"), ("upper_arm", "upperarm"), ("forearm", "lowerarm"), ("hand", "hand"),
+        ("thigh", "thigh"), ("shin", "calf"), ("foot", "foot"), ("toes", "ball"),
+    )},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return poise.performer.act("walk", seed=3)
+
+
+def a_pose(*, size=0.6, names=UNREAL) -> Skeleton:
+    """A smaller body with long shins and its arms hanging at an angle, on axes and names of its own."""
+    body = person(names).scaled(size)
+    offsets = body.offsets.copy()
+    down = rotations.quaternion_from_expmap(np.array([0.0, 0.0, -0.8]))
+    for side, turn in (("left", down), ("right", rotations.conjugate(down))):
+        for role in ("forearm", "hand", "hand_end"):
+            joint = body.names.index(names.get(f"{side}_{role}", f"{side}_{role}"))
+            offsets[joint] = rotations.rotate(turn, offsets[joint])
+        offsets[body.names.index(names.get(f"{side}_foot", f"{side}_foot"))] *= 1.2
+    return body.with_offsets(offsets)
+
+
+def strange_file(path, skeleton, *, animations=()):
+    """A character with a mesh as another program writes it: no note of ours, a material, and what nobody knows."""
+    gltf.write(Pose.rest(skeleton, root_position=skeleton.offsets[0].tolist()), path)
+    content, binary = parts_of(path)
+    del content["scenes"][0]["extras"]
+    content["materials"][0]["extras"] = {"mine": [1, 2.5, "ü"]}
+    content["extensionsUsed"], content["extensions"] = ["MINE_x"], {"MINE_x": {"keep": True}}
+    content["animations"] = list(animations)
+    return packed(path, content, binary)
+
+
+def parts_of(path):
+    data = path.read_bytes()
+    size = struct.unpack_from("<I", data, 12)[0]
+    return json.loads(data[20 : 20 + size]), data[28 + size :]
+
+
+def packed(path, content, binary):
+    text = json.dumps(content, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 4)
+    body = (
+        struct.pack("<I4s", len(text), b"JSON") + text + struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    )
+    path.write_bytes(struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body)
+    return path
+
+
+def test_a_walk_on_another_body_keeps_its_contacts(walk):
+    body = a_pose()
+    found, ratio = retarget(walk, body), size_ratio(walk.skeleton, body)
+    assert found.skeleton == body
+    assert max(slides(found, walk)) < 0.01
+    down = foot_contacts(walk).points
+    there, here = foot_positions(walk) * ratio, foot_positions(found)
+    both = down.all(axis=-1)
+    apart = np.linalg.norm((there - here).mean(axis=2)[..., [0, 2]], axis=-1)
+    assert apart[both].max() < 0.02
+
+
+def test_arms_of_an_a_pose_point_where_those_of_a_t_pose_do(walk):
+    found = retarget(walk, a_pose())
+    for motion in (walk, found):
+        reach = motion.positions["left_hand"] - motion.positions["left_upper_arm"]
+        motion_reach = reach / np.linalg.norm(reach, axis=-1, keepdims=True)
+        if motion is walk:
+            wanted = motion_reach
+    assert np.degrees(np.arccos(np.clip(np.sum(wanted * motion_reach, axis=-1), -1, 1))).max() < 6.0
+
+
+def test_the_same_body_keeps_its_motion(walk):
+    same = retarget(walk, walk.skeleton)
+    np.testing.assert_array_equal(same.rotations, walk.rotations)
+
+
+def test_a_body_that_is_not_a_person_is_refused_with_what_it_lacks(walk):
+    snake = Skeleton(("a", "b", "c"), np.array([-1, 0, 1]), np.array([[0, 0, 0], [0, 1, 0], [0, 1, 0]]))
+    with pytest.raises(SkeletonError, match=r"the character's skeleton .* lacks pelvis"):
+        retarget(walk, snake)
+
+
+def test_foot_slide_is_cleaned(walk):
+    drift = np.zeros_like(walk.root_positions)
+    drift[:, 0] = np.linspace(0.0, 0.4, len(walk))
+    sliding = walk.with_frames(walk.root_positions + drift, walk.rotations)
+    cleaned = poise.clean(sliding)
+    assert max(slides(sliding)) > 0.02
+    assert max(slides(cleaned, sliding)) < 0.01
+
+
+def test_a_motion_goes_into_the_characters_own_file(tmp_path, walk):
+    file = strange_file(tmp_path / "bob.glb", a_pose())
+    before, bytes_before = parts_of(file)
+    found = retarget(walk, file)
+    found.save(tmp_path / "out.glb")
+    after, bytes_after = parts_of(tmp_path / "out.glb")
+    assert (
+        bytes_after[: before["buffers"][0]["byteLength"]]
+        == bytes_before[: before["buffers"][0]["byteLength"]]
+    )
+    for key, value in before.items():
+        if key in ("accessors", "bufferViews"):
+            assert after[key][: len(value)] == value
+        elif key not in ("animations", "buffers"):
+            assert after[key] == value
+    again = poise.read(tmp_path / "out.glb")
+    gap = joint_transforms(again)[0] - joint_transforms(found)[0]
+    assert again.fps == walk.fps
+    assert np.abs(gap).max() < 1e-5
+
+
+def test_animations_are_chosen_by_name(tmp_path, walk):
+    file = strange_file(tmp_path / "bob.glb", a_pose())
+    first = replace(retarget(walk, file)[:20], name="first")
+    first.save(tmp_path / "one.glb")
+    second = replace(retarget(walk, tmp_path / "one.glb")[20:50], name="second")
+    second.save(tmp_path / "two.glb")
+    assert [len(poise.read(f"{tmp_path / 'two.glb'}{name}")) for name in ("", "#first")] == [30, 20]
+    assert "of 2 animations (second, first)" in poise.read(tmp_path / "two.glb").origin.notes[0]
+    with pytest.raises(poise.PoiseError, match="no animation 'third'; valid: second, first"):
+        poise.read(f"{tmp_path / 'two.glb'}#third")
+    assert len(open_character(tmp_path / "two.glb")) == 1
+
+
+def test_a_vrm_says_which_bone_is_which(tmp_path, walk):
+    names = {role: f"bone{number}" for number, role in enumerate(UNREAL)}
+    file = strange_file(tmp_path / "anon.glb", a_pose(names=names))
+    content, binary = parts_of(file)
+    bones = {
+        "hips": "pelvis",
+        "head": "head",
+        "leftUpperArm": "left_upper_arm",
+        "rightUpperLeg": "right_thigh",
+    }
+    nodes = {name: number for number, name in enumerate(node.get("name") for node in content["nodes"])}
+    listed = {bone: {"node": nodes[names[role]]} for bone, role in bones.items()}
+    content["extensions"] = {"VRMC_vrm": {"specVersion": "1.0", "humanoid": {"humanBones": listed}}}
+    avatar = packed(tmp_path / "anon.vrm", content, binary)
+    roles = open_character(avatar).skeleton.roles
+    assert all(roles[role] == names[role] for role in bones.values())
+    retarget(walk[:5], avatar).save(tmp_path / "out.vrm")
+    assert "VRMC_vrm" in parts_of(tmp_path / "out.vrm")[0]["extensions"]
+    with pytest.raises(InvalidValueError, match=r"--onto avatar\.vrm"):
+        walk.save(tmp_path / "walk.vrm")
+
+
+def test_roles_are_corrected_by_a_file_beside_the_character(tmp_path):
+    file = strange_file(tmp_path / "bob.glb", a_pose())
+    beside = write_roles(tmp_path / "bob.roles.toml", open_character(file).skeleton)
+    beside.write_text(beside.read_text().replace('chest = "spine_03"', 'chest = "spine_01"'))
+    assert open_character(file).skeleton.roles["chest"] == "spine_01"
+    beside.write_text('left_hand = "hand_left"')
+    with pytest.raises(ParseError, match="left_hand: no joint 'hand_left'; did you mean"):
+        open_character(file)
+
+
+def test_bones_that_never_move_stay_bones(tmp_path):
+    skeleton = open_character(strange_file(tmp_path / "bob.glb", a_pose())).skeleton
+    still = [name for name, end in zip(skeleton.names, skeleton.is_end_site, strict=True) if end]
+    assert still == ["left_toes_end", "right_toes_end", "head_end", "left_hand_end", "right_hand_end"]
+
+
+def test_fingers_and_twist_bones_follow():
+    def with_fingers(style):
+        body = person()
+        names = [*body.names, style.format(1), style.format(2), "forearm_twist_l"]
+        hand, forearm = body.names.index("left_hand"), body.names.index("left_forearm")
+        parents = [*body.parents, hand, len(body), forearm]
+        offsets = np.vstack([body.offsets, [[0.1, 0, 0], [0.04, 0, 0], [0.1, 0, 0]]])
+        return Skeleton(tuple(names), np.array(parents), offsets, ("ZYX",) * len(names))
+
+    source, target = with_fingers("LeftHandIndex{}"), with_fingers("index_0{}_l")
+    turns = np.tile(rotations.IDENTITY, (5, len(source), 1))
+    curl = rotations.quaternion_from_expmap(np.array([0.0, 0.0, -0.7]))
+    turns[:, source.names.index("LeftHandIndex1")] = curl
+    motion = poise.Motion(source, 30.0, np.tile(source.offsets[0], (5, 1)), turns)
+    found = retarget(motion, target)
+    np.testing.assert_allclose(found.rotations[2, target.names.index("index_01_l")], curl, atol=1e-3)
+    twist = found.rotations[:, target.names.index("forearm_twist_l")]
+    np.testing.assert_allclose(np.abs(twist[:, 0]), 1.0, atol=1e-9)
