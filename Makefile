@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures
+.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ docs-pictures: .venv/.dev ## draw the documentation's pictures again
 studio-pictures: .venv/.dev page ## take the pictures of the studio again, from the real page
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
+
+studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
+	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
 
 FUZZERS := fuzz_formats fuzz_models fuzz_solves
 SECONDS_EACH := 600

@@ -119,3 +119,14 @@ def test_what_is_open_can_be_drawn_and_asked_for(
     assert re.search(r"a handle on \w+ would settle \d+ % of what is open", capsys.readouterr().out)
     assert main([*asked, str(tmp_path / "plain.png")]) == 0
     assert (tmp_path / "pose.png").read_bytes() != (tmp_path / "plain.png").read_bytes()
+
+
+def test_a_body_stays_on_the_floor_whatever_its_hand_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("pose", "--handle", "left_hand=0,9,0", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert not told["reached"]
+    assert 0.5 < told["root_position"][1] < 1.2
+    assert run("pose", "--handle", "left_hand=0,9,0", "--no-floor", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["root_position"][1] > 7.0

@@ -7,8 +7,10 @@ import pytest
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.skeleton.kinematics import world_transforms
+from poise.solvers.bearing import heading_of
 from poise.studio import messages as said
 from poise.studio.session import OutOfOrderError, Session
+from poise.studio.solving import HEADING
 
 NUMBERS = count(1)
 
@@ -17,6 +19,11 @@ def joint(session: Session, role: str) -> np.ndarray:
     pose = session.state.pose
     positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
     return positions[pose.skeleton.index(role)]
+
+
+def joints(session: Session) -> np.ndarray:
+    pose = session.state.pose
+    return np.asarray(world_transforms(pose.skeleton, pose.root_position, pose.rotations)[0])
 
 
 def handle(session: Session, role: str, **options: object) -> said.Handle:
@@ -82,6 +89,7 @@ def test_a_drag_does_not_jump(session: Session) -> None:
 
 
 def test_what_cannot_be_reached_is_said(session: Session) -> None:
+    session.answer(said.SetBearing(bearing=said.Bearing(step=False)))
     handle(session, "left_hand")
     pose = drag(session, "left_hand", (3.0, 0.0, 0.0))
     assert pose.status in ("relaxed", "out_of_time")
@@ -89,6 +97,51 @@ def test_what_cannot_be_reached_is_said(session: Session) -> None:
     assert "left_hand" in [left.handle for left in missed]
     assert "LeftHand" in pose.words
     assert "mm off" in pose.words
+
+
+def test_feet_step_after_a_hand_that_is_dragged_away(session: Session) -> None:
+    feet = [joint(session, f"{side}_foot") for side in ("left", "right")]
+    handle(session, "left_hand")
+    pose = drag(session, "left_hand", (1.5, 0.0, 0.0), moments=40)
+    assert pose.status == "reached"
+    for side, before in zip(("left", "right"), feet, strict=True):
+        foot = joint(session, f"{side}_foot")
+        assert foot[0] > before[0] + 0.2
+        assert abs(foot[1] - before[1]) < 3e-3
+        np.testing.assert_allclose(foot, session.state.anchors[f"{side}_foot"], atol=3e-3)
+
+
+@pytest.mark.parametrize("model", ["reach", "both"])
+@pytest.mark.parametrize("way", [(-0.05, 0.35, 0.2), (0.1, -0.2, 0.3), (-0.2, 0.5, -0.2)])
+def test_no_joint_goes_much_further_than_the_hand(
+    session: Session, model: str, way: tuple[float, float, float]
+) -> None:
+    session.answer(said.ChooseModel(model=model))
+    session.answer(said.SetBearing(bearing=said.Bearing(step=False)))
+    handle(session, "right_hand")
+    start, moments = np.array(session.state.handle("right_hand").position), 40
+    for moment in range(1, moments + 1):
+        before = joints(session)
+        at = tuple(start + moment / moments * np.array(way))
+        (pose,) = session.answer(said.Drag(seq=next(NUMBERS), handle="right_hand", position=at))
+        went = np.linalg.norm(joints(session) - before, axis=1).max()
+        assert went <= 3.0 * np.linalg.norm(way) / moments + 1e-6 or pose.status != "reached"
+    before = joints(session)
+    session.answer(said.Drag(seq=next(NUMBERS), handle="right_hand", position=at, last=True))
+    assert np.linalg.norm(joints(session) - before, axis=1).max() < 0.02
+
+
+def test_hips_keep_their_heading_unless_they_are_turned(session: Session) -> None:
+    session.answer(said.ChooseModel(model="both"))
+    facing = np.array(session.state.anchors[HEADING])
+    handle(session, "right_hand")
+    drag(session, "right_hand", (0.5, 0.2, 0.1))
+    assert heading_of(session.state.pose) @ facing > np.cos(np.radians(15.0))
+    quarter = (np.cos(np.pi / 8), 0.0, np.sin(np.pi / 8), 0.0)
+    handle(session, "pelvis")
+    for last in (False, True):
+        session.answer(said.Drag(seq=next(NUMBERS), handle="pelvis", rotation=quarter, last=last))
+    assert np.array(session.state.anchors[HEADING]) @ facing < np.cos(np.radians(25.0))
 
 
 def test_a_pinned_handle_stays_and_an_unpinned_one_follows(session: Session) -> None:

@@ -49,13 +49,13 @@ from poise.apps.keyframing_script import (
     paths_of,
     pins_within,
 )
-from poise.apps.posing import FLOOR_ROLES
 from poise.errors import InvalidValueError
 from poise.formats import read
 from poise.formats.tables import FieldError, Range, Read, read_declared
 from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose
+from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, Pinned, Position, floor, transform
 
 Array = np.ndarray

@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
-from poise.apps.posing import FLOOR_ROLES
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
+from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from poise.performer.bodies import Body
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
-from poise.skeleton.skeleton import Pose
-from poise.solvers.constraints import Constraint, LookAt, Position, constraint_from, floor
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import bearing
+from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, Projection, constraint_from
 from poise.solvers.corrections import Corrections
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
 
-FLOOR_ROLES = ("left_foot", "right_foot", "left_toes", "right_toes")
+LONG_FINISH = 600  # steps for a body that hangs on a handle high above the floor to come down
 
 
 def pose_by_handles(
@@ -30,21 +33,67 @@ def pose_by_handles(
     handles: dict[str, np.ndarray],
     *,
     look_at: np.ndarray | None = None,
-    above_floor: bool = False,
+    above_floor: bool = True,
+    heading: bool = True,
+    balance: bool = True,
     others: Sequence[Constraint] = (),
     tolerance: float = 1e-3,
     corrections: Path | None = None,
 ) -> Solution:
-    """The most likely pose with these handles in place; the head looks at a point, the feet stay above the floor."""
-    constraints: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
-    if look_at is not None:
-        constraints.append(LookAt("head", look_at))
+    """The most likely pose with these handles in place; the head looks at a point.
+
+    Unasked, it stands on the floor, faces forward, keeps its balance and lets idle arms hang, as far as the model does
+    not know better: `above_floor`, `heading` and `balance` switch that off.
+    """
+    skeleton, settings = prior.space.skeleton, Settings(tolerance=tolerance)
+    asked: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
+    asked += [] if look_at is None else [LookAt("head", look_at)]
+    turned = _says_facing(skeleton, handles, asked)
     if above_floor:
-        constraints += floor([role for role in FLOOR_ROLES if role in prior.space.skeleton.roles])
-    settings = Settings(tolerance=tolerance)
-    if corrections is not None:
-        return Corrections.load(corrections).solve(prior, constraints, settings=settings)
-    return solve(prior, constraints, settings=settings)
+        asked += bearing.on_the_floor(skeleton)
+    if heading and not turned:
+        asked.append(bearing.facing(np.array([0.0, 0.0, 1.0]), skeleton, at=np.zeros(3)))
+    if balance:
+        busy = [skeleton.index(name) for name in handles]
+        asked += bearing.hanging(skeleton, busy=busy, at=np.zeros(3))
+    find = solve if corrections is None else Corrections.load(corrections).solve
+    solution = find(prior, asked, settings=settings)
+    stands = bearing.standing(solution.pose) if above_floor and not _has_feet(skeleton, handles) else None
+    weight = _weight(solution, handles) if balance else None
+    more = [found for found in (stands, weight) if found is not None]
+    if not more:
+        return solution
+    longer = replace(settings, finish_steps=LONG_FINISH) if stands is not None else settings
+    return find(prior, [*asked, *more], start=solution.q, settings=longer)
+
+
+def _weight(solution: Solution, handles: dict[str, np.ndarray]) -> Constraint | None:
+    """The balance of a pose that has lost it; None where it has not."""
+    skeleton = solution.space.skeleton
+    joints = {skeleton.index(name): place for name, place in handles.items()}
+    held = {role for role in skeleton.roles if skeleton.index(role) in joints}
+    places = bearing.places_of(solution.pose)
+    places |= {role: joints[skeleton.index(role)] for role in places if role in held}
+    centre, _ = solution.space.centre_of_mass(solution.q)
+    falls = bearing.overhang(solution.pose, centre, held=held) > 0.0
+    return bearing.balanced(places, skeleton, held=held) if falls else None
+
+
+def _says_facing(skeleton: Skeleton, handles: dict[str, np.ndarray], others: Sequence[Constraint]) -> bool:
+    """Whether handles on both sides, a turn or a gaze say which way a body faces; or it has no hips to turn."""
+    named = {skeleton.index(name) for name in handles}
+    sides = [
+        any(role.startswith(side) and skeleton.index(role) in named for role in skeleton.roles)
+        for side in SIDES
+    ]
+    turned = any(isinstance(one, Orientation | LookAt | Projection) for one in others)
+    return all(sides) or turned or "pelvis" not in skeleton.roles
+
+
+def _has_feet(skeleton: Skeleton, handles: dict[str, np.ndarray]) -> bool:
+    """Whether a handle says where a foot is."""
+    named = {skeleton.index(name) for name in handles}
+    return any(role in skeleton.roles and skeleton.index(role) in named for role in bearing.FLOOR_ROLES)
 
 
 def model_or_people(path: Path | None) -> Prior:

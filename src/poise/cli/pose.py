@@ -20,7 +20,8 @@ Examples:
   poise pose --handle left_hand=0.4,1.3,0.3 --handle head=0,1.6,0.1 -o pose.png
   poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
   poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
-      --look-at 0,1.5,3 --floor -o pose.glb
+      --look-at 0,1.5,3 -o pose.glb
+  poise pose --handle pelvis=0,1.6,0 --no-floor -o jump.png
   poise pose --handle left_hand=0.4,1.3,0.3 --uncertainty --suggest -o pose.png
   poise pose walk.poise --constraints balance.toml -o pose.png
 """,
@@ -35,7 +36,15 @@ def pose(
     *,
     handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; may be given many times.")] = (),
     look_at: Annotated[str | None, Parameter(help="x,y,z that the head looks at.")] = None,
-    floor: Annotated[bool, Parameter(help="Keep the feet above the floor (Y = 0).")] = False,
+    floor: Annotated[
+        bool, Parameter(negative="--no-floor", help="Stand on the floor (Y = 0), feet not below it.")
+    ] = True,
+    heading: Annotated[
+        bool, Parameter(negative="--no-heading", help="Face forward (Z) where the handles do not say.")
+    ] = True,
+    balance: Annotated[
+        bool, Parameter(negative="--no-balance", help="Keep the balance, and let idle arms hang.")
+    ] = True,
     constraints: Annotated[
         Path | None, Parameter(help="A TOML file of [[constraints]] of any kind, beside the handles.")
     ] = None,
@@ -63,6 +72,8 @@ def pose(
         handles,
         look_at=target,
         above_floor=floor,
+        heading=heading,
+        balance=balance,
         others=others,
         tolerance=exact,
         corrections=corrections,

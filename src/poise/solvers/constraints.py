@@ -365,9 +365,9 @@ class CentreOfMass(Constraint):
 
     @property
     def _fixed(self) -> tuple[object, ...]:
-        return (np.asarray(self.support, dtype=np.float64).tobytes(),)
+        return (len(self.blocks()),)
 
-    def blocks(self, space: PoseSpace) -> list[Block]:  # noqa: ARG002
+    def blocks(self, space: PoseSpace | None = None) -> list[Block]:  # noqa: ARG002
         corners = [finite_vector(corner, f"{self.label}: support", 2) for corner in self.support]
         if len(corners) == 1:
             x, z = corners[0]

@@ -327,7 +327,7 @@ class Problem:
             if best is None or rank < best[0]:
                 best = rank, q.copy(), errors.copy(), status, value
             if wrong > 0.5 * np.linalg.norm((solved - before)[linear]):
-                q[:] = self.space.integrate(begun, 0.5 * self._way(begun, q))
+                q[:] = self.space.integrate(begun, 0.5 * self.way(begun, q))
         assert best is not None
         (left, _), q[:], errors[:], status, value = best
         if left <= self.settings.tolerance:
@@ -339,7 +339,7 @@ class Problem:
         hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
         return max(hard, default=0.0), self.soft_loss(errors)
 
-    def _way(self, q: Float[Array, "size"], to: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+    def way(self, q: Float[Array, "size"], to: Float[Array, "size"]) -> Float[Array, "freedoms"]:
         """The tangent step from a pose to another."""
         step = np.empty(self.space.freedoms)
         root_gap(q, to, step)

@@ -141,6 +141,15 @@ class Timeline(Part):
     clip: str | None
 
 
+class Bearing(Part):
+    """What a body does unasked: keep its heading and its balance, let idle arms hang, step where a reach needs it."""
+
+    heading: bool = True
+    balance: bool = True
+    arms: bool = True
+    step: bool = True
+
+
 class PhotoPoint(Part):
     """A joint seen at a pixel of the photo, x to the right and y down."""
 
@@ -164,6 +173,7 @@ class Scene(Wire):
     weights: list[Weight]
     handles: list[Handle]
     feet: Feet
+    bearing: Bearing
     look_at: Vec3 | None
     undo: int
     redo: int
@@ -210,6 +220,12 @@ class SetFeet(Wire, tag="setFeet"):
     """Whether feet stay planted where they are, stay above the floor, or go where they will."""
 
     feet: Feet
+
+
+class SetBearing(Wire, tag="setBearing"):
+    """Which of the body's defaults hold."""
+
+    bearing: Bearing
 
 
 class SetLookAt(Wire, tag="setLookAt"):
@@ -475,6 +491,7 @@ ClientMessage = (
     | RemoveHandle
     | Drag
     | SetFeet
+    | SetBearing
     | SetLookAt
     | Mirror
     | Undo

@@ -23,6 +23,7 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio.archives import DAMAGED
 from poise.studio.layers import Correction, Layers
 from poise.studio.messages import (
+    Bearing,
     Coordinate,
     Feet,
     Frame,
@@ -87,6 +88,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     weights: list[Weight]
     handles: Annotated[list[Handle], Meta(max_length=MOST_HANDLES)]
     feet: Feet
+    bearing: Bearing = msgspec.field(default_factory=Bearing)
     look_at: Vec3 | None
     anchors: dict[str, Vec3]
     timeline: Timeline
@@ -135,7 +137,7 @@ class SceneFiles:
         layers = state.layers
         return SavedScene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
-            look_at=state.look_at, anchors=dict(state.anchors), timeline=state.timeline,
+            bearing=state.bearing, look_at=state.look_at, anchors=dict(state.anchors), timeline=state.timeline,
             joints=list(state.pose.skeleton.names), root=(x, y, z),
             turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
             models=[SavedModel(each.id, each.name, self.parts.model(each.prior)) for each in self._used(state)],
@@ -215,6 +217,7 @@ class SceneFiles:
             PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
             layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=self._photo_of(scene.photo),
+            bearing=scene.bearing,
         )  # fmt: skip
 
     def _entry_of(self, saved: SavedModel) -> Entry:

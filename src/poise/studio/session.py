@@ -237,8 +237,8 @@ class Session:
         state = self.state
         scene = messages.Scene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
-            look_at=state.look_at, undo=self.history.undos, redo=self.history.redos, timeline=state.timeline,
-            photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
+            bearing=state.bearing, look_at=state.look_at, undo=self.history.undos, redo=self.history.redos,
+            timeline=state.timeline, photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.posing import FLOOR_ROLES
 from poise.geometry import rotations
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
@@ -20,8 +20,10 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle as Point
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import bearing
+from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
-from poise.solvers.solution import Solution
+from poise.solvers.solution import STATUSES, Solution
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.messages import LOOK_AT, Handle, Quaternion, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
@@ -35,6 +37,19 @@ LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they c
 SUPPLE = 0.5  # radians that joints go from a recorded pose, typically
 CALM = ("pelvis", "chest", "head")
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres that these, and the root, go from it
+HEADING = "heading"
+"""The anchor that says which way the hips face."""
+LOOKING = 4.0  # times as far hips may turn where the head looks at something
+REACH = 3.0  # metres that any joint may go for each metre of the handle under the hand
+SETTLING = 0.015  # metres that any joint goes as the hand lets go
+LEVER = 0.3  # metres for each radian that a handle is turned by
+EASINGS = (0.9, 0.45, 0.2, 0.0)  # shares of the way allowed that are tried, the largest first
+FAR, NEAR = (
+    0.52,
+    0.30,
+)  # of stature, along the ground: handles farther from the feet than this make them step, as near
+STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
+UNMET = 0.02  # metres that a handle may lack before feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
 ENOUGH_TO_PLACE = 3  # positions from which a body can be put into a scene anew
 
@@ -57,6 +72,7 @@ class SolvedState:
     log_likelihood: float | None
     percentile: float | None
     latents: tuple[Float[Array, "latent"], ...]
+    anchors: dict[str, Vec3] | None = None  # where the feet stand, if they stepped
 
 
 class Poser:
@@ -69,6 +85,7 @@ class Poser:
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
+        self._last: Solver
 
     def rest(self) -> None:
         """Lets go of all that can be made again."""
@@ -106,9 +123,11 @@ class Poser:
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
         prior = self.prior_of(state)
-        conditions = conditions_of(state, dragged=dragged)
-        constraints = [condition.constraint for condition in conditions]
         method = DLS if not state.weights and state.model == PLAIN else MAP
+        conditions = conditions_of(state, dragged=dragged)
+        if method == MAP:  # plain IK changes a pose as little as it can, and nothing else
+            conditions += defaults_of(state, dragged=dragged)
+        constraints = [condition.constraint for condition in conditions]
         solver = self._solver(prior, constraints, method)
         solver.dragging = not fine
         start = near if near is not None else state.placed.in_space(solver.space)
@@ -120,6 +139,57 @@ class Poser:
         placed = Placed(solution.pose, solution.q, solver.space)
         owners = tuple(condition.handle for condition in conditions)
         return SolvedState(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+
+    def drag(self, state: State, dragged: str, *, moved: float, last: bool) -> SolvedState:
+        """The pose a moment later, after a handle has moved so far: no joint goes much further than the handle does.
+
+        A pose that the model likes better, but that lies further away, is approached while the hand moves, not jumped
+        to. Feet step, at once, where the handle cannot be met in balance otherwise.
+        """
+        if state.motion is not None and state.is_recording:
+            return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
+        solved = self.solve(state, dragged=dragged, fine=last)
+        stepped = self._stepped(state, dragged) if _overreaches(state, dragged, solved) else None
+        if stepped is not None:
+            return stepped
+        return self._eased(state, solved, max(REACH * moved, SETTLING if last else 0.0))
+
+    def _eased(self, state: State, solved: SolvedState, most: float) -> SolvedState:
+        """As far on the way from the state's pose to the solved one as no joint goes further than `most`."""
+        solver, goal = self._last, solved.solution
+        space, problem, start = solver.space, solver.problem, state.placed.in_space(solver.space)
+        before = space.forward(start)[0]
+
+        def gone(q: Float[Array, "size"]) -> float:
+            return float(np.linalg.norm(space.forward(q)[0] - before, axis=-1).max())
+
+        far = gone(goal.q)
+        if far <= most:
+            return solved
+        left, tolerance = problem.cost(problem.errors(goal.q)[0]), problem.settings.tolerance
+        for easing in EASINGS:
+            q = space.integrate(start, easing * most / far * problem.way(start, goal.q))
+            status, steps, errors = problem.finish(q, problem.diagonal())
+            if gone(q) <= most and problem.cost(errors) <= left + tolerance**2:
+                eased = replace(
+                    goal, q=q, measure=partial(problem.residuals, errors), status=STATUSES[status],
+                    iterations=goal.iterations + steps,
+                )  # fmt: skip
+                return replace(solved, placed=Placed(eased.pose, q, space), solution=eased)
+        return solved  # the handle cannot be met otherwise
+
+    def _stepped(self, state: State, dragged: str) -> SolvedState | None:
+        """The pose after a step towards a handle that is too far away; None where a step does not bring it nearer."""
+        handle = state.handle(dragged)
+        anchors = _after_a_step(state, handle) if handle.position is not None else None
+        if anchors is None:
+            return None
+        solved = self.solve(state.with_(anchors=anchors), dragged=dragged, fine=False)
+        return (
+            None
+            if _overreaches(state.with_(anchors=anchors), dragged, solved)
+            else replace(solved, anchors=anchors)
+        )
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
         """The pose that meets the handles of a state and is least far from a recorded one, in its trunk above all."""
@@ -170,7 +240,7 @@ class Poser:
             solver.problem.retarget(constraints)
         while len(self._solvers) >= KEPT:
             self._solvers.pop(next(iter(self._solvers)))
-        self._solvers[key] = solver
+        self._solvers[key] = self._last = solver
         return solver
 
     def _likelihood_of(
@@ -203,6 +273,104 @@ def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition
     return conditions
 
 
+def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
+    """What holds softly in a state: its heading, unless something turns it, its balance, and arms that hang."""
+    skeleton, found = state.pose.skeleton, list[Constraint]()
+    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+    if state.bearing.heading and HEADING in state.anchors and not _turns(skeleton, active):
+        tolerance = bearing.TURN * (LOOKING if state.look_at is not None else 1.0)
+        heading = np.array(state.anchors[HEADING])
+        found.append(bearing.facing(heading, skeleton, at=state.pose.root_position, tolerance=tolerance))
+    if state.bearing.balance and state.feet != "free":
+        balance = bearing.balanced(_places(state, active), skeleton, held=_held(skeleton, active))
+        found += [] if balance is None else [balance]
+    if state.bearing.arms:
+        busy = {skeleton.index(handle.joint) for handle in active}
+        found += bearing.hanging(skeleton, busy=busy, at=state.pose.root_position)
+    return [Condition(None, constraint) for constraint in found]
+
+
+def _places(state: State, active: Sequence[Handle]) -> dict[str, Array]:
+    """Where the parts are wanted that can carry the body: as held, as planted, else as they are."""
+    skeleton, places = state.pose.skeleton, bearing.places_of(state.pose)
+    taken = tuple(taken_sides(skeleton, active))
+    if state.feet == "planted":
+        places |= {
+            role: np.array(at)
+            for role, at in state.anchors.items()
+            if role in places and not role.startswith(taken)
+        }
+    wanted = {skeleton.index(each.joint): each.position for each in active if each.position is not None}
+    return places | {
+        role: np.array(wanted[skeleton.index(role)]) for role in places if skeleton.index(role) in wanted
+    }
+
+
+def _held(skeleton: Skeleton, active: Sequence[Handle]) -> set[str]:
+    """The roles whose joints are held at a place."""
+    joints = {skeleton.index(handle.joint) for handle in active if handle.position is not None}
+    return {role for role in skeleton.roles if skeleton.index(role) in joints}
+
+
+def _turns(skeleton: Skeleton, active: Sequence[Handle]) -> bool:
+    """Whether handles say how the hips or the feet are turned."""
+    turned = {skeleton.index(handle.joint) for handle in active if handle.rotation is not None}
+    return any(role in skeleton.roles and skeleton.index(role) in turned for role in ("pelvis", *FLOOR_ROLES))
+
+
+def _overreaches(state: State, dragged: str, solved: SolvedState) -> bool:
+    """Whether a hand is dragged too far for planted feet: out of reach, or far from where they stand."""
+    if state.feet != "planted" or not state.bearing.step or dragged == LOOK_AT:
+        return False
+    skeleton, handle = state.pose.skeleton, state.handle(dragged)
+    hips = {
+        skeleton.index(role) for role in ("pelvis", "left_thigh", "right_thigh") if role in skeleton.roles
+    }
+    if (
+        handle.position is None
+        or skeleton.index(handle.joint) in hips
+        or hips & set(skeleton.chain(handle.joint)[1:])
+    ):
+        return False
+    _, way = _from_feet(state, handle.position)
+    lacking = [
+        left.value for owner, left in zip(solved.owners, solved.solution.residuals, strict=True)
+        if owner == dragged and left.unit == "m"
+    ]  # fmt: skip
+    return float(np.linalg.norm(way)) > FAR * skeleton.height or max(lacking, default=0.0) > UNMET
+
+
+def _after_a_step(state: State, handle: Handle) -> dict[str, Vec3] | None:
+    """Anchors with the foot that is farther behind set forward, towards a handle; None where it is near already."""
+    assert handle.position is not None
+    skeleton = state.pose.skeleton
+    feet, way = _from_feet(state, handle.position)
+    length = min(float(np.linalg.norm(way)) - NEAR * skeleton.height, STRIDE * skeleton.height)
+    if len(feet) < 2 or length < SHORTEST * skeleton.height:
+        return None
+    along = way / np.linalg.norm(way)
+    ahead = feet["left_foot"] @ along - feet["right_foot"] @ along
+    own = "right" if _is_on_the_right(skeleton, handle.joint) else "left"
+    side = own if abs(ahead) < SHORTEST * skeleton.height else "right" if ahead > 0.0 else "left"
+    stepped = {
+        role: vec3(np.array(at) + length * along)
+        for role, at in state.anchors.items()
+        if role.startswith(side)
+    }
+    return state.anchors | stepped
+
+
+def _is_on_the_right(skeleton: Skeleton, joint: str) -> bool:
+    return "right_upper_arm" in skeleton.roles and skeleton.index("right_upper_arm") in skeleton.chain(joint)
+
+
+def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array, "3"]]:
+    """Where the feet are planted, and the way along the ground from their middle to a place."""
+    feet = {role: np.array(at) for role, at in state.anchors.items() if role.endswith("_foot")}
+    way = np.subtract(place, np.mean(list(feet.values()), axis=0)) if feet else np.zeros(3)
+    return feet, way * (1.0, 0.0, 1.0)
+
+
 def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
     """Over a recording, hips, chest and head stay softly as they were, but for those that a handle has."""
     skeleton = recorded.skeleton
@@ -220,16 +388,19 @@ def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
 
 
 def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
-    """Where the feet of a pose stand, by role; those given already stay."""
-    points = points_of(pose, [Point(role) for role in _feet(pose.skeleton)])
-    found = {role: vec3(point) for role, point in zip(_feet(pose.skeleton), points, strict=True)}
-    return {**found, **(but or {})}
+    """Where the feet of a pose stand, by role, and which way its hips face; those given already stay."""
+    feet, heading = feet_of(pose.skeleton), bearing.heading_of(pose)
+    points = points_of(pose, [Point(role) for role in feet])
+    found = {role: vec3(point) for role, point in zip(feet, points, strict=True)}
+    return found | ({} if heading is None else {HEADING: vec3(heading)}) | (but or {})
 
 
 def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
     """Anchors after a solve: those that held stay where they are, those of feet that were moved by hand follow."""
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
     taken = taken_sides(state.pose.skeleton, active)
+    if _turns(state.pose.skeleton, active) or state.look_at is not None:
+        taken = {*taken, HEADING}
     kept = {role: point for role, point in state.anchors.items() if not role.startswith(tuple(taken))}
     return planted(state.pose, but=kept)
 
@@ -280,7 +451,7 @@ def _of_handle(handle: Handle, priority: int) -> list[Constraint]:
 
 def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
     """Planted feet stay where they are, unless a handle has taken that leg; then it stays above the floor."""
-    roles = _feet(state.pose.skeleton)
+    roles = feet_of(state.pose.skeleton)
     if state.feet == "free":
         return []
     if state.feet == "above":
@@ -313,7 +484,8 @@ def turn_of(joint: str, pose: Pose) -> Quaternion:
     return w, x, y, z
 
 
-def _feet(skeleton: Skeleton) -> list[str]:
+def feet_of(skeleton: Skeleton) -> list[str]:
+    """The roles of a skeleton that stand on the floor."""
     return [role for role in FLOOR_ROLES if role in skeleton.roles]
 
 

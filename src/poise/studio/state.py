@@ -13,7 +13,7 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import Feet, Handle, Photo, Timeline, Vec3, Weight
+from poise.studio.messages import Bearing, Feet, Handle, Photo, Timeline, Vec3, Weight
 
 Array = np.ndarray
 
@@ -43,7 +43,8 @@ def empty_timeline() -> Timeline:
 class State:
     """One moment of a session: the model, the handles, the pose, and the motion as layers, where there is one.
 
-    `anchors` are where planted feet stand; a motion that is not `smooth` yet is still to be solved as a whole.
+    `anchors` are where planted feet stand and which way the hips face; a motion that is not `smooth` yet is still to be
+    solved as a whole.
     """
 
     model: str
@@ -57,6 +58,7 @@ class State:
     layers: Layers | None = None
     smooth: bool = True
     photo: Photo | None = None
+    bearing: Bearing = field(default_factory=Bearing)
 
     @property
     def pose(self) -> Pose:

@@ -12,7 +12,7 @@ from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, 
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
 from poise.studio.messages import Key, StyleKey, Timeline, Vec3
-from poise.studio.solving import point_of, taken_sides
+from poise.studio.solving import feet_of, point_of, taken_sides
 from poise.studio.state import State
 
 Array = np.ndarray
@@ -160,5 +160,5 @@ def _held(state: State, busy: set[str]) -> list[tuple[Point, Vec3]]:
         return held
     moving = [handle for handle in state.handles if handle.id in busy or handle.pinned]
     taken = taken_sides(state.pose.skeleton, moving)
-    feet = {role: at for role, at in state.anchors.items() if not role.startswith(tuple(taken) or ("-",))}
-    return [*held, *((Point(role), at) for role, at in feet.items())]
+    feet = [role for role in feet_of(state.pose.skeleton) if not role.startswith(tuple(taken))]
+    return [*held, *((Point(role), state.anchors[role]) for role in feet if role in state.anchors)]

@@ -15,7 +15,7 @@ from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
 from poise.studio.messages import LOOK_AT, Handle, Vec3
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import following, place_of, planted, replanted, vec3
+from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
 from poise.studio.state import Placed, State
 
 
@@ -32,6 +32,7 @@ class PosingPanel:
             messages.PutHandle: self.put_handle,
             messages.Drag: self.drag,
             messages.SetFeet: self.set_feet,
+            messages.SetBearing: self.set_bearing,
             messages.SetLookAt: self.set_look_at,
             messages.Mirror: self.mirror,
             messages.Undo: self.undo,
@@ -54,9 +55,11 @@ class PosingPanel:
         )
 
     def drag(self, message: messages.Drag) -> Answer:
-        """A moment of a drag; the last one is solved finely and is a step of undo."""
+        """A moment of a drag; the last one is a step of undo."""
         state = self._moved(message)
-        solved = self._session.poser.solve(state, dragged=message.handle, fine=message.last)
+        moved = _way_of(self._session.state, state, message.handle)
+        solved = self._session.poser.drag(state, message.handle, moved=moved, last=message.last)
+        state = state.with_(anchors=solved.anchors or state.anchors)
         if not message.last:
             return [self._session.show(state, solved, fine=False)]
         state = state.with_(placed=solved.placed)
@@ -66,6 +69,10 @@ class PosingPanel:
         """Planted feet stand where they are now."""
         state = self._session.state
         return self._solved(state.with_(feet=message.feet, anchors=planted(state.pose)))
+
+    def set_bearing(self, message: messages.SetBearing) -> Answer:
+        """Which defaults hold from now on; the pose stays until something moves."""
+        return self._session.commit(self._session.state.with_(bearing=message.bearing))
 
     def set_look_at(self, message: messages.SetLookAt) -> Answer:
         """The head turns at once."""
@@ -165,6 +172,21 @@ def mirrored(state: State) -> State:
         placed=Placed(body), handles=tuple(of(handle) for handle in state.handles), look_at=across(state.look_at),
         anchors=planted(body),
     )  # fmt: skip
+
+
+def _way_of(before: State, after: State, handle: str) -> float:
+    """How far a handle, or what the head looks at, is taken in metres; a turn counts as what it moves nearby."""
+    if handle == LOOK_AT:
+        if before.look_at is None or after.look_at is None:
+            return LEVER
+        return min(float(np.linalg.norm(np.subtract(before.look_at, after.look_at))), LEVER)
+    old, new = before.handle(handle), after.handle(handle)
+    start = old.position or place_of(old, before.pose)
+    way = 0.0 if new.position is None else float(np.linalg.norm(np.subtract(new.position, start)))
+    if new.rotation is None:
+        return way
+    turns = np.array([old.rotation or turn_of(old.joint, before.pose), new.rotation])
+    return way + LEVER * float(rotations.geodesic_distance(*turns))
 
 
 def _settled(state: State, dragged: str) -> State:

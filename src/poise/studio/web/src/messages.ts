@@ -56,6 +56,20 @@ export interface SetFeet {
   feet: "free" | "above" | "planted";
 }
 
+/** What a body does unasked: keep its heading and its balance, let idle arms hang, step where a reach needs it. */
+export interface Bearing {
+  heading: boolean;
+  balance: boolean;
+  arms: boolean;
+  step: boolean;
+}
+
+/** Which of the body's defaults hold. */
+export interface SetBearing {
+  type: "setBearing";
+  bearing: Bearing;
+}
+
 /** What the head looks at, or nothing. */
 export interface SetLookAt {
   type: "setLookAt";
@@ -444,6 +458,7 @@ export interface Scene {
   weights: Weight[];
   handles: Handle[];
   feet: "free" | "above" | "planted";
+  bearing: Bearing;
   lookAt: [number, number, number] | null;
   undo: number;
   redo: number;
@@ -589,6 +604,7 @@ export type ClientMessage =
   | RemoveHandle
   | Drag
   | SetFeet
+  | SetBearing
   | SetLookAt
   | Mirror
   | Undo

@@ -1,7 +1,18 @@
 /** What a person can do, each as one call; and what to do with what the server says. */
 import { batch } from "@preact/signals";
 import { type Quat, type Vec2, type Vec3, floats } from "./arrays";
-import type { ClientMessage, Handle, Key, MotionRange, Pose, Progress, Scene, ServerMessage, Weight } from "./messages";
+import type {
+  Bearing,
+  ClientMessage,
+  Handle,
+  Key,
+  MotionRange,
+  Pose,
+  Progress,
+  Scene,
+  ServerMessage,
+  Weight,
+} from "./messages";
 import { Motion } from "./motion";
 import { Line } from "./socket";
 import * as state from "./state";
@@ -71,6 +82,7 @@ export function drag(handle: string, target: { position?: Vec3; rotation?: Quat 
 }
 
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
+export const setBearing = (bearing: Bearing): void => edit({ type: "setBearing", bearing });
 export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target });
 export const mirror = (): void => edit({ type: "mirror" });
 export const undo = (): void => edit({ type: "undo" });
