@@ -2,6 +2,7 @@
 # Builds the studio's page into src/poise/studio/web/dist, with the Node of this machine or, where there is none, with
 # Node from PyPI in .node. If neither can be had it says so and leaves everything else working. With names it runs those
 # scripts of the page's package.json instead: tools/page.sh types format-check
+# The networks that find people in pictures come from the npm package @mediapipe/pose into src/poise/vision/people/models.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 needed=20

@@ -9,6 +9,7 @@ COMMANDS = {
     "correct": "teach a habit by correcting solved poses",
     "keyframe": "make a motion from the paths of a few handles",
     "image": "pose a whole body from points in a photo",
+    "video": "a whole body from ordinary videos of a person, without markers",
     "phase": "show and correct the rhythm of clips: phase, steps, transitions",
     "simulate": "let a motion model move alone: walk, run, and from one into the other",
     "animate": "make a motion from foot contacts, paths, keyframes and any constraint",

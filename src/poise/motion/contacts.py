@@ -17,6 +17,7 @@ from poise.motion.motion import Motion
 from poise.motion.world import derivative, joint_transforms
 from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton, read_only
 
@@ -93,6 +94,16 @@ def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
     for side, foot in enumerate(joints[:, 0].tolist()):
         points[:, side, 0] += turns[:, foot] @ neutral.local(foot, to_heel)
     return points
+
+
+def foot_handles(skeleton: Skeleton) -> list[Handle]:
+    """The same points, fixed to their joints: left heel and toes, then right ones."""
+    neutral, found = neutral_pose(skeleton), []
+    for side in SIDES:
+        ankle, toes = foot_joints(skeleton, side)
+        x, y, z = neutral.local(ankle, skeleton.height * np.array(_HEEL)).tolist()
+        found += [Handle(skeleton.names[ankle], (x, y, z)), Handle(skeleton.names[toes])]
+    return found
 
 
 def foot_slide(motion: Motion, contacts: Contacts) -> Float[Array, "frames 2"]:

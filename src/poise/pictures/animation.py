@@ -59,7 +59,7 @@ def animate(
     if extension == ".gif":
         _write_gif(pictures, reel, target, rate)
     else:
-        _write_mp4(pictures, reel.camera.view.size, target, rate)
+        write_mp4(pictures, reel.camera.view.size, target, rate)
     return target
 
 
@@ -188,7 +188,8 @@ def _palette(reel: _Reel) -> Image.Image:
     return board.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
 
 
-def _write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:
+def write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:
+    """Pictures of one even size as a film."""
     try:
         import cv2
     except ImportError as error:

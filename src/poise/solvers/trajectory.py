@@ -265,7 +265,7 @@ class _Sequence:
             towards, stiffness = row_information(problem, q[frame])
             right[frame] = pull + towards + _missing(q[frame], alone[frame]) / AWAY**2
             system.bands[0][frame] = precision + stiffness + np.eye(freedoms) / AWAY**2
-        rate = _rates(freedoms, smooth, fps)
+        rate = rates(freedoms, smooth, fps)
         system.add_differences(ACCELERATIONS, rate)
         if len(q) > 2:
             right -= spread_accelerations(rate * tangent_accelerations(q))
@@ -330,7 +330,7 @@ def _row_weights(problem: Problem, errors: Float[Array, "rows"]) -> Float[Array,
     return np.asarray(weights)
 
 
-def _rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freedoms"]:
+def rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freedoms"]:
     """The precision of second differences from frame to frame."""
     typical = np.full(freedoms, smooth.turning)
     typical[:3] = smooth.moving

@@ -14,6 +14,7 @@ from poise.formats.files import replacing
 from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
 from poise.vision.lens import LensCamera
+from poise.vision.qualisys import read_qualisys
 
 Array = np.ndarray
 
@@ -104,7 +105,9 @@ class _RigFile:
 
 
 def load_rig(path: Path | str) -> Rig:
-    """Read a rig; a missing or malformed entry is named."""
+    """Read a rig, or the cameras of Qualisys (.qca.txt); a missing or malformed entry is named."""
+    if str(path).endswith(".qca.txt"):
+        return Rig(read_qualisys(path))
     tables = read_declared(_RigFile, Path(path)).camera
     return Rig(tuple(table.camera(number) for number, table in enumerate(tables, start=1)))
 

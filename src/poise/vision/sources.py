@@ -22,7 +22,7 @@ from poise.formats.images import check_unpacked_size
 from poise.vision.opencv import cv2
 
 Array = np.ndarray
-Picture = UInt8[Array, "height width 3"]
+Picture = UInt8[Array, "_height _width 3"]  # cameras may differ in size
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 ANSWERS_WITHIN = 5.0  # seconds, in which a camera with an address does

@@ -1,0 +1,230 @@
+"""A body from videos of a person without markers: what `poise video` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.capture.people.take import CapturedPerson, capture_person
+from poise.capture.people.upright import level_camera
+from poise.errors import InvalidValueError
+from poise.formats.camera_file import focal_from_fov
+from poise.formats.files import make_folder
+from poise.priors.prior import Prior
+from poise.vision.lens import STRAIGHT, LensCamera
+from poise.vision.opencv import cv2
+from poise.vision.people.watching import SeenPeople, chosen, people_of, watch_people
+from poise.vision.rig import Rig
+from poise.vision.sources import InStep, Source, Step, open_source
+from poise.vision.synchronise import offsets_by
+
+Array = np.ndarray
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class VideoPart:
+    """Which part of the videos is taken, and how they are put in step."""
+
+    start: float = 0.0
+    end: float | None = None
+    sync: str = "time"
+
+    def __post_init__(self) -> None:
+        if not (self.start >= 0.0 and (self.end is None or self.end > self.start)):
+            raise InvalidValueError(
+                f"--end must come after --start, both in seconds; got {self.start:g} and {self.end}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class VideoTake:
+    """The people of a take and their cameras; `known` where those come from a file."""
+
+    videos: Sequence[str]
+    part: VideoPart
+    people: SeenPeople
+    cameras: Sequence[LensCamera]
+    known: bool
+
+
+def watch_videos(
+    videos: Sequence[str],
+    *,
+    rig: Rig | None = None,
+    fov: float | None = None,
+    part: VideoPart | None = None,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> VideoTake:
+    """Everyone in the videos: one of an unknown camera, or several of the cameras of a rig, in its order."""
+    if not videos:
+        raise InvalidValueError("give a video, or several with the file of their cameras")
+    part, cameras = part or VideoPart(), None
+    sources = [open_source(video) for video in videos]
+    if rig is not None:
+        cameras = _cameras_of(rig, sources)
+    elif len(videos) > 1:
+        raise InvalidValueError(
+            f"{len(videos)} videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
+        )
+    with InStep(sources, offsets=_offsets(sources, part.sync)) as steps:
+        total = max(source.frames for source in sources)
+        views, frames = watch_people(
+            _within(steps, part),
+            [source.name for source in sources],
+            progress=lambda done: progress("finding people", done, max(total, done)),
+        )
+        if cameras is None:
+            size = sources[0].size
+            focal = None if fov is None else focal_from_fov(fov, size[1])
+            cameras = [LensCamera("camera", level_camera(size, focal), size, np.array(STRAIGHT))]
+        people = people_of(views, frames, steps.fps, cameras)
+    return VideoTake(tuple(videos), part, people, cameras, rig is not None)
+
+
+def capture(
+    take: VideoTake,
+    *,
+    person: int | None = None,
+    prior: Prior | None = None,
+    height: float | None = None,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> CapturedPerson:
+    """The body of one of the people (from 1), who must be chosen where there are several."""
+    watched = take.people.watched(chosen(take.people, person), take.cameras)
+    return capture_person(
+        watched, prior=prior, known=take.known, height=height,
+        progress=lambda done, total: progress("solving the body", done, total),
+    )  # fmt: skip
+
+
+def report(found: CapturedPerson) -> dict[str, Any]:
+    """What was found, in numbers."""
+    names, sigmas = found.motion.skeleton.names, 100.0 * found.sigmas
+    return {
+        "frames": len(found.motion),
+        "fps": found.motion.fps,
+        "height_m": round(found.motion.skeleton.height, 3),
+        "standing_percent": {
+            side: round(100.0 * float(found.standing[:, k].mean()), 1)
+            for k, side in enumerate(("left", "right"))
+        },
+        "uncertainty_cm": {
+            name: round(float(np.median(sigmas[:, k])), 1)
+            for k, name in enumerate(names)
+            if not found.motion.skeleton.is_end_site[k]
+        },
+    }
+
+
+def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
+    """The pictures of one camera again, frame by frame."""
+    sources = [open_source(video) for video in take.videos]
+    with InStep(sources, offsets=_offsets(sources, take.part.sync)) as steps:
+        for step in islice(_within(steps, take.part), take.people.frames):
+            picture = step.pictures[camera]
+            if picture is not None:
+                yield picture
+
+
+def draw_film(
+    take: VideoTake,
+    found: CapturedPerson,
+    path: Path,
+    *,
+    progress: Progress = lambda _what, _done, _all: None,
+) -> Path:
+    """The first camera's pictures with the skeleton over them, beside the body from the side (.mp4)."""
+    from poise.pictures.animation import write_mp4
+
+    if path.suffix.lower() != ".mp4":
+        raise InvalidValueError(f"a film is written as .mp4; got {path.name}")
+    make_folder(path.parent)
+    pictures = drawn_frames(take, found, range(len(found.motion)), progress)
+    first = next(pictures)
+    write_mp4(chain([first], pictures), first.size, path, found.motion.fps)
+    return path
+
+
+def draw_sheet(take: VideoTake, found: CapturedPerson, path: Path, *, count: int = 6) -> Path:
+    """A few moments of the film below each other (.png)."""
+    from PIL import Image
+
+    from poise import pictures
+
+    make_folder(path.parent)
+    chosen_frames = sorted({round(k) for k in np.linspace(0, len(found.motion) - 1, count)})
+    rows = list(drawn_frames(take, found, chosen_frames))
+    page = Image.new("RGB", (2 * rows[0].width, rows[0].height * ((len(rows) + 1) // 2)), "white")
+    for number, row in enumerate(rows):
+        page.paste(row, (rows[0].width * (number % 2), rows[0].height * (number // 2)))
+    return pictures.save(page, path)
+
+
+def drawn_frames(
+    take: VideoTake,
+    found: CapturedPerson,
+    frames: Sequence[int],
+    progress: Progress = lambda _what, _done, _all: None,
+) -> Iterator[Any]:
+    """Pictures of the first camera with the skeleton over them, each beside the body from the side."""
+    from PIL import Image
+
+    from poise.pictures.overlay import draw_overlay
+
+    lens, camera, wanted = take.cameras[0], found.cameras[0], set(frames)
+    for number, picture in enumerate(pictures_of(take)):
+        if number in wanted:
+            straight = Image.fromarray(_straightened(picture, lens)[:, :, ::-1])
+            page = draw_overlay(straight, camera, {}, [found.motion[number]])
+            progress("drawing", number + 1, len(found.motion))
+            yield page.crop((0, 0, page.width // 2 * 2, page.height // 2 * 2))
+
+
+def _straightened(picture: Array, lens: LensCamera) -> Array:
+    """A picture as a pinhole sees it."""
+    if not np.any(lens.distortion):
+        return picture
+    return np.asarray(cv2().undistort(picture, lens.pinhole.intrinsics, np.asarray(lens.distortion)))
+
+
+def _within(steps: InStep, part: VideoPart) -> Iterator[Step]:
+    for step in steps:
+        if part.end is not None and step.time >= part.end:
+            return
+        if step.time >= part.start:
+            yield step
+
+
+def _offsets(sources: Sequence[Source], sync: str) -> Sequence[float] | None:
+    return None if len(sources) == 1 or sync == "time" else offsets_by(sync, sources)
+
+
+def _cameras_of(rig: Rig, sources: Sequence[Source]) -> list[LensCamera]:
+    """The rig's cameras at the sizes of the videos, by name where names fit, else in order."""
+    by_name = {camera.name: camera for camera in rig.cameras}
+    stems = [Path(str(source.place)).stem for source in sources]
+    if all(stem in by_name for stem in stems):
+        cameras = [by_name[stem] for stem in stems]
+    elif len(sources) == len(rig):
+        cameras = list(rig.cameras)
+    else:
+        raise InvalidValueError(
+            f"{len(sources)} videos and {len(rig)} cameras: give as many, or name videos as the cameras are "
+            f"({', '.join(by_name)})"
+        )
+    found = []
+    for camera, source in zip(cameras, sources, strict=True):
+        fitting = camera if camera.size == source.size else camera.resized(source.size)
+        if fitting is None:
+            raise InvalidValueError(
+                f"{source.name} has pictures of {source.size[0]}x{source.size[1]}; "
+                f"{camera.name} was calibrated with {camera.size[0]}x{camera.size[1]}"
+            )
+        found.append(fitting)
+    return found

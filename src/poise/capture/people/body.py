@@ -1,0 +1,95 @@
+"""The size of a person from rough places of landmarks over a whole take: one length per limb, shared by both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.capture.people.landmarks import INDEX
+from poise.errors import InvalidValueError
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.roles import SIDES, common_ancestor, path
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+FEWEST = 3  # limbs of which the length must be seen
+SIZES = (0.5, 1.5)  # of the template's lengths that a limb may have
+_LIMBS = {
+    "thigh": ("hip", "knee", "thigh", "shin"), "shin": ("knee", "ankle", "shin", "foot"),
+    "upper arm": ("shoulder", "elbow", "upper_arm", "forearm"), "forearm": ("elbow", "wrist", "forearm", "hand"),
+}  # fmt: skip
+_ROUNDS = 4
+
+
+def fitted_body(
+    skeleton: Skeleton, places: Float[Array, "frames 33 3"], *, height: float | None = None
+) -> Skeleton:
+    """The template with the lengths of the person; with a height (metres), the whole at that size."""
+    seen = _seen_lengths(places)
+    if len(seen) < FEWEST:
+        raise InvalidValueError(
+            "too little of the person is seen to say how large they are: show arms and legs"
+        )
+    groups = _groups(skeleton)
+    for _ in range(_ROUNDS):
+        own = _own_lengths(skeleton)
+        ratios = {part: np.clip(length / own[part], *SIZES) for part, length in seen.items()}
+        overall = float(np.exp(np.mean(np.log(list(ratios.values())))))
+        factors = np.full(len(skeleton), overall)
+        for part, joints in groups.items():
+            factors[joints] = ratios.get(part, overall)
+        skeleton = skeleton.with_offsets(skeleton.offsets * factors[:, None])
+    return skeleton if height is None else skeleton.scaled(height / skeleton.height)
+
+
+def _seen_lengths(places: Float[Array, "frames 33 3"]) -> dict[str, float]:
+    """The middle over all frames of each length, where it is ever seen."""
+    at = {name: places[:, number] for name, number in INDEX.items()}
+    spans = {part: [(at[f"{s}_{a}"], at[f"{s}_{b}"]) for s in SIDES] for part, (a, b, _, _) in _LIMBS.items()}
+    spans["shoulders"] = [(at["left_shoulder"], at["right_shoulder"])]
+    spans["hips"] = [(at["left_hip"], at["right_hip"])]
+    middles = [(at[f"left_{joint}"] + at[f"right_{joint}"]) / 2 for joint in ("shoulder", "hip")]
+    spans["trunk"] = [(middles[0], middles[1])]
+    lengths = {
+        part: np.concatenate([np.linalg.norm(a - b, axis=1) for a, b in pairs])
+        for part, pairs in spans.items()
+    }
+    return {part: float(np.nanmedian(found)) for part, found in lengths.items() if np.isfinite(found).any()}
+
+
+def _own_lengths(skeleton: Skeleton) -> dict[str, float]:
+    """The same lengths of a skeleton that stands upright."""
+    places = neutral_pose(skeleton).positions
+    at = {role: places[skeleton.index(role)] for role in skeleton.roles}
+    found = {part: _apart(at[f"left_{a}"], at[f"left_{b}"]) for part, (_, _, a, b) in _LIMBS.items()}
+    found["shoulders"] = _apart(at["left_upper_arm"], at["right_upper_arm"])
+    found["hips"] = _apart(at["left_thigh"], at["right_thigh"])
+    tops, ends = ((at[f"left_{role}"] + at[f"right_{role}"]) / 2 for role in ("upper_arm", "thigh"))
+    found["trunk"] = _apart(tops, ends)
+    return found
+
+
+def _groups(skeleton: Skeleton) -> dict[str, list[int]]:
+    """Which joints' bones make up each length."""
+    at = {role: skeleton.index(role) for role in skeleton.roles}
+    groups = {
+        part: _below(skeleton, [(at[f"{side}_{a}"], at[f"{side}_{b}"]) for side in SIDES])
+        for part, (_, _, a, b) in _LIMBS.items()
+    }
+    chest = common_ancestor(skeleton, at["left_upper_arm"], at["right_upper_arm"])
+    pelvis = common_ancestor(skeleton, at["left_thigh"], at["right_thigh"])
+    groups["shoulders"] = _below(skeleton, [(chest, at[f"{side}_upper_arm"]) for side in SIDES])
+    groups["hips"] = _below(skeleton, [(pelvis, at[f"{side}_thigh"]) for side in SIDES])
+    groups["trunk"] = _below(skeleton, [(pelvis, chest)])
+    return groups
+
+
+def _below(skeleton: Skeleton, ways: Sequence[tuple[int, int]]) -> list[int]:
+    return [joint for first, last in ways for joint in path(skeleton, first, last)[1:]]
+
+
+def _apart(first: Float[Array, "3"], second: Float[Array, "3"]) -> float:
+    return max(float(np.linalg.norm(first - second)), 1e-6)

@@ -1,0 +1,114 @@
+"""From what cameras saw of a person to a body in motion: its size, its poses, how sure they are, and the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.capture.people.body import fitted_body
+from poise.capture.people.landmarks import NAMES, handles_of
+from poise.capture.people.solving import Progress, TakeSolver, Trust
+from poise.capture.people.upright import upright_camera
+from poise.capture.people.watched import WatchedPerson, rough_places, with_sides
+from poise.geometry.cameras import Camera
+from poise.motion.contacts import floor_height
+from poise.motion.motion import Motion
+from poise.performer import Body
+from poise.priors.prior import Prior
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.pose_space import Handle
+from poise.solvers.constraints import Position
+from poise.solvers.follow import Follower
+from poise.solvers.solve import Solver
+
+Array = np.ndarray
+
+ROUGH = 0.05  # metres: how exactly the first guess meets rough places
+
+
+@dataclass(frozen=True, eq=False)
+class CapturedPerson:
+    """A person in motion, the cameras that saw them (in the same world), and how sure each joint's place is."""
+
+    motion: Motion
+    cameras: Sequence[Camera]
+    sigmas: Float[Array, "frames joints"]  # metres per axis
+    standing: Bool[Array, "frames 2"]  # left and right foot
+    rough: Motion  # the detector's own shapes, or meeting rays, on the same body: what it began with
+
+
+def default_prior() -> UniversalPrior:
+    """People in general, on the body that is fitted to them."""
+    return UniversalPrior(Body().skeleton)
+
+
+def capture_person(
+    person: WatchedPerson,
+    *,
+    prior: Prior | None = None,
+    known: bool = True,
+    height: float | None = None,
+    trust: Trust | None = None,
+    progress: Progress = lambda _done, _all: None,
+) -> CapturedPerson:
+    """The person's motion. Where the camera is not `known` (one alone), up and the floor are found from the person."""
+    person, prior = with_sides(person), prior or default_prior()
+    places = rough_places(person)
+    if not known:
+        person = replace(person, cameras=[upright_camera(person.cameras[0], places, person.fps)])
+        places = rough_places(person)
+    body = prior.on_body(fitted_body(prior.space.skeleton, places, height=height))
+    if height is not None and len(person.cameras) == 1:
+        places = _at_size(person, places, height / fitted_body(prior.space.skeleton, places).height)
+    handles, looser = handles_of(body.space.skeleton)
+    start = _rough_poses(body, handles, places)
+    shapes = places if len(person.cameras) == 1 else None
+    solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
+    motions = [
+        Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(q)) for q in (solved.q, start)
+    ]
+    found = CapturedPerson(
+        motions[0], person.cameras, solved.sigmas, np.asarray(solved.standing.any(axis=2)), motions[1]
+    )
+    return found if known else _on_floor(found)
+
+
+def _at_size(person: WatchedPerson, places: Array, factor: float) -> Float[Array, "frames 33 3"]:
+    """The same picture of a larger or smaller person: nearer or farther."""
+    centre = person.cameras[0].centre
+    return np.asarray(centre + factor * (places - centre))
+
+
+def _rough_poses(
+    prior: Prior, handles: Sequence[Handle], places: Float[Array, "frames 33 3"]
+) -> Float[Array, "frames size"]:
+    """Each frame by itself from rough places; frames in which nothing is seen stay as the one before."""
+    follower, found = Follower(partial(Solver, prior)), []
+    for frame in places:
+        seen = np.isfinite(frame).all(axis=1)
+        rows = [
+            Position(handle, place, tolerance=ROUGH)
+            for handle, place, is_seen in zip(handles, frame, seen, strict=True)
+            if is_seen
+        ]
+        found.append(follower.step(rows).q if len(rows) > len(NAMES) // 4 else follower.last)
+    first = next(q for q in found if q is not None)
+    return np.stack([first if q is None else q for q in found])
+
+
+def _on_floor(found: CapturedPerson) -> CapturedPerson:
+    """The same picture with the floor at zero and the person around the origin: both move together."""
+    start = found.motion.root_positions[0]
+    shift = -np.array([start[0], floor_height(found.motion), start[2]])
+    cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
+    return replace(
+        found, cameras=cameras, motion=_moved(found.motion, shift), rough=_moved(found.rough, shift)
+    )
+
+
+def _moved(motion: Motion, shift: Float[Array, "3"]) -> Motion:
+    return replace(motion, root_positions=motion.root_positions + shift)

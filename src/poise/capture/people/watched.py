@@ -1,0 +1,170 @@
+"""What cameras saw of one person, and rough places of its landmarks from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.capture.people.landmarks import LOWER, OTHER_SIDE, UPPER, VISIBLE
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
+
+Array = np.ndarray
+
+LEAST_SEEN = 0.1  # visibility below which a landmark says nothing
+EXCHANGE = 1e-3  # sides of the person's square that a frame with sides exchanged costs
+_OFF = 0.05  # metres at which a ray that misses where others meet counts half
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedPerson:
+    """Landmarks of one person in the pictures of one camera or several, frame by frame.
+
+    Pixels know nothing of a lens and are NaN where the camera did not see the person. `shapes` are the detector's guess
+    in metres, from between the hips, along the axes of each camera. `sides` are the squares they were found in.
+    """
+
+    cameras: Sequence[Camera]
+    pixels: Float[Array, "frames cameras 33 2"]
+    visibility: Float[Array, "frames cameras 33"]
+    shapes: Float[Array, "frames cameras 33 3"]
+    sides: Float[Array, "frames cameras"]
+    fps: float
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.pixels).any():
+            raise InvalidValueError("no camera sees the person in any frame")
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def of_cameras(self, chosen: Sequence[int]) -> WatchedPerson:
+        """What some of the cameras saw."""
+        own = list(chosen)
+        return WatchedPerson(
+            [self.cameras[k] for k in own], self.pixels[:, own], self.visibility[:, own], self.shapes[:, own],
+            self.sides[:, own], self.fps,
+        )  # fmt: skip
+
+    @property
+    def weights(self) -> Float[Array, "frames cameras 33"]:
+        """How much each pixel counts: its visibility, and nothing where it is not seen."""
+        seen = np.isfinite(self.pixels).all(axis=-1) & (self.visibility > LEAST_SEEN)
+        return np.where(seen, self.visibility, 0.0)
+
+
+def with_sides(person: WatchedPerson) -> WatchedPerson:
+    """The same with left and right as they go on from frame to frame: detectors exchange them for a while.
+
+    Upper and lower body by themselves: of all ways to exchange sides in some frames, the one along which pixels move
+    least, and among like ones that with the fewest frames exchanged (Viterbi's recursion).
+    """
+    pixels, visibility, shapes = person.pixels.copy(), person.visibility.copy(), person.shapes.copy()
+    for camera in range(len(person.cameras)):
+        seen = np.flatnonzero(np.isfinite(pixels[:, camera]).all(axis=(1, 2)))
+        for part in (UPPER, LOWER):
+            scaled = pixels[seen, camera] / person.sides[seen, camera, None, None]
+            wrong = seen[_exchanged(scaled[:, list(part)], scaled[:, [OTHER_SIDE[k] for k in part]])]
+            for values in (pixels, visibility, shapes):
+                values[np.ix_(wrong, [camera], part)] = values[
+                    np.ix_(wrong, [camera], [OTHER_SIDE[k] for k in part])
+                ]
+    return replace(person, pixels=pixels, visibility=visibility, shapes=shapes)
+
+
+def _exchanged(own: Float[Array, "frames points 2"], other: Float[Array, "frames points 2"]) -> Array:
+    """The frames in which sides are exchanged."""
+    stays = np.linalg.norm(np.diff(own, axis=0), axis=2).mean(axis=1)
+    turns = np.linalg.norm(own[1:] - other[:-1], axis=2).mean(axis=1)
+    costs, came = np.array([0.0, EXCHANGE]), np.zeros((len(own), 2), dtype=np.int64)
+    for frame, (stay, turn) in enumerate(zip(stays, turns, strict=True), start=1):
+        ways = costs[None, :] + np.array([[stay, turn], [turn, stay]]) + np.array([[0.0], [EXCHANGE]])
+        came[frame], costs = ways.argmin(axis=1), ways.min(axis=1)
+    state, states = int(costs.argmin()), np.zeros(len(own), dtype=np.bool_)
+    for frame in reversed(range(len(own))):
+        states[frame], state = bool(state), int(came[frame, state])
+    return np.flatnonzero(states)
+
+
+def rough_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
+    """Where the landmarks are, roughly: where rays meet, or the detector's shape where its pixels want it."""
+    guessed = [
+        placed_shapes(camera, person.pixels[:, k], person.weights[:, k], person.shapes[:, k])
+        for k, camera in enumerate(person.cameras)
+    ]
+    if len(guessed) == 1:
+        return guessed[0]
+    met = meeting_places(person)
+    return np.where(np.isfinite(met), met, np.nan)
+
+
+def placed_shapes(
+    camera: Camera, pixels: Float[Array, "frames 33 2"], weights: Float[Array, "frames 33"], shapes: Array
+) -> Float[Array, "frames 33 3"]:
+    """The detector's shapes in the world, each where its pixels are met best.
+
+    A shape is as seen in the middle of a picture: it is turned to the ray on which the person stands.
+    """
+    found = np.full(shapes.shape, np.nan)
+    for frame in np.flatnonzero((weights > VISIBLE).sum(axis=1) >= 4).tolist():
+        rays = rays_of(camera, np.nan_to_num(pixels[frame]))
+        along = np.average(rays, axis=0, weights=weights[frame]) @ camera.rotation.T
+        turned = shapes[frame] @ _turn_to(along).T @ camera.rotation
+        found[frame] = turned + _shift(camera.centre, rays, turned, weights[frame])
+    return found
+
+
+def rays_of(camera: Camera, pixels: Float[Array, "*n 2"]) -> Float[Array, "*n 3"]:
+    """Unit directions in the world from the camera's centre through pixels."""
+    plane = np.concatenate([pixels, np.ones((*pixels.shape[:-1], 1))], axis=-1)
+    directions = plane @ np.linalg.inv(camera.intrinsics).T @ camera.rotation
+    return np.asarray(directions / np.linalg.norm(directions, axis=-1, keepdims=True))
+
+
+def ray_gaps(
+    first: Camera, pixels: Float[Array, "*n 2"], second: Camera, others: Float[Array, "*n 2"]
+) -> Float[Array, "*n"]:
+    """How far the rays of two cameras miss each other, in metres; that they meet behind a camera counts as far off."""
+    a, b, apart = rays_of(first, pixels), rays_of(second, others), second.centre - first.centre
+    across = np.cross(a, b)
+    size = np.maximum(np.linalg.norm(across, axis=-1), 1e-9)
+    along = np.sum(np.cross(apart, b) * across, axis=-1)
+    return np.where(along > 0, np.abs(across @ apart) / size, np.inf)
+
+
+def meeting_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
+    """Where the rays of each landmark meet; rays that miss it count less. NaN where fewer than two cameras see it."""
+    rays = np.stack(
+        [rays_of(camera, np.nan_to_num(person.pixels[:, k])) for k, camera in enumerate(person.cameras)],
+        axis=1,
+    )
+    centres = np.stack([camera.centre for camera in person.cameras])[None, :, None]
+    across = np.eye(3) - rays[..., :, None] * rays[..., None, :]
+    start = person.weights
+    weights, points = start, np.zeros((len(person), rays.shape[2], 3))
+    for _ in range(_ROUNDS):
+        matrix = (weights[..., None, None] * across).sum(axis=1)
+        right = np.einsum("fcl,fclab,fclb->fla", weights, across, np.broadcast_to(centres, rays.shape))
+        points = np.linalg.solve(matrix + 1e-9 * np.eye(3), right[..., None])[..., 0]
+        off = np.linalg.norm(np.einsum("fclab,fclb->fcla", across, points[:, None] - centres), axis=-1)
+        weights = start / (1.0 + (off / _OFF) ** 2)
+    known = (weights > 0.2).sum(axis=1) >= 2
+    return np.where(known[..., None], points, np.nan)
+
+
+def _turn_to(direction: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The shortest turn that takes the optical axis to a direction."""
+    x, y, z = direction / np.linalg.norm(direction)
+    cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+    return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + z))
+
+
+def _shift(centre: Array, rays: Array, points: Array, weights: Array) -> Float[Array, "3"]:
+    """What must be added to points for them to lie on their rays, as nearly as they can."""
+    across = weights[:, None, None] * (np.eye(3) - rays[:, :, None] * rays[:, None, :])
+    right = np.einsum("nab,nb->a", across, centre - points)
+    return np.asarray(np.linalg.solve(across.sum(axis=0), right))

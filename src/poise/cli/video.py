@@ -1,0 +1,90 @@
+"""`poise video VIDEO ... -o out.bvh`: a whole body from ordinary videos of a person, without markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+
+app = App(
+    name="video",
+    help_epilogue="""\
+One video gives a body of about the right size on a floor of its own; which way
+is up, and where the floor is, are found from the person. Several videos of one
+moment, with the file of their cameras (poise cameras calibrate), give metres.
+People are found by networks that come with Poise; nothing is sent anywhere.
+
+Examples:
+  poise video walk.mp4 -o walk.bvh --film check.mp4
+  poise video walk.mp4 -o walk.glb --height 1.82 --fov 40
+  poise video left.mp4 right.mp4 --cameras cams.toml -o walk.bvh --picture check.png
+  poise video duet.mp4 --person 2 -o second.bvh
+""",
+)
+
+
+@app.default
+def video(
+    *videos: Annotated[str, Parameter(help="A video or a folder of images; several, one per camera.")],
+    output: Annotated[
+        Path | None,
+        Parameter(name=("--output", "-o"), help="The motion: .bvh .glb .amc ... or .mp4 .gif .png."),
+    ] = None,
+    cameras: Annotated[Path | None, Parameter(help="The file of the cameras, for several videos.")] = None,
+    person: Annotated[int | None, Parameter(help="Which person, from 1, where several are seen.")] = None,
+    height: Annotated[float | None, Parameter(help="The person's height in metres, if known.")] = None,
+    fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if known.")] = None,
+    model: Annotated[Path | None, Parameter(help="A model; without one, people in general.")] = None,
+    start: Annotated[float, Parameter(help="Seconds at which to begin.")] = 0.0,
+    end: Annotated[float | None, Parameter(help="Seconds at which to end.")] = None,
+    sync: Annotated[str, Parameter(help="How videos are put in step: time, flash, clap or motion.")] = "time",
+    film: Annotated[
+        Path | None, Parameter(help="The video with the skeleton, beside the body (.mp4).")
+    ] = None,
+    picture: Annotated[Path | None, Parameter(help="A few moments of that (.png).")] = None,
+    json: Annotated[bool, Parameter(help="Print what was found as JSON.")] = False,
+) -> None:
+    """Find a person in videos and write how the body moves."""
+    from poise.apps import video as app
+    from poise.apps.outputs import save
+    from poise.priors.model_file import load
+    from poise.vision.rig import load_rig
+
+    rig = None if cameras is None else load_rig(cameras)
+    prior = None if model is None else load(model)
+    with terminal.counting("finding people") as count:
+        take = app.watch_videos(
+            videos, rig=rig, fov=fov, part=app.VideoPart(start, end, sync),
+            progress=lambda _what, done, total: count(done, total),
+        )  # fmt: skip
+    with terminal.counting("solving the body") as count:
+        found = app.capture(
+            take, person=person, prior=prior, height=height,
+            progress=lambda _what, done, total: count(done, total),
+        )  # fmt: skip
+    files = [] if output is None else [save(found.motion, output)]
+    if film is not None:
+        with terminal.counting("drawing") as count:
+            files.append(
+                app.draw_film(take, found, film, progress=lambda _what, done, total: count(done, total))
+            )
+    if picture is not None:
+        files.append(app.draw_sheet(take, found, picture))
+    _say(app.report(found), files, json=json)
+
+
+def _say(facts: dict[str, object], files: list[Path], *, json: bool) -> None:
+    if json:
+        terminal.print_json(facts)
+        return
+    uncertainty = facts["uncertainty_cm"]
+    assert isinstance(uncertainty, dict)
+    print(f"{facts['frames']} frames at {facts['fps']:g} a second; a body {facts['height_m']} m tall")
+    terminal.print_table(
+        ("joint", "uncertain by"), [(name, f"{value} cm") for name, value in uncertainty.items()]
+    )
+    for file in files:
+        print(f"{file}: {terminal.file_size(file)}")

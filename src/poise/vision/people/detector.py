@@ -1,0 +1,154 @@
+"""Finds people in a picture: boxes by a single-shot network, then 33 landmarks in a turned square around each.
+
+BlazePose (Bazarevsky et al. 2020): the detector gives for each person the middle of the hips and a point on the circle
+around the whole body; the square upon them is what the second network reads. The landmarks give the next square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from scipy.special import expit
+
+from poise.capture.people.landmarks import NAMES
+from poise.vision.opencv import cv2
+from poise.vision.people.models import DETECTOR, LANDMARKS, Network
+from poise.vision.people.person import Person, Region, overlap
+
+Array = np.ndarray
+Picture = UInt8[Array, "height width 3"]
+
+SURE = 0.5  # score from which a person in a square counts
+MAYBE = 0.4  # score from which a detection is looked at
+SAME = 0.3  # overlap from which two detections are one person
+DISTINCT = 0.15  # heights of a person that the joints of two are apart at least
+WIDER = 1.25  # of the square around the circle, so that hands and feet are inside
+_SIDE, _CROP = 224, 256  # pixels that the networks read
+_STRIDES = ((8, 2), (16, 2), (32, 6))  # pixels between anchors, and how many stand at each place
+_POINTS = 39  # landmarks that the second network writes: 33, the two of the next square, and four unused
+_HEATED, _KERNEL = 0.5, 3  # least heat of a landmark that is refined, and cells around it that refine it
+
+
+class PersonFinder:
+    """Both networks. `find` looks for everyone in a picture; `look` reads one square."""
+
+    def __init__(self, *, threads: int = 1) -> None:
+        self._detector, self._landmarks = (
+            Network(DETECTOR, threads=threads),
+            Network(LANDMARKS, threads=threads),
+        )
+        self._anchors = np.array(list(_anchors()))
+
+    def find(self, picture: Picture) -> list[Person]:
+        """Everyone in the picture, the surest first."""
+        people = [self.look(picture, region) for region in self.regions(picture)]
+        again = [self.look(picture, person.next) for person in people if person.score > SURE]
+        return _distinct([person for person in again if person.score > SURE])
+
+    def regions(self, picture: Picture) -> list[Region]:
+        """Squares around those whom the first network finds in the whole picture and in its square parts."""
+        height, width = picture.shape[:2]
+        side, found = min(height, width), self._regions(picture)
+        for start in sorted({0, (max(height, width) - side) // 2, max(height, width) - side}):
+            left, top = (0, start) if height > width else (start, 0)
+            part = self._regions(picture[top : top + side, left : left + side]) if height != width else []
+            found += [replace(one, centre=np.add(one.centre, (left, top))) for one in part]
+        return found
+
+    def _regions(self, picture: Picture) -> list[Region]:
+        height, width = picture.shape[:2]
+        scale = _SIDE / max(height, width)
+        size = round(width * scale), round(height * scale)
+        shift = np.array([(_SIDE - size[0]) // 2, (_SIDE - size[1]) // 2])
+        boxed = np.zeros((_SIDE, _SIDE, 3), np.float32)
+        shrunk = cv2().resize(picture, size, interpolation=cv2().INTER_AREA)
+        boxed[shift[1] : shift[1] + size[1], shift[0] : shift[0] + size[0]] = shrunk[..., ::-1]
+        found, logits = self._detector(boxed / 127.5 - 1.0)
+        scores = expit(logits[:, 0].astype(np.float64))
+        sure = np.flatnonzero(scores > MAYBE)
+        places = found[sure].reshape(-1, 6, 2).astype(np.float64)
+        places[:, [0, 2, 3, 4, 5]] += _SIDE * self._anchors[sure, None]
+        return [_square(*((points[2:4] - shift) / scale)) for points in _merged(places, scores[sure])]
+
+    def look(self, picture: Picture, region: Region) -> Person:
+        """The person in a square of the picture; a low score says that nobody is there."""
+        cv = cv2()
+        corners = region.to_picture(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).astype(np.float32)
+        into = cv.getAffineTransform(corners, np.array([[0, 0], [_CROP, 0], [0, _CROP]], dtype=np.float32))
+        crop = cv.warpAffine(picture, into, (_CROP, _CROP), flags=cv.INTER_LINEAR)
+        raw, score, _, heat, shape = self._landmarks(crop[..., ::-1] / np.float32(255.0))
+        points = raw.reshape(_POINTS, 5).astype(np.float64)
+        points[:, :2] = _refined(points[:, :2] / _CROP, heat)
+        pixels = region.to_picture(points[:, :2])
+        turned = shape.reshape(_POINTS, 3)[: len(NAMES)].astype(np.float64)
+        turned[:, :2] = turned[:, :2] @ region.axes.T
+        seen = expit(points[: len(NAMES), 3:].min(axis=1))
+        following = _square(*pixels[33:35])
+        return Person(pixels[: len(NAMES)], seen, turned, float(score[0]), region, following)
+
+
+def _anchors() -> Iterator[tuple[float, float]]:
+    """The places from which boxes are counted, in parts of the picture."""
+    for stride, count in _STRIDES:
+        cells = _SIDE // stride
+        for row in range(cells):
+            for column in range(cells):
+                yield from [((column + 0.5) / cells, (row + 0.5) / cells)] * count
+
+
+def _merged(places: Float[Array, "n 6 2"], scores: Float[Array, "n"]) -> Iterator[Float[Array, "6 2"]]:
+    """Detections of one person as their mean, weighed by their scores; a place is centre, size and four points."""
+    boxes = np.concatenate([places[:, 0] - places[:, 1] / 2, places[:, 0] + places[:, 1] / 2], axis=1)
+    left = list(np.argsort(-scores))
+    while left:
+        same = [k for k in left if overlap(boxes[left[0]], boxes[k]) >= SAME]
+        yield np.average(places[same], axis=0, weights=scores[same])
+        left = [k for k in left if k not in same]
+
+
+def _square(hips: Float[Array, "2"], rim: Float[Array, "2"]) -> Region:
+    """The square around a circle about the hips, turned so that its rim point is above them."""
+    along = rim - hips
+    turn = np.pi / 2 - np.arctan2(-along[1], along[0])
+    return Region(hips, 2.0 * WIDER * max(float(np.hypot(*along)), 1.0), float(turn))
+
+
+def _refined(points: Float[Array, "39 2"], heat: Float[Array, "cells cells 39"]) -> Float[Array, "39 2"]:
+    """Landmarks moved to the middle of the heat around them, where there is enough."""
+    cells = heat.shape[0]
+    found = points.copy()
+    for number, (x, y) in enumerate(points):
+        column, row = int(x * cells), int(y * cells)
+        if not (0 <= column < cells and 0 <= row < cells):
+            continue
+        left, top = max(column - _KERNEL, 0), max(row - _KERNEL, 0)
+        part = heat[top : row + _KERNEL + 1, left : column + _KERNEL + 1, number].astype(np.float64)
+        part = expit(part)
+        if part.max() >= _HEATED:
+            rows, columns = np.mgrid[: part.shape[0], : part.shape[1]]
+            found[number] = [
+                (left + np.average(columns, weights=part)) / cells,
+                (top + np.average(rows, weights=part)) / cells,
+            ]
+    return found
+
+
+def _distinct(people: Sequence[Person]) -> list[Person]:
+    """Each person once: two squares may have found the same one."""
+    kept: list[Person] = []
+    for person in sorted(people, key=lambda one: -one.visibility.sum()):
+        if all(apart(person, other) > DISTINCT for other in kept):
+            kept.append(person)
+    return kept
+
+
+def apart(first: Person, second: Person) -> float:
+    """How far the joints of two people in one picture are apart, in heights of the larger one's box."""
+    size = max(float(np.max(one.box[2:] - one.box[:2])) for one in (first, second))
+    weights = first.visibility * second.visibility + 1e-6
+    return float(np.average(np.linalg.norm(first.pixels - second.pixels, axis=1), weights=weights)) / max(
+        size, 1.0
+    )

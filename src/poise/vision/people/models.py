@@ -1,0 +1,79 @@
+"""The networks that find people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
+
+`tools/page.sh` takes them from that package into `models/`, which the wheel ships; nothing is fetched at run time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.errors import MissingExtraError, PoiseError
+
+Array = np.ndarray
+
+FOLDER = Path(__file__).with_name("models")
+DETECTOR, LANDMARKS = "pose_detection.tflite", "pose_landmark_full.tflite"
+
+
+class Network:
+    """One network: an array in, its outputs by their last axes out."""
+
+    def __init__(self, name: str, *, threads: int = 1) -> None:
+        self._interpreter = _interpreter(model_file(name), threads)
+        self._input = self._interpreter.get_input_details()[0]["index"]
+        self._outputs = [(one["shape"], one["index"]) for one in self._interpreter.get_output_details()]
+
+    def __call__(self, inputs: Array) -> list[Array]:
+        """What the network says of one input, without the axis of batches, in the order of its file."""
+        self._interpreter.set_tensor(self._input, inputs[None].astype(np.float32))
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(index)[0] for _, index in self._outputs]
+
+
+def model_file(name: str) -> Path:
+    """A network's file, or what to do where it is missing."""
+    path = FOLDER / name
+    if not path.is_file():
+        raise PoiseError(
+            f"finding people in pictures needs the file {name}, which wheels of Poise bring; "
+            "in a source checkout run tools/page.sh (it needs Node and takes the file from npm)"
+        )
+    return path
+
+
+def available() -> bool:
+    """Whether people can be found here: the networks and what runs them."""
+    from importlib.util import find_spec
+
+    files = all((FOLDER / name).is_file() for name in (DETECTOR, LANDMARKS))
+    return files and all(find_spec(name) is not None for name in ("ai_edge_litert", "cv2"))
+
+
+def _interpreter(path: Path, threads: int) -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise MissingExtraError("ai-edge-litert", extra="video", purpose="finding people") from error
+    with _quiet():
+        interpreter = Interpreter(str(path), num_threads=threads)
+        interpreter.allocate_tensors()
+    return interpreter
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the runtime writes to standard error when it starts."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
