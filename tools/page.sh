@@ -39,6 +39,11 @@ fi
 if [ $# -gt 0 ]; then
   for script in "$@"; do npm run --silent "$script"; done
 else
+  say "Taking the networks that find people"
+  mkdir -p ../../vision/people/models
+  package=node_modules/@mediapipe/pose
+  install -m 644 $package/pose_landmark_full.tflite ../../vision/people/models/
+  install -m 644 $package/pose_solution_packed_assets.data ../../vision/people/models/pose_detection.tflite  # its only file
   say "Building the studio's page"
   npm run --silent build -- --logLevel warn
 fi
