@@ -9,10 +9,12 @@ from differences import gradient
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.gp.covariance import (
     KERNELS,
+    Curves,
     Kernel,
     KernelMatrix,
+    curves_of,
+    kernel_curves,
     kernel_self,
-    kernel_vector,
     self_bend,
     weighed_bends,
 )
@@ -55,19 +57,19 @@ def test_every_gradient_meets_finite_differences(kind: str) -> None:
     np.testing.assert_allclose(kernel.diagonal_slopes(a), expected, atol=1e-8)
 
     found = np.zeros((3, 3))
-    weighed_bends(kernel.number, kernel.parameters, a[0], b, dK[0], found)
+    weighed_bends(compiled_curves(kernel, a[0], b), dK[0], found)
     for axis, row in enumerate(found):
-        expected = gradient(lambda x, axis=axis: dK[0] @ compiled_slopes(kernel, x, b)[:, axis], a[0])
+        expected = gradient(lambda x, axis=axis: dK[0] @ compiled_curves(kernel, x, b).rows[1 + axis], a[0])
         np.testing.assert_allclose(row, expected, atol=1e-7)
     expected = gradient(lambda x: kernel.diagonal_slopes(x[None])[0, 0], a[0])
     np.testing.assert_allclose(self_bend(kernel.number, kernel.parameters), expected[0], atol=1e-8)
     np.testing.assert_allclose(expected[1:], 0.0, atol=1e-8)
 
 
-def compiled_slopes(kernel: Kernel, x: np.ndarray, points: np.ndarray) -> np.ndarray:
-    k, dk = np.empty(len(points)), np.empty(points.shape)
-    kernel_vector(kernel.number, kernel.parameters, x, points, k, dk)
-    return dk
+def compiled_curves(kernel: Kernel, x: np.ndarray, points: np.ndarray) -> Curves:
+    curves = curves_of(points)
+    kernel_curves(kernel.number, kernel.parameters, x, points, curves)
+    return curves
 
 
 @every_kind
@@ -75,12 +77,11 @@ def compiled_slopes(kernel: Kernel, x: np.ndarray, points: np.ndarray) -> np.nda
 def test_the_compiled_kernel_is_the_same(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     kernel, x, actives = some_kernel(kind, seed), rng.normal(size=3), rng.normal(size=(7, 3))
-    k, dk, slope = np.empty(7), np.empty((7, 3)), np.empty(3)
-    kernel_vector(kernel.number, kernel.parameters, x, actives, k, dk)
+    (k, *dk), slope = compiled_curves(kernel, x, actives).rows, np.empty(3)
     own = kernel_self(kernel.number, kernel.parameters, x, slope)
     K, slopes = kernel.slopes_in_x(x[None], actives)
     np.testing.assert_allclose(k, K[0], atol=1e-12)
-    np.testing.assert_allclose(dk, slopes[0], atol=1e-12)
+    np.testing.assert_allclose(np.transpose(dk), slopes[0], atol=1e-12)
     np.testing.assert_allclose(own, kernel.diagonal(x[None])[0])
     np.testing.assert_allclose(slope, kernel.diagonal_slopes(x[None])[0])
 
@@ -89,12 +90,10 @@ def test_the_compiled_kernel_is_the_same(kind: str, seed: int) -> None:
 def test_at_a_shared_point_gradients_stay_finite(kind: str) -> None:
     kernel, x = some_kernel(kind), np.zeros((3, 2))
     logs, in_x = kernel.at(x).in_logs_and_x(np.ones((3, 3)))
-    k, dk = np.empty(3), np.empty((3, 2))
-    kernel_vector(kernel.number, kernel.parameters, x[0], x, k, dk)
-    bends = np.zeros((2, 2))
-    weighed_bends(kernel.number, kernel.parameters, x[0], x, np.ones(3), bends)
+    curves, bends = compiled_curves(kernel, x[0], x), np.zeros((2, 2))
+    weighed_bends(curves, np.ones(3), bends)
     slopes = kernel.slopes_in_x(x, x)[1]
-    assert all(np.all(np.isfinite(values)) for values in (logs, in_x, k, dk, slopes, bends))
+    assert all(np.all(np.isfinite(values)) for values in (logs, in_x, curves.rows, slopes, bends))
 
 
 @every_kind

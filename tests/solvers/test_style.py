@@ -89,7 +89,7 @@ def test_few_handles_give_a_likely_pose_and_ranked_alternatives(style: StylePrio
     assert solution.percentile is not None
     assert solver.runner is not None
     found = solver.runner.found
-    ranks = [optimum.rank for optimum in found]
+    ranks = [solver.runner.rank(optimum) for optimum in found]
     assert np.array_equal(solver.alternatives[0], solution.q)
     assert len(solver.alternatives) == len(ranks)
     assert ranks == sorted(ranks)
@@ -177,5 +177,5 @@ def test_a_style_without_a_gaussian_is_called_broken(style: StylePrior, truth: n
     guide = style.guide(problem.handles)
     lost = np.full(style.model.dimensions, np.nan)  # as the numbers of a damaged file can lead to
     forms, steps = guide.forms(truth[3], lost, (0, 0, 4))
-    status, *_ = problem.through(truth[3].copy(), lost, forms, np.array(steps))
+    status, *_ = problem.through(truth[3].copy(), lost, forms, steps)
     assert status == core.BROKEN

@@ -56,6 +56,15 @@ def test_with_hard_constraints_sqp_and_the_solver_reach_the_same_optimum(
         assert style.place(ours.q)[1] == pytest.approx(style.place(theirs.q)[1], abs=0.5)
 
 
+def test_a_lone_start_goes_through_the_finer_stages_too(
+    style: StylePrior, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("poise.priors.latent.guide.STARTS", 1)
+    for q in truth[::15]:
+        ours, theirs = (solved(style, handles_of(style, q), q, method) for method in ("map", "sqp"))
+        assert style.place(ours.q)[1] == pytest.approx(style.place(theirs.q)[1], abs=0.5)
+
+
 def test_with_soft_constraints_lbfgs_and_the_solver_reach_the_same_optimum(
     style: StylePrior, truth: np.ndarray
 ) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 
 Array = np.ndarray
+Matrix = tuple[float, float, float, float, float, float, float, float, float]  # row-major 3x3
 
 
 def rigid_fits(
@@ -49,76 +50,68 @@ def closest_root(
     characteristic polynomial (Theobald 2005); only the rotation of the best is worked out. `upright` turns about the
     vertical only, as do fewer than three points.
     """
-    upright = upright or len(target) < 3
-    goal = _mean(target)
-    best, least = 0, np.inf
+    upright, count = upright or len(target) < 3, len(target)
+    goal = np.array([target[:, 0].mean(), target[:, 1].mean(), target[:, 2].mean()])
+    target = target - goal
+    around, best, least = 0.5 * np.sum(target * target), 0, np.inf
     for s in range(len(sources)):
-        moment, size = _moment(sources[s], target, goal)
-        gained = _yaw_gain(moment) + moment[1, 1] if upright else _largest_eigenvalue(moment, size)
+        m, size = _moment(sources[s], target)
+        size += around
+        if upright:
+            gained = math.sqrt((m[2] - m[6]) ** 2 + (m[0] + m[8]) ** 2) + m[4]
+        else:
+            gained = _largest_eigenvalue(m, size, size - least)
         if size - gained < least:
             best, least = s, size - gained
-    moment, _ = _moment(sources[best], target, goal)
-    turn = np.zeros((3, 3))
+    m, _ = _moment(sources[best], target)
+    turn, centre = np.zeros((3, 3)), np.zeros(3)
     if upright:
-        angle = math.atan2(moment[0, 2] - moment[2, 0], moment[0, 0] + moment[2, 2])
+        angle = math.atan2(m[2] - m[6], m[0] + m[8])
         turn[0, 0], turn[2, 2], turn[1, 1] = math.cos(angle), math.cos(angle), 1.0
         turn[0, 2], turn[2, 0] = math.sin(angle), -math.sin(angle)
     else:
-        left, _, right = np.linalg.svd(moment)
+        left, _, right = np.linalg.svd(np.array(m).reshape(3, 3))
         left[:, 2] *= np.sign(np.linalg.det(np.dot(left, right)))
         turn[:] = np.dot(left, right)
-    root[:3] = goal - np.dot(turn, _mean(sources[best]))
+    for p in range(count):
+        centre += sources[best, p] / count
+    root[:3] = goal - np.dot(turn, centre)
     quaternion_of(turn, root[3:])
     return best
 
 
 @compiled
-def _moment(source: Array, target: Array, goal: Array) -> tuple[Array, float]:
-    """The sum of target source' about their means, and half the sum of their squares."""
-    moment, centre, size = np.zeros((3, 3)), _mean(source), 0.0
+def _moment(source: Array, target: Array) -> tuple[Matrix, float]:
+    """The sum of target source' (row-major), the target about its mean; and half the squares of the source about its.
+
+    Numbers rather than arrays: they live in registers.
+    """
+    xx = xy = xz = yx = yy = yz = zx = zy = zz = x = y = z = squares = 0.0
     for p in range(len(target)):
-        for a in range(3):
-            t, own = target[p, a] - goal[a], source[p, a] - centre[a]
-            size += 0.5 * (t * t + own * own)
-            for b in range(3):
-                moment[a, b] += t * (source[p, b] - centre[b])
-    return moment, size
+        a, b, c = target[p, 0], target[p, 1], target[p, 2]
+        d, e, f = source[p, 0], source[p, 1], source[p, 2]
+        xx, xy, xz = xx + a * d, xy + a * e, xz + a * f
+        yx, yy, yz = yx + b * d, yy + b * e, yz + b * f
+        zx, zy, zz = zx + c * d, zy + c * e, zz + c * f
+        x, y, z, squares = x + d, y + e, z + f, squares + d * d + e * e + f * f
+    about = squares - (x * x + y * y + z * z) / len(target)
+    return (xx, xy, xz, yx, yy, yz, zx, zy, zz), 0.5 * about
 
 
 @compiled
-def _mean(points: Array) -> Array:
-    mean = np.zeros(3)
-    for p in range(len(points)):
-        for a in range(3):
-            mean[a] += points[p, a] / len(points)
-    return mean
+def _largest_eigenvalue(m: Matrix, size: float, enough: float) -> float:
+    """Of Horn's key matrix of a moment: the trace of the moment turned as well as it can be.
 
-
-@compiled
-def _yaw_gain(m: Array) -> float:
-    """The most that a turn about the vertical makes of the horizontal moments."""
-    return math.hypot(m[0, 2] - m[2, 0], m[0, 0] + m[2, 2])
-
-
-@compiled
-def _largest_eigenvalue(m: Array, size: float) -> float:
-    """Of Horn's key matrix of a moment: the trace of the moment turned as well as it can be."""
-    squares, cubes = 0.0, 0.0
-    for a in range(3):
-        for b in range(3):
-            squares += m[a, b] * m[a, b]
-    cubes = (
-        m[0, 0] * (m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1])
-        - m[0, 1] * (m[1, 0] * m[2, 2] - m[1, 2] * m[2, 0])
-        + m[0, 2] * (m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0])
-    )
-    minors = 0.0  # squares of the entries of the adjugate
-    for a in range(3):
-        for b in range(3):
-            i, j, k, n = (a + 1) % 3, (a + 2) % 3, (b + 1) % 3, (b + 2) % 3
-            minor = m[i, k] * m[j, n] - m[i, n] * m[j, k]
-            minors += minor * minor
-    # lambda^4 - 2 squares lambda^2 - 8 cubes lambda + (squares^2 - 4 minors) = 0, from above: every root is below size.
+    Newton's method comes from above, so a value below `enough` can end it: the eigenvalue is smaller still.
+    """
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = m
+    squares = xx * xx + xy * xy + xz * xz + yx * yx + yy * yy + yz * yz + zx * zx + zy * zy + zz * zz
+    a, b, c = yy * zz - yz * zy, yz * zx - yx * zz, yx * zy - yy * zx  # the cofactors
+    d, e, f = xz * zy - xy * zz, xx * zz - xz * zx, xy * zx - xx * zy
+    g, h, i = xy * yz - xz * yy, xz * yx - xx * yz, xx * yy - xy * yx
+    cubes = xx * a + xy * b + xz * c
+    minors = a * a + b * b + c * c + d * d + e * e + f * f + g * g + h * h + i * i
+    # lambda^4 - 2 squares lambda^2 - 8 cubes lambda + (squares^2 - 4 minors) = 0; every root is below size.
     constant, value = squares * squares - 4.0 * minors, size
     for _ in range(50):
         square = value * value
@@ -127,7 +120,7 @@ def _largest_eigenvalue(m: Array, size: float) -> float:
             break
         step = (square * square - 2.0 * squares * square - 8.0 * cubes * value + constant) / slope
         value -= step
-        if abs(step) <= 1e-11 * size:
+        if abs(step) <= 1e-11 * size or value < enough:
             break
     return value
 

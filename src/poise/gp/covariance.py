@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -359,44 +359,58 @@ def squared_distances(a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) 
 # --- compiled: one query point against many ---------------------------------------------------------------------------
 
 
+class Curves(NamedTuple):
+    """Room for k(x, x_i) and its derivatives in x; points last, so that loops over them run side by side."""
+
+    rows: Array  # (1 + inputs, points): k, free of noise, and its gradient
+    firsts: Array  # (inputs, points): ds/dx
+    seconds: Array  # (inputs, points): d2s/dx2
+    bends: Array  # (2, points): d2k/ds2, dk/ds
+
+
 @compiled
-def kernel_vector(kind: int, parameters: Array, x: Array, points: Array, k: Array, dk: Array) -> None:
-    """Fill k (points,) with k(x, x_i), free of noise, and dk (points, inputs) with its gradient in x."""
+def curves_of(points: Array) -> Curves:
+    """Room for the kernel of a query point and these."""
+    count, inputs = points.shape
+    return Curves(
+        np.empty((1 + inputs, count)),
+        np.empty((inputs, count)),
+        np.empty((inputs, count)),
+        np.empty((2, count)),
+    )
+
+
+@compiled
+def kernel_curves(kind: int, parameters: Array, x: Array, points: Array, out: Curves) -> None:
+    """Fill in k(x, x_i) and its derivatives in x."""
     (alpha, linear), gamma, own = _weights(kind, parameters), parameters[2], parameters[3]
+    k, outer, inner = out.rows[0], out.bends[0], out.bends[1]
+    k[:] = 0.0
+    for a in range(len(x)):
+        for i in range(len(points)):
+            square, out.firsts[a, i], out.seconds[a, i] = _distance(kind, x[a] - points[i, a], own)
+            k[i] += square
     for i in range(len(points)):
-        squared = 0.0
-        for a in range(len(x)):
-            square, dk[i, a], _ = _distance(kind, x[a] - points[i, a], own)
-            squared += square
-        g, slope, _ = profile_of(kind, gamma * squared, own)
-        k[i] = alpha * g
-        for a in range(len(x)):
-            dk[i, a] *= alpha * gamma * slope
+        g, slope, bend = profile_of(kind, gamma * k[i], own)
+        k[i], outer[i], inner[i] = alpha * g, alpha * gamma * gamma * bend, alpha * gamma * slope
+    for a in range(len(x)):
+        for i in range(len(points)):
+            out.rows[1 + a, i] = inner[i] * out.firsts[a, i]
         if linear != 0.0:
-            for a in range(len(x)):
+            for i in range(len(points)):
                 k[i] += linear * x[a] * points[i, a]
-                dk[i, a] += linear * points[i, a]
+                out.rows[1 + a, i] += linear * points[i, a]
 
 
 @compiled
-def weighed_bends(
-    kind: int, parameters: Array, x: Array, points: Array, weights: Array, hessian: Array
-) -> None:
+def weighed_bends(curves: Curves, weights: Array, hessian: Array) -> None:
     """Add to `hessian` (inputs, inputs) the second derivatives in x of k(x, x_i), summed by weights."""
-    alpha, gamma, own = _weights(kind, parameters)[0], parameters[2], parameters[3]
-    first, second = np.empty(len(x)), np.empty(len(x))
-    for i in range(len(points)):
-        squared = 0.0
-        for a in range(len(x)):
-            square, first[a], second[a] = _distance(kind, x[a] - points[i, a], own)
-            squared += square
-        _, slope, bend = profile_of(kind, gamma * squared, own)
-        outer = weights[i] * alpha * gamma * gamma * bend
-        inner = weights[i] * alpha * gamma * slope
-        for a in range(len(x)):
-            for b in range(len(x)):
-                hessian[a, b] += outer * first[a] * first[b]
-            hessian[a, a] += inner * second[a]
+    outer, inner = weights * curves.bends[0], weights * curves.bends[1]
+    for a in range(len(hessian)):
+        scaled = outer * curves.firsts[a]
+        for b in range(len(hessian)):
+            hessian[a, b] += np.dot(scaled, curves.firsts[b])
+        hessian[a, a] += np.dot(inner, curves.seconds[a])
 
 
 @compiled

@@ -89,7 +89,9 @@ class Groups:
     ) -> Regression:
         """The processes through samples, less their centre."""
         coefficients = [solved(K, outputs[:, own] - centre[own]) for own, K in self.matrices(inputs)]
-        return Regression(self, np.ascontiguousarray(inputs), np.hstack(coefficients), centre)
+        return Regression(
+            self, np.ascontiguousarray(inputs.T), np.ascontiguousarray(np.hstack(coefficients).T), centre
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +99,17 @@ class Regression:
     """Groups of outputs given samples: mean(x) = centre + sum_j k(x, x_j) coefficients_j."""
 
     groups: Groups
-    inputs: Float[Array, "n columns"]
-    coefficients: Float[Array, "n outputs"]  # columns group after group
+    columns: Float[Array, "columns n"]  # of the inputs x_j
+    coefficients: Float[Array, "outputs n"]  # group after group
     centre: Float[Array, "outputs"]
 
     def add(
         self, x: Float[Array, "columns"], mean: Float[Array, "outputs"], *, share: float = 1.0
     ) -> Float[Array, "n"]:
         """Add a share of the prediction at x to a mean; how far x is from each input."""
-        groups, distances = self.groups, np.empty(len(self.inputs))
+        groups, distances = self.groups, np.empty(self.columns.shape[1])
         add_prediction(
-            groups.kind, share, x, self.inputs, groups.unit, groups.weights, self.coefficients, groups.order,
+            groups.kind, share, x, self.columns, groups.unit, groups.weights, self.coefficients, groups.order,
             groups.ends, self.centre, mean, distances,
         )  # fmt: skip
         return distances
@@ -207,7 +209,7 @@ def add_prediction(
     kind: int,
     share: float,
     x: Array,
-    inputs: Array,
+    columns: Array,
     unit: Array,
     weights: Array,
     coefficients: Array,
@@ -217,31 +219,33 @@ def add_prediction(
     mean: Array,
     distances: Array,
 ) -> None:
-    """See `Regression.add`; the columns of `coefficients` are sorted by group: column i is of the output order[i]."""
-    groups, units = weights.shape
-    count, sums = len(inputs), np.zeros(len(mean))
-    squares, apart = (
-        np.zeros((units, count)),
-        np.empty(count),
-    )  # samples last: sums over them run side by side
-    for j in range(count):
-        total = 0.0
-        for c in range(len(x)):
-            gap = x[c] - inputs[j, c]
-            squares[unit[c], j] += gap * gap
-            total += gap * gap
-        distances[j] = math.sqrt(total)
-    begin = 0
-    for group in range(groups):
-        apart[:] = 0.0
-        for u in range(units):
-            weight = weights[group, u]
-            for j in range(count):
-                apart[j] += weight * squares[u, j]
+    """See `Regression.add`; row i of `coefficients` is of the output order[i]. Sums over samples run side by side."""
+    (groups, units), count, begin = weights.shape, columns.shape[1], 0
+    squares, k, sums = np.zeros((units, count)), np.empty(count), np.empty(len(mean))
+    for c in range(len(x)):
+        own, row, square = x[c], columns[c], squares[unit[c]]
         for j in range(count):
-            k = profile_of(kind, apart[j], 1.0)[0]
-            for i in range(begin, ends[group]):
-                sums[i] += k * coefficients[j, i]
+            square[j] += (own - row[j]) ** 2
+    _weighed(np.ones(units), squares, distances)
+    for j in range(count):
+        distances[j] = math.sqrt(distances[j])
+    for group in range(groups):
+        _weighed(weights[group], squares, k)
+        for j in range(count):
+            k[j] = profile_of(kind, k[j], 1.0)[0]
+        np.dot(coefficients[begin : ends[group]], k, sums[begin : ends[group]])
         begin = ends[group]
+    for i in range(begin):
+        mean[order[i]] += share * sums[i]
     for i in range(len(mean)):
-        mean[order[i]] += share * (centre[order[i]] + sums[i])
+        mean[i] += share * centre[i]
+
+
+@compiled
+def _weighed(weights: Array, squares: Array, out: Array) -> None:
+    """The sum of rows by weights."""
+    out[:] = 0.0
+    for u in range(len(weights)):
+        weight, row = weights[u], squares[u]
+        for j in range(len(out)):
+            out[j] += weight * row[j]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
-from poise.gp.covariance import JITTER, Kernel, kernel_vector
+from poise.gp.covariance import JITTER, Kernel, curves_of, kernel_curves
 
 Array = np.ndarray
 
@@ -31,12 +31,12 @@ def _select(
     """Fill `chosen`, from the first pick on; `remaining` holds all variances and is used up."""
     count = len(inputs)
     rows = np.empty((len(chosen), count))  # of the factor, one per chosen point
-    slopes = np.empty_like(inputs)
-    taken = np.zeros(count, dtype=np.bool_)
+    curves, taken = curves_of(inputs), np.zeros(count, dtype=np.bool_)
     for step in range(len(chosen)):
         chosen[step], taken[pick] = pick, True
         row = rows[step]
-        kernel_vector(kind, parameters, inputs[pick], inputs, row, slopes)
+        kernel_curves(kind, parameters, inputs[pick], inputs, curves)
+        row[:] = curves.rows[0]
         row[pick] += noise
         for before in range(step):
             share = rows[before, pick]

@@ -288,9 +288,8 @@ class BlendGuide(Guide):
         """Every component's own."""
         return self.pulled(q, targets, state)
 
-    def loss(self, q: Float[Array, "size"], state: tuple[State, ...], value: float) -> float:
+    def loss(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
         """The components' misfits by weight."""
-        del value
         return self.misfit(q, state)
 
     def latents(self, state: tuple[State, ...]) -> tuple[Float[Array, "latent"], ...]:

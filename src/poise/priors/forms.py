@@ -6,7 +6,7 @@ the simplest, `latent.form` for one with a state):
     room_for(form, free)                 arrays that one solve works in, `room.covariance` among them
     look(form, room, q, x, free, gap)    fill the gap m - q and the covariance of all freedoms at a pose and a state x
     follow(form, room, x, pull, shorten) move the state by what the rows' pull implies; whether it still moves
-    value_of(form, room, q, x)           what is minimised, at a pose and a state
+    holds(form, q)                       whether the form still holds for a pose, or is to be made again
 
 Freedoms that are held have no gap and no covariance.
 """
@@ -23,6 +23,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 
 Array = np.ndarray
 
+_SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
 FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
 
 
@@ -41,16 +42,21 @@ def follow(form: Any, room: Any, x: Array, pull: Array, shorten: float) -> bool:
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
-def value_of(form: Any, room: Any, q: Array, x: Array) -> float:
-    """What is minimised, at a pose and a state."""
+def holds(form: Any, q: Array) -> bool:
+    """Whether the form still holds for a pose."""
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
-class Fixed(NamedTuple):
-    """One Gaussian for the whole solve; a root without an opinion (`rooted` = 0) stays where the steps take it."""
+FREE, EXPECTED, SEEN = range(
+    3
+)  # a root that is anywhere; one that is known; one from which the targets were seen
 
-    root: Array  # (7,): where the root is expected, if rooted
-    rooted: int
+
+class Fixed(NamedTuple):
+    """One Gaussian for the whole solve."""
+
+    root: Array  # (7,)
+    rooted: int  # what the root is: FREE, EXPECTED or SEEN
     mean: Array  # (maps,)
     covariance: Array  # (freedoms, freedoms), or (1, freedoms): a diagonal
 
@@ -66,7 +72,9 @@ NO_ROOT = np.zeros(ROOT_SIZE)
 
 def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple[Fixed]:
     """The only stage of a solve under one Gaussian."""
-    return (Fixed(NO_ROOT if root is None else root, int(root is not None), mean, covariance),)
+    return (
+        Fixed(NO_ROOT, FREE, mean, covariance) if root is None else Fixed(root, EXPECTED, mean, covariance),
+    )
 
 
 @compiled
@@ -77,6 +85,13 @@ def held(free: Array, covariance: Array) -> None:
             covariance[:, i] = 0.0
             if len(covariance) > 1:
                 covariance[i, :] = 0.0
+
+
+@compiled
+def _without_held(free: Array, covariance: Array) -> Array:
+    covariance = covariance.copy()
+    held(free, covariance)
+    return covariance
 
 
 def answer(kind: type, answers: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
@@ -94,13 +109,14 @@ def _overload(kind: type, question: Callable[..., Any], own: Callable[..., Any])
 
 
 def _room_for_fixed(form: Fixed, free: Array) -> FixedRoom:
-    covariance = form.covariance.copy()
-    held(free, covariance)
+    covariance = form.covariance
+    if not np.all(free):
+        covariance = _without_held(free, covariance)
     return FixedRoom(covariance)
 
 
 def _look_fixed(form: Fixed, room: FixedRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
-    if form.rooted == 1:
+    if form.rooted == EXPECTED:
         root_gap(q, form.root, gap)
     for i in range(len(form.mean)):
         gap[ROOT_FREEDOMS + i] = form.mean[i] - q[ROOT_SIZE + i]
@@ -113,13 +129,20 @@ def _follow_fixed(form: Fixed, room: FixedRoom, x: Array, pull: Array, shorten: 
     return False
 
 
-def _value_of_fixed(form: Fixed, room: FixedRoom, q: Array, x: Array) -> float:
-    return 0.0
+def _holds_fixed(form: Fixed, q: Array) -> bool:
+    return form.rooted != SEEN or settled(q, form.root)
 
 
-answer(
-    Fixed, {room_for: _room_for_fixed, look: _look_fixed, follow: _follow_fixed, value_of: _value_of_fixed}
-)
+@compiled
+def settled(q: Array, root: Array) -> bool:
+    """Whether a root has not moved so far that its targets are to be seen again."""
+    farthest = 0.0
+    for i in range(ROOT_SIZE):
+        farthest = max(farthest, abs(q[i] - root[i]))
+    return farthest < _SETTLED
+
+
+answer(Fixed, {room_for: _room_for_fixed, look: _look_fixed, follow: _follow_fixed, holds: _holds_fixed})
 
 
 @compiled

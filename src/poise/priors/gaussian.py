@@ -245,8 +245,8 @@ class GaussianGuide(PredictingGuide):
         )
         groups = fitted.groups
         self._predictor = GaussianPredictor(
-            inputs, fitted.inputs, groups.unit, groups.weights, fitted.coefficients, groups.order,
-            groups.ends, fitted.centre, LENDING * regression.spacing(fitted.inputs), prior.covariances,
+            inputs, fitted.columns, groups.unit, groups.weights, fitted.coefficients, groups.order,
+            groups.ends, fitted.centre, LENDING * regression.spacing(fitted.columns.T), prior.covariances,
             WHOLE_SHARE * np.where(moved[:, None] == moved, whole, 0.0),
         )  # fmt: skip
 
@@ -275,7 +275,7 @@ class GaussianPredictor(NamedTuple):
     """The process of section 4.3 for one set of handles, in the arrays of the compiled core."""
 
     points: Array  # (clusters, handles, 3): where each cluster's mean puts the handles
-    inputs: Array  # the same, flat; these and the next seven as `gp.regression` has them
+    columns: Array  # the same, flat, clusters last; these and the next six as `gp.regression` has them
     unit: Array
     weights: Array
     coefficients: Array
@@ -290,16 +290,16 @@ class GaussianPredictor(NamedTuple):
     def constant(cls, mean: Array, covariance: Array) -> GaussianPredictor:
         """Without handles, what is known of all poses."""
         size, none = len(mean), np.empty(0, dtype=np.int64)
-        nothing = np.empty((0, 0, 3)), np.empty((0, 0)), none, np.empty((0, 0)), np.empty((0, size))
+        nothing = np.empty((0, 0, 3)), np.empty((0, 0)), none, np.empty((0, 0)), np.empty((0, 0))
         return cls(*nothing, np.arange(size), none, mean, 1.0, np.empty((0, size, size)), covariance)
 
 
 def _predict(predictor: GaussianPredictor, targets: Array, mean: Array, covariance: Array) -> None:
     """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
-    distances = np.empty(len(predictor.inputs))
+    distances = np.empty(len(predictor.points))
     mean[:] = 0.0
     add_prediction(
-        LAPLACIAN, 1.0, targets.ravel(), predictor.inputs, predictor.unit, predictor.weights,
+        LAPLACIAN, 1.0, targets.ravel(), predictor.columns, predictor.unit, predictor.weights,
         predictor.coefficients, predictor.order, predictor.ends, predictor.centre, mean, distances,
     )  # fmt: skip
     mix_covariances(distances, predictor.lending, predictor.covariances, predictor.floor, covariance)
@@ -326,18 +326,18 @@ def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
 def mix_covariances(
     distances: Array, lending: float, covariances: Array, floor: Array, covariance: Array
 ) -> None:
-    """The floor and the covariances of the nearest clusters, by positive weights that sum to one."""
-    covariance[:] = floor
-    if len(distances) == 0:
-        return
+    """The floor and the covariances of the nearest clusters, by positive weights that sum to one, behind the root's."""
+    size, root = len(floor), len(covariance) - len(floor)
     nearest = nearest_few(distances, STRONGEST)
-    shares = np.exp((distances[nearest[0]] - distances[nearest]) / lending)
+    shares = np.exp((distances[nearest[:1]] - distances[nearest]) / lending)
     shares /= shares.sum()
-    for i in range(len(floor)):
-        row = covariance[i]
+    for i in range(size):
+        row = covariance[root + i, root:]
+        for k in range(size):
+            row[k] = floor[i, k]
         for which in range(len(nearest)):
             share, own = shares[which], covariances[nearest[which], i]
-            for k in range(len(floor)):
+            for k in range(size):
                 row[k] += share * own[k]
 
 

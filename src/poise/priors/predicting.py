@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numba.extending import register_jitable
 
 from poise.compiled import compiled
-from poise.priors.forms import FREE_ROOT, fixed
+from poise.priors.forms import FREE_ROOT, fixed, settled
 from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz, point_on
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -23,7 +23,6 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 Array = np.ndarray
 
 ROUNDS = 3  # predictions, at most, from a root that is itself being solved
-_SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
 _FAR = 0.12  # metres that a handle lacks in the predicted pose, from which a start's root is not believed
 
 
@@ -125,8 +124,8 @@ class PredictingGuide(Guide):
 
 
 def predict(predictor: Any, targets: Array, mean: Array, covariance: Array) -> None:
-    """Fill mean and covariance of the maps for targets in the root's frame."""
-    mean[:], covariance[:] = predictor(targets)
+    """Fill mean and covariance of the maps, behind that of the root, for targets in the root's frame."""
+    mean[:], covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = predictor(targets)
 
 
 def place_root(predictor: Any, targets: Array, root: Array) -> None:
@@ -176,7 +175,7 @@ def predict_from(
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT
     root[:] = q[:ROOT_SIZE]
-    predict(predictor, in_root_frame(q, targets), mean, covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:])
+    predict(predictor, in_root_frame(q, targets), mean, covariance)
 
 
 _compiled_enter, _compiled_predict_from = compiled(enter), compiled(predict_from)
@@ -187,15 +186,6 @@ def farthest_gap(
 ) -> float:
     """The largest component of what handles lack in a pose."""
     return float(np.abs(_gaps(q, *space.tree, handles.joints, handles.offsets, targets)).max())
-
-
-@compiled
-def settled(q: Array, root: Array) -> bool:
-    """Whether a root has not moved so far that its targets are to be seen again."""
-    farthest = 0.0
-    for i in range(ROOT_SIZE):
-        farthest = max(farthest, abs(q[i] - root[i]))
-    return farthest < _SETTLED
 
 
 @compiled

@@ -64,6 +64,9 @@ class Guide(ABC):
 
     plan: Plan
     space: PoseSpace
+    together: float = (
+        -1.0
+    )  # how close the states of two starts, as the compiled loop moves them, are the same
 
     @property
     def predictor(self) -> Any:
@@ -107,15 +110,10 @@ class Guide(ABC):
         del q, targets, state
         return None
 
-    def same(self, state: State, other: State) -> bool:
-        """Whether two starts have come together."""
-        del state, other
-        return False
-
-    def loss(self, q: Float[Array, "size"], state: State, value: float) -> float:
-        """The negative log density of a pose, up to a constant; `value` is what the compiled loop found."""
+    def loss(self, q: Float[Array, "size"], state: State) -> float:
+        """The negative log density of a pose, up to a constant: what ranks several that a solve has found."""
         del q, state
-        return value
+        return 0.0
 
     def latents(self, state: State) -> tuple[Float[Array, "latent"], ...]:
         """Where a state lies in the latent space of every style that takes part."""

@@ -1,7 +1,7 @@
 """The one solver, compiled: most likely poses under hard, soft and inequality constraints and joint limits.
 
-Two phases of the dual step (see `dual_step`). The first goes towards the most likely pose, through the stages of the
-prior at hand: `solve` is specialised by the type of their form (see `priors.forms`). Then `finish` meets the hard rows
+Two phases of the dual step (see `dual_step`). The first goes towards the most likely pose under the prior at hand:
+`solve` is specialised by the type of its form (see `priors.forms`). Then `finish` meets the hard rows
 exactly by the smallest change in the prior's metric (g = 0), Levenberg-Marquardt damped, so that rows that cannot be
 met end at their least distance, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone is damped
 least squares. Rows of constraints in Python are linear around the pose that `Problem` measured them at.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from poise.compiled import compiled
-from poise.priors.forms import follow, look, room_for, value_of
+from poise.priors.forms import follow, holds, look, room_for
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
 from poise.solvers.dual_step import (
     COMPLIANCE,
@@ -28,11 +28,13 @@ from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 
 Array = np.ndarray
 
-# What `solve` returns besides the pose: how it ended.
-REACHED, RELAXED, OUT_OF_TIME, BROKEN = range(4)
+# What `solve` returns besides the pose: how it ended. The last two end early, without the finish.
+REACHED, RELAXED, OUT_OF_TIME, BROKEN, JOINED, LEFT = range(6)
 
 # `settings`: see `Settings` in problem.py.
 TOLERANCE, FINISH_STEPS, LONGEST_TURN, LONGEST_PULL, STEP_TOLERANCE = range(5)
+
+NO_FINISH = -1.0  # as `FINISH_STEPS`: only the first phase, whose errors are not worked out again
 
 PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
 _PATIENCE = 3  # steps in a row that may stall
@@ -47,38 +49,59 @@ def solve(
     body: Body,
     blocks: Blocks,
     rows: Array,
-    forms: tuple[Any, ...],
-    steps: Array,
+    form: Any,
+    steps: int,
     free: Array,
     limits: Array,
     settings: Array,
     errors: Array,
-) -> tuple[int, int, float]:
-    """Move a pose q and a prior's state x to the solution; how it ended, the steps, and the prior's value there.
+    trail: Array,
+    passed: int,
+    together: float,
+) -> tuple[int, int]:
+    """Move a pose q and a prior's state x to the solution, by so many steps at most; how it ended, and the steps.
 
-    `forms` are the prior's stages, from smooth to fine, each for so many `steps` at most (see `priors.forms`). Leaves
-    the remaining errors.
+    Leaves the remaining errors, and the states that it goes through in `trail`, behind the first `passed` of them:
+    where x comes this close `together` with one of those, it has joined that trail, and ends. It also ends where two
+    steps have left the poses that the form holds for.
     """
     bring_inside(q, limits)
-    work, room = workspace(len(errors), limits.shape[1]), room_for(forms[0], free)
-    total = 0
-    for stage in range(len(forms)):
-        form, shorten, last = forms[stage], 1.0, np.inf
-        for k in range(steps[stage]):
-            look(form, room, q, x, free, work.gap)
-            length, remaining = map_step(
-                q, body, blocks, rows, room.covariance, limits, settings, errors, work, shorten
-            )
-            moves = follow(form, room, x, work.pull, shorten)
-            total += 1
-            if length < settings[STEP_TOLERANCE] and not moves:
-                break
-            if k > 1 and remaining > last:
-                shorten = max(0.5 * shorten, _SHORTEST)
-            last = remaining
+    work, room = workspace(len(errors), limits.shape[1]), room_for(form, free)
+    total, shorten, last = 0, 1.0, np.inf
+    for k in range(steps):
+        look(form, room, q, x, free, work.gap)
+        length, remaining = map_step(
+            q, body, blocks, rows, room.covariance, limits, settings, errors, work, shorten
+        )
+        moves = follow(form, room, x, work.pull, shorten)
+        total += 1
+        if passed + k < len(trail):
+            if _joins(x, trail, passed, together):
+                return JOINED, total
+            trail[passed + k] = x
+        if k == 1 and not holds(form, q):
+            return LEFT, total
+        if length < settings[STEP_TOLERANCE] and not moves:
+            break
+        if k > 1 and remaining > last:
+            shorten = max(0.5 * shorten, _SHORTEST)
+        last = remaining
+    if settings[FINISH_STEPS] == NO_FINISH:
+        return _whole(q, OUT_OF_TIME), total
     included = included_rows(rows, False)
     status, more = finish(q, body, blocks, rows, room.covariance, limits, settings, errors, included, work)
-    return _whole(q, status), total + more, value_of(forms[len(forms) - 1], room, q, x)
+    return _whole(q, status), total + more
+
+
+@compiled
+def _joins(x: Array, trail: Array, passed: int, together: float) -> bool:
+    for i in range(passed):
+        squared = 0.0
+        for a in range(len(x)):
+            squared += (x[a] - trail[i, a]) ** 2
+        if squared <= together * together:
+            return True
+    return False
 
 
 @compiled

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
-from poise.priors.forms import Fixed
-from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from, settled
+from poise.priors.forms import FREE, SEEN, Fixed, settled
+from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.problem import Problem
@@ -35,7 +35,7 @@ def solve_predicted(
     handles = problem.handles
     return _solve(
         q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
-        handles.joints, handles.offsets, problem.free, problem.limits, problem.map_steps,
+        handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
         problem.settings_array, *predicted, errors,
     )  # fmt: skip
 
@@ -58,7 +58,7 @@ def solve_many(
         own = slice(first, end)
         _solve_stretch(
             q[own], floats[own], problem.body, problem.integers, problem.rows, predictor, blocks,
-            handles.joints, handles.offsets, problem.free, problem.limits, problem.map_steps,
+            handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
             problem.settings_array, statuses[own], steps[own], errors[own],
         )  # fmt: skip
 
@@ -81,7 +81,7 @@ def _solve_stretch(
     offsets: Array,
     free: Array,
     limits: Array,
-    map_steps: Array,
+    map_steps: int,
     settings: Array,
     statuses: Array,
     steps: Array,
@@ -111,7 +111,7 @@ def _solve(
     offsets: Array,
     free: Array,
     limits: Array,
-    map_steps: Array,
+    map_steps: int,
     settings: Array,
     mean: Array,
     covariance: Array,
@@ -119,20 +119,33 @@ def _solve(
     errors: Array,
 ) -> tuple[int, int]:
     start, steps, status = q.copy(), 0, 0
-    targets, state = np.empty((len(joints), 3)), np.empty(0)
+    targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
     for h in range(len(joints)):
         targets[h] = floats[position_blocks[h], 3:6]
     enter(q, targets, predictor, body[0], body[1], joints, offsets, free[0], mean, covariance, root)
     for k in range(ROOT_FREEDOMS, len(free)):
         if not free[k]:
             q[k + 1] = start[k + 1]
-    for _ in range(ROUNDS):
-        form = Fixed(root, 0, mean, covariance)
-        status, more, _ = core.solve(
-            q, state, body, (integers, floats), rows, (form,), map_steps, free, limits, settings, errors
+    for left in range(ROUNDS - 1, -1, -1):
+        form = Fixed(root, SEEN if left > 0 and len(targets) > 0 else FREE, mean, covariance)
+        status, more = core.solve(
+            q,
+            state,
+            body,
+            (integers, floats),
+            rows,
+            form,
+            map_steps,
+            free,
+            limits,
+            settings,
+            errors,
+            trail,
+            0,
+            0.0,
         )
         steps += more
-        if len(targets) == 0 or settled(q, root):
+        if len(targets) == 0 or (status != core.LEFT and settled(q, root)):
             break
         predict_from(q, targets, predictor, mean, covariance, root)
     return status, steps

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from poise.bounds import FARTHEST
+from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.forms import fixed, root_gap
+from poise.priors.prior import ALL, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.pose_space import Handles, PoseSpace, all_finite
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.solvers import core, dual_step
 from poise.solvers.constraints import (
@@ -72,6 +74,17 @@ class Settings:
         return np.array(values, dtype=np.float64)
 
 
+class Trail(NamedTuple):
+    """The states that solves from several starts went through, and how close together two of them are the same."""
+
+    states: Float[Array, "places state"]
+    passed: int
+    together: float
+
+
+NO_TRAIL = Trail(np.empty((0, 0)), 0, 0.0)
+
+
 class Problem:
     """Constraints on the poses of one space, in the arrays of the compiled core."""
 
@@ -98,7 +111,8 @@ class Problem:
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
         self.blocks = (self.integers, self.floats)
         self.settings_array = self.settings.array()
-        self.map_steps = np.array([self.settings.map_steps])
+        self.unfinished = self.settings.array()
+        self.unfinished[core.FINISH_STEPS] = core.NO_FINISH
 
     @cached_property
     def position_blocks(self) -> Array:
@@ -114,11 +128,26 @@ class Problem:
     @property
     def targets(self) -> Float[Array, "handles 3"]:
         """Where the handles should be."""
-        return self.floats[self.position_blocks, 3:6]
+        return self.floats[self._position_rows, 3:6].copy()
+
+    @cached_property
+    def _position_rows(self) -> Array | slice:
+        """The position blocks; as a slice, which is quicker to read, where they stand together."""
+        blocks = self.position_blocks
+        together = len(blocks) > 0 and blocks[-1] - blocks[0] == len(blocks) - 1
+        return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
 
     def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
         """Set new targets for the position constraints, in their order; the rest stays."""
-        self.floats[self._position_rows, 3:6] = targets
+        targets, expected = np.asarray(targets, dtype=np.float64), (len(self.position_blocks), 3)
+        if targets.shape != expected or not _aim(targets, self.position_blocks, self.floats):
+            if targets.shape != expected or not all_finite(targets):
+                raise InvalidValueError(
+                    f"targets must be {expected} finite numbers; got shape {targets.shape}"
+                )
+            raise InvalidValueError(
+                f"targets must be within {FARTHEST:,.0f} m; got {np.abs(targets).max():g}"
+            )
         return self
 
     def retarget(self, constraints: Sequence[Constraint]) -> Problem:
@@ -147,24 +176,15 @@ class Problem:
                 row[: len(block.parameters)] = block.parameters
         return floats
 
-    @cached_property
-    def _position_rows(self) -> Array | slice:
-        """The position blocks; as a slice, which is quicker to write to, where they stand together."""
-        blocks = self.position_blocks
-        together = len(blocks) > 0 and blocks[-1] - blocks[0] == len(blocks) - 1
-        return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
-
     def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
         """A copy of the start with its root's quaternion at unit length and pinned joints at their rotations."""
         q = np.array(q, dtype=np.float64)
-        plausible = q.shape == self._shape and q.dot(q) <= FARTHEST**2
-        if not plausible and np.abs(self.space.checked(q)).max() > FARTHEST:
-            raise InvalidValueError(
-                f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
-            )
-        turn = q[3:ROOT_SIZE]
-        if abs(turn.dot(turn) - 1.0) > UNIT_SLACK:
-            turn[:] = rotations.normalize(turn)
+        if q.shape != self._shape or not _plausible(q):
+            if np.abs(self.space.checked(q)).max() > FARTHEST:
+                raise InvalidValueError(
+                    f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
+                )
+            q[3:ROOT_SIZE] = rotations.normalize(q[3:ROOT_SIZE])
         return self.pinned(q) if self.pins else q
 
     def pinned(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
@@ -180,32 +200,50 @@ class Problem:
         self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
     ) -> tuple[int, int, Array]:
         """Solve under one Gaussian; q moves. Returns how it ended, the steps, and the remaining row errors."""
-        status, steps, errors, _ = self.through(q, _NO_STATE, fixed(mean, covariance), self.map_steps)
-        return status, steps, errors
+        return self.through(q, _NO_STATE, fixed(mean, covariance), (ALL,))
 
     def through(
         self,
         q: Float[Array, "size"],
         x: Float[Array, "state"],
         forms: tuple[Any, ...],
-        steps: Int[Array, "stages"],
+        steps: Steps,
         *,
         settings: Float[Array, "settings"] | None = None,
-    ) -> tuple[int, int, Array, float]:
-        """One call into the compiled solver; q and a prior's state x move. See `core.solve`."""
-        errors = np.empty(len(self.rows))
-        arguments = (
-            q, x, self.body, self.blocks, self.rows, forms, steps, self.free, self.limits,
-            self.settings_array if settings is None else settings, errors,
-        )  # fmt: skip
-        if self.in_python:
-            return self._measured_solve(q, errors, lambda: core.solve(*arguments))
+        trail: Trail = NO_TRAIL,
+    ) -> tuple[int, int, Array]:
+        """Through the stages of a prior, each by a call into the compiled solver; q and the prior's state x move.
+
+        `forms` go from smooth to fine, each for so many `steps` at most. See `core.solve`.
+        """
+        errors, total, status = np.empty(len(self.rows)), 0, core.BROKEN
+        stages = [stage for stage, count in enumerate(steps) if count]
+        final = self.settings_array if settings is None else settings
+        for stage in stages:
+            count = self.settings.map_steps if steps[stage] == ALL else steps[stage]
+            arguments = (
+                q, x, self.body, self.blocks, self.rows, forms[stage], count, self.free, self.limits,
+                final if stage == stages[-1] else self.unfinished, errors, *trail,
+            )  # fmt: skip
+            status, taken = self._called(q, errors, core.solve, arguments)
+            total += taken
+        return status, total, errors
+
+    def _called(
+        self,
+        q: Float[Array, "size"],
+        errors: Float[Array, "rows"],
+        compiled: Callable[..., tuple[int, int]],
+        arguments: tuple[Any, ...],
+    ) -> tuple[int, int]:
+        """How a compiled solve ended, and its steps; again and again where constraints are in Python."""
         try:
-            status, taken, value = core.solve(*arguments)
+            if self.in_python:
+                return self._measured_solve(q, errors, lambda: compiled(*arguments))
+            return compiled(*arguments)
         except np.linalg.LinAlgError:  # a prior without a Gaussian here, such as one from a damaged file
             errors[:] = np.inf
-            return core.BROKEN, 0, errors, np.inf
-        return status, taken, errors, value
+            return core.BROKEN, 0
 
     def finish(
         self,
@@ -222,9 +260,7 @@ class Problem:
         arguments = (
             q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
         )  # fmt: skip
-        if self.in_python:
-            return self._measured_solve(q, errors, lambda: (*core.meet(*arguments), 0.0))[:3]
-        status, steps = core.meet(*arguments)
+        status, steps = self._called(q, errors, core.meet, arguments)
         return status, steps, errors
 
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
@@ -308,8 +344,8 @@ class Problem:
         self,
         q: Float[Array, "size"],
         errors: Float[Array, "rows"],
-        solve: Callable[[], tuple[int, int, float]],
-    ) -> tuple[int, int, Array, float]:
+        solve: Callable[[], tuple[int, int]],
+    ) -> tuple[int, int]:
         """Measure and solve again, until what was solved is true of the constraints; else the best of all rounds.
 
         Where linear rows were wrong by more than half of what they changed by, the pose goes back half of the way.
@@ -318,21 +354,21 @@ class Problem:
         total, best = 0, None
         for _ in range(ROUNDS):
             begun, (before, _) = q.copy(), self.errors(q)
-            status, taken, value = solve()
+            status, taken = solve()
             solved, total = errors.copy(), total + taken
             errors[:] = self.errors(q)[0]
             rank, wrong = self._rank(errors), np.linalg.norm((errors - solved)[linear])
             if wrong <= AGREED * self.settings.tolerance or status == core.BROKEN:
-                return status, total, errors, value
+                return status, total
             if best is None or rank < best[0]:
-                best = rank, q.copy(), errors.copy(), status, value
+                best = rank, q.copy(), errors.copy(), status
             if wrong > 0.5 * np.linalg.norm((solved - before)[linear]):
                 q[:] = self.space.integrate(begun, 0.5 * self.way(begun, q))
         assert best is not None
-        (left, _), q[:], errors[:], status, value = best
+        (left, _), q[:], errors[:], status = best
         if left <= self.settings.tolerance:
-            return core.REACHED, total, errors, value
-        return max(status, core.RELAXED), total, errors, value
+            return core.REACHED, total
+        return max(status, core.RELAXED), total
 
     def _rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
         """Lower is better: the largest hard error, then what soft ones cost."""
@@ -394,6 +430,27 @@ class Problem:
             for slot in pin.slots(self.space):
                 free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
         return free
+
+
+@compiled
+def _aim(targets: Array, blocks: Array, floats: Array) -> bool:
+    """Whether targets are finite and near; if so, they are those of the blocks."""
+    squares = 0.0
+    for value in targets.flat:
+        squares += value * value
+    if not squares <= FARTHEST * FARTHEST:
+        return False
+    for h in range(len(targets)):
+        for i in range(3):
+            floats[blocks[h], 3 + i] = targets[h, i]
+    return True
+
+
+@compiled
+def _plausible(q: Array) -> bool:
+    """Whether a pose is finite, near and its root's quaternion of unit length."""
+    length = q[3] * q[3] + q[4] * q[4] + q[5] * q[5] + q[6] * q[6]
+    return abs(length - 1.0) <= UNIT_SLACK and np.sum(q * q) <= FARTHEST * FARTHEST
 
 
 def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.priors.forms import FREE_ROOT
-from poise.priors.prior import ALL, Guide, Start, State, Steps
+from poise.priors.prior import Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.predicted import solve_predicted
-from poise.solvers.problem import Problem
+from poise.solvers.problem import NO_TRAIL, Problem, Trail
 
 Array = np.ndarray
 
+_NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
 DISTINCT = 0.1  # radians at some joint by which two poses differ
 
@@ -35,12 +37,6 @@ class Optimum:
     status: int
     steps: int
     errors: Float[Array, "rows"]
-    loss: float
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """Lower is better: constraints first, then the loss."""
-        return (0.0 if self.status == core.REACHED else float(np.linalg.norm(self.errors)), self.loss)
 
 
 class Runner:
@@ -52,10 +48,9 @@ class Runner:
         self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
+        self._prediction: Any = None if guide.predictor is None else guide.blank()
         settings = problem.settings
-        self._unfinished = replace(settings, finish_steps=0).array()
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
-        self._steps: dict[Steps, Array] = {}
 
     def __call__(
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
@@ -69,13 +64,13 @@ class Runner:
             found = self._tracked(q, last)
         else:
             found = self._cold(q)
-        self._last, self.found = found[0], tuple(found)
-        q[:] = found[0].q
-        return found[0].status, sum(optimum.steps for optimum in found), found[0].errors
+        best = self._last = found[0]
+        self.found, q[:] = tuple(found), best.q
+        return best.status, sum([optimum.steps for optimum in found]), best.errors
 
     def remembers(self, q: Float[Array, "size"]) -> bool:
         """Whether this is the last frame's pose, wherever its root is."""
-        return self._last is not None and bool((self._last.q[ROOT_SIZE:] == q[ROOT_SIZE:]).all())
+        return self._last is not None and self._last.q[ROOT_SIZE:].tobytes() == q[ROOT_SIZE:].tobytes()
 
     def forget(self) -> None:
         """The next solve is a cold one."""
@@ -85,7 +80,7 @@ class Runner:
         """Take a pose, wherever it came from, as the last frame."""
         if self.tracks:
             state = self.guide.resumed(q, self.problem.targets)
-            self._last = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0), 0.0)
+            self._last = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0))
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
@@ -113,7 +108,7 @@ class Runner:
         other = self.guide.alternative(q, self.problem.targets, on.state)
         if other is None:
             return [on]
-        return _ranked([on, self._through(self._pinned(other), plan.tracked)])
+        return self._ranked([on, self._through(self._pinned(other), plan.tracked)])
 
     def _cold(self, q: Array) -> list[Optimum]:
         """From the guide's starts, as far as its smooth stage keeps them apart."""
@@ -121,29 +116,42 @@ class Runner:
         if guide.predictor is not None and not problem.in_python:
             return [self._predicted(q)]
         starts = guide.starts(q, problem.targets, free_root=problem.root == "solved")
-        if len(starts) == 1:
-            return [self._through(self._pinned(starts[0]), (*plan.smooth, *plan.finer))]
-        apart: list[Optimum] = []
-        for start in starts:
-            smooth = self._through(self._pinned(start), plan.smooth, settings=self._unfinished)
-            if not any(guide.same(smooth.state, other.state) for other in apart):
-                apart.append(smooth)
+        apart = self._apart(starts)
         settings = self._briefly if len(apart) > 1 else None
-        found = [
-            self._through(Start(one.q, one.state), plan.finer, settings=settings, taken=one.steps)
-            for one in apart
-        ]
-        best, *others = sorted(found, key=lambda optimum: optimum.rank)
-        if settings is not None and best.status == core.OUT_OF_TIME:
-            last = (*(0 for _ in plan.finer[-1][1:]), 1)
-            best = self._through(Start(best.q, best.state), (last,), taken=best.steps)
-        return _ranked([best, *others])
+        found = self._ranked(
+            [
+                self._through(Start(one.q, one.state), plan.finer, settings=settings, taken=one.steps)
+                for one in apart
+            ]
+        )
+        if settings is not None and found[0].status == core.OUT_OF_TIME:
+            last, best = (*(0 for _ in plan.finer[-1][1:]), 1), found[0]
+            found[0] = self._through(Start(best.q, best.state), (last,), taken=best.steps)
+            found = self._ranked(found)
+        return found
+
+    def _apart(self, starts: Sequence[Start]) -> list[Optimum]:
+        """What the smooth stage makes of starts that do not come together."""
+        guide, apart, passed = self.guide, [], 0
+        places = len(starts) * sum(map(sum, guide.plan.smooth)) if guide.together > 0.0 else 0
+        states = np.empty((places, np.size(guide.moving(starts[0].state)[1])))
+        for start in starts:
+            smooth = self._through(
+                self._pinned(start),
+                guide.plan.smooth,
+                settings=self.problem.unfinished,
+                trail=Trail(states, passed, guide.together),
+            )
+            if smooth.status != core.JOINED:
+                apart.append(smooth)
+                passed += smooth.steps
+        return apart
 
     def _predicted(self, q: Array) -> Optimum:
         """From the guide's prediction, all of it in one compiled call."""
-        q, errors, predicted = q.copy(), np.empty(len(self.problem.rows)), self.guide.blank()
-        status, steps = solve_predicted(self.problem, self.guide.predictor, q, predicted, errors)
-        return Optimum(q, predicted, status, steps, errors, self.problem.soft_loss(errors))
+        q, errors = q.copy(), np.empty(len(self.problem.rows))
+        status, steps = solve_predicted(self.problem, self.guide.predictor, q, self._prediction, errors)
+        return Optimum(q, self._prediction, status, steps, errors)
 
     def _pinned(self, start: Start) -> Start:
         return Start(self.problem.pinned(start.q), start.state)
@@ -154,27 +162,37 @@ class Runner:
         rounds: tuple[Steps, ...],
         *,
         settings: Float[Array, "settings"] | None = None,
+        trail: Trail = NO_TRAIL,
         taken: int = 0,
     ) -> Optimum:
         """Rounds of the compiled solve, until the guide's state has settled."""
         guide, problem, targets = self.guide, self.problem, self.problem.targets
         q, (state, x) = start.q.copy(), guide.moving(start.state)
+        status, errors = core.BROKEN, _NOTHING
         for steps in rounds:
             forms, own = guide.forms(q, state, steps)
-            status, more, errors, value = problem.through(q, x, forms, self._array(own), settings=settings)
+            status, more, errors = problem.through(q, x, forms, own, settings=settings, trail=trail)
             taken += more
             followed = guide.follow(q, targets, state)
             if followed is state:
                 break
             state = followed
-        loss = guide.loss(q, state, value) + problem.soft_loss(errors)
-        return Optimum(q, state, status, taken, errors, loss)
+        return Optimum(q, state, status, taken, errors)
 
-    def _array(self, steps: Steps) -> Array:
-        if steps not in self._steps:
-            most = self.problem.settings.map_steps
-            self._steps[steps] = np.array([most if count == ALL else count for count in steps])
-        return self._steps[steps]
+    def _ranked(self, found: list[Optimum]) -> list[Optimum]:
+        """Best first, those left out that differ from a better one by a few degrees at most."""
+        if len(found) == 1:
+            return found
+        kept: list[Optimum] = []
+        for optimum in sorted(found, key=self.rank):
+            if all(np.abs(optimum.q[ROOT_SIZE:] - other.q[ROOT_SIZE:]).max() > DISTINCT for other in kept):
+                kept.append(optimum)
+        return kept
+
+    def rank(self, one: Optimum) -> tuple[float, float]:
+        """Lower is better: constraints first, then the loss."""
+        missed = 0.0 if one.status == core.REACHED else float(np.linalg.norm(one.errors))
+        return missed, self.guide.loss(one.q, one.state) + self.problem.soft_loss(one.errors)
 
 
 class PlainRunner:
@@ -205,12 +223,3 @@ class PlainRunner:
 
 
 _ROOT = np.arange(ROOT_FREEDOMS)
-
-
-def _ranked(found: list[Optimum]) -> list[Optimum]:
-    """Best first, those left out that differ from a better one by a few degrees at most."""
-    kept: list[Optimum] = []
-    for optimum in sorted(found, key=lambda one: one.rank):
-        if all(np.abs(optimum.q[ROOT_SIZE:] - other.q[ROOT_SIZE:]).max() > DISTINCT for other in kept):
-            kept.append(optimum)
-    return kept

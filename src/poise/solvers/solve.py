@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from poise.bounds import FARTHEST, checked_rate
+from poise.bounds import checked_rate
 from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.prior import Guide, Prior
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.pose_space import PoseSpace, all_finite
+from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.solvers import core
 from poise.solvers.classic import METHODS, CompiledSolver
@@ -197,7 +197,7 @@ class Solver:
         from them, if the solver was given the frame rate.
         """
         if targets is not None:
-            self.problem.with_targets(finite(targets, self.problem))
+            self.problem.with_targets(targets)
         q = self.problem.start(self._start(start))
         begun = time.perf_counter_ns()
         status, steps, errors = self._run(q, before)
@@ -364,16 +364,3 @@ def space_of(model: Model) -> PoseSpace:
     if isinstance(model, PoseSpace):
         return model
     return PoseSpace(model) if isinstance(model, Skeleton) else model.space
-
-
-def finite(targets: Float[Array, "handles 3"], problem: Problem) -> Float[Array, "handles 3"]:
-    """Targets as an array of the right shape and finite numbers, or an error before solving."""
-    targets = np.asarray(targets, dtype=np.float64)
-    expected = (len(problem.position_blocks), 3)
-    if targets.shape == expected and np.vdot(targets, targets) <= FARTHEST**2:
-        return targets  # finite and near, as one number tells
-    if targets.shape != expected or not all_finite(targets):
-        raise InvalidValueError(f"targets must be {expected} finite numbers; got shape {targets.shape}")
-    if np.abs(targets).max() > FARTHEST:
-        raise InvalidValueError(f"targets must be within {FARTHEST:,.0f} m; got {np.abs(targets).max():g}")
-    return targets

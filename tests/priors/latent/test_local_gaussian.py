@@ -48,7 +48,7 @@ def test_at_the_best_place_of_a_predicted_pose_the_latent_step_follows_the_objec
     """Without rows (no pull) the latent step is the Newton step of the terms in x alone."""
     style, x = prior.stages()[-1], prior.model.active_latents[5] + 0.05
     maps, none = prior.pose_at(x), np.zeros(style.checks.shape[1])
-    local = shape.room(style)
+    local = shape.room(style, 0)
     shape.local_shape(style, prior.mean, none, maps, x, local)
     step = shape.latent_step(local, np.zeros(maps.size))
     before = _terms_in_x(prior, style, none, x)
@@ -58,7 +58,7 @@ def test_at_the_best_place_of_a_predicted_pose_the_latent_step_follows_the_objec
 def test_the_covariance_is_the_residuals_plus_the_latent_directions(prior: StylePrior) -> None:
     style, x = prior.stages()[-1], prior.model.active_latents[2].copy()
     maps, none = prior.pose_at(x), np.zeros(style.checks.shape[1])
-    local = shape.room(style)
+    local = shape.room(style, 0)
     variance = shape.local_shape(style, prior.mean, none, maps, x, local)
     assert variance == pytest.approx(float(prior.model.variance(x)), rel=1e-6)
     step = 1e-6

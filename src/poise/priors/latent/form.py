@@ -14,7 +14,7 @@ import numpy as np
 from poise.compiled import compiled
 from poise.priors import forms
 from poise.priors.forms import FREE_ROOT, held
-from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step, local_shape, objective, room
+from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step, local_shape, room
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 
 Array = np.ndarray
@@ -41,9 +41,8 @@ class LatentRoom(NamedTuple):
 
 
 def _room_for(form: LatentForm, free: Array) -> LatentRoom:
-    freedoms = len(free)
-    aims = np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts))
-    return LatentRoom(np.zeros((freedoms, freedoms)), room(form.style), aims)
+    local = room(form.style, len(free) - len(form.base))
+    return LatentRoom(local.covariance, local, np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts)))
 
 
 def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
@@ -54,7 +53,6 @@ def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, 
     gap[:] = 0.0
     for i in range(len(local.mean)):
         gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
-    covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = local.covariance
     covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] = 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT
@@ -74,12 +72,6 @@ def _follow(form: LatentForm, place: LatentRoom, x: Array, pull: Array, shorten:
     scale = shorten * min(1.0, reach / max(length, 1e-300))
     x += scale * step
     return scale * length >= _LATENT_REST * reach
-
-
-def _value_of(form: LatentForm, place: LatentRoom, q: Array, x: Array) -> float:
-    """L_IK (Eq. 3)."""
-    aim_up(q, form.ups, place.aims)
-    return objective(form.style, form.base, place.aims, q[ROOT_SIZE:], x)
 
 
 @compiled
@@ -116,7 +108,11 @@ def _tilt(form: LatentForm, local: Shape, q: Array, variance: float, covariance:
             covariance[3 + i, 3 + j] = FREE_ROOT * along + across * ((1.0 if i == j else 0.0) - along)
 
 
+def _holds(form: LatentForm, q: Array) -> bool:
+    return True
+
+
 forms.answer(
     LatentForm,
-    {forms.room_for: _room_for, forms.look: _look, forms.follow: _follow, forms.value_of: _value_of},
+    {forms.room_for: _room_for, forms.look: _look, forms.follow: _follow, forms.holds: _holds},
 )

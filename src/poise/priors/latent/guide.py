@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from poise.compiled import compiled
 from poise.geometry import rotations
 from poise.geometry.alignment import closest_root
+from poise.gp.covariance import curves_of
 from poise.priors.forms import FREE_ROOT
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent.form import LatentForm, aim_up, expected_up
@@ -56,7 +57,7 @@ class LatentGuide(Guide):
         self._known = -1
         self.watch(())
         smooth, _, fine = (1.0 / math.sqrt(form.style.parameters[2]) for form in self._forms)
-        self._same_place, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
+        self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
         """Take in the frames before, the newest first; their motion counts if the frame rate is known."""
@@ -81,8 +82,8 @@ class LatentGuide(Guide):
         q = q.copy()
         if free_root and len(targets):
             q[:3], q[3:ROOT_SIZE] = self.place_root(targets)
-        numbers = self._nearest(in_root_frame(q, targets), STARTS)
-        return [Start(self._posed(q, number), self._latents[number]) for number in numbers]
+        numbers = nearest_apart(self._positions, self._latents, q, targets, self._apart, STARTS)
+        return [Start(self._posed(q, number), self._latents[number]) for number in numbers.tolist()]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Float[Array, "latent"]:
         """A pose's place in the latent space."""
@@ -107,13 +108,13 @@ class LatentGuide(Guide):
         """The active pose that suits the handles best, if it lies elsewhere."""
         if len(targets) == 0:
             return None
-        number = self._nearest(in_root_frame(q, targets), 1)[0]
-        elsewhere = math.dist(self._latents[number], state) > self._same_basin
-        return Start(self._posed(q, number), self._latents[number]) if elsewhere else None
+        number = elsewhere(self._positions, self._latents, q, targets, state, self._same_basin)
+        return None if number < 0 else Start(self._posed(q, number), self._latents[number])
 
-    def same(self, state: Float[Array, "latent"], other: Float[Array, "latent"]) -> bool:
-        """Whether two latent points have come together."""
-        return math.dist(state, other) <= self._same_place
+    def loss(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
+        """L_IK (Eq. 3)."""
+        form = self._forms[-1]
+        return shape.objective(form.style, form.base, self._aims(form, q), q[ROOT_SIZE:], state)
 
     def latents(self, state: Float[Array, "latent"]) -> tuple[Float[Array, "latent"], ...]:
         """The latent point."""
@@ -158,8 +159,8 @@ class LatentGuide(Guide):
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
         root = np.empty(ROOT_SIZE)
-        best = closest_root(self._upright, np.ascontiguousarray(targets), root, True)
-        return root[:3], rotations.multiply(root[3:], self._turns[best])
+        _place_root(self._upright, self._turns, np.ascontiguousarray(targets), root)
+        return root[:3], root[3:]
 
     # --- as a part of a blend, or a frame of a sequence ------------------------------------------------------------
 
@@ -175,7 +176,7 @@ class LatentGuide(Guide):
         mean, left, variance, misfit = self._misfit(form, q, state)
         near = math.sqrt(min(1.0, form.style.features * variance / max(misfit, 1e-300)))
         aims = self._aims(form, q) - (1.0 - near) * left
-        self._local = shape.room(form.style)
+        self._local = shape.room(form.style, 0)
         shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
         self._stage, self._precision = stage, np.linalg.inv(self._local.covariance)
         pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
@@ -206,10 +207,6 @@ class LatentGuide(Guide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _nearest(self, targets: Float[Array, "handles 3"], count: int) -> list[int]:
-        """Active poses whose handles come closest to targets in the root's frame, apart from each other."""
-        return nearest_apart(self._positions, self._latents, targets, self._apart, count).tolist()
-
     def _posed(self, q: Float[Array, "size"], number: int) -> Float[Array, "size"]:
         """An active pose at the root of another."""
         return np.concatenate([q[:ROOT_SIZE], self._poses[number]])
@@ -225,10 +222,9 @@ class LatentGuide(Guide):
     ) -> tuple[Array, Array, float, float]:
         """At the latent point: the prediction, what it leaves of the aims, sigma^2 and the squared misfit."""
         style, aims = form.style, self._aims(form, q)
-        count, latent = style.actives.shape
-        k, mean, left = np.empty(count), np.empty(len(q) - ROOT_SIZE), np.empty(len(aims))
-        variance = shape.spread_at(style, x, k, np.empty((count, latent)), np.empty(latent))
-        misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], k, mean, left)
+        curves, mean, left = curves_of(style.actives), np.empty(len(q) - ROOT_SIZE), np.empty(len(aims))
+        variance = shape.spread_at(style, x, curves, np.empty(len(x)))
+        misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], curves.rows[0], mean, left)
         return mean, left, variance, misfit
 
     def _lean(self, form: LatentForm, q: Array, variance: float, pull: Array, precision: Array) -> None:
@@ -241,20 +237,49 @@ class LatentGuide(Guide):
 
 
 @compiled
+def _place_root(upright: Array, turns: Array, targets: Array, root: Array) -> None:
+    """Fill in the root; `turns` take each of the upright poses to its own tilt."""
+    w0, x0, y0, z0 = turns[closest_root(upright, targets, root, True)]
+    w, x, y, z = root[3], root[4], root[5], root[6]
+    root[3], root[4] = w * w0 - x * x0 - y * y0 - z * z0, w * x0 + x * w0 + y * z0 - z * y0
+    root[5], root[6] = w * y0 - x * z0 + y * w0 + z * x0, w * z0 + x * y0 - y * x0 + z * w0
+
+
+@compiled
+def _squares(positions: Array, q: Array, targets: Array) -> Array:
+    """How far the handles of poses are from targets, squared, seen from the root of q."""
+    seen, squares = in_root_frame(q, targets), np.zeros(len(positions))
+    for n in range(len(positions)):
+        for h in range(len(seen)):
+            for a in range(3):
+                squares[n] += (positions[n, h, a] - seen[h, a]) ** 2
+    return squares
+
+
+@compiled
+def _apart(x: Array, y: Array, reach: float) -> bool:
+    squared = 0.0
+    for a in range(len(x)):
+        squared += (x[a] - y[a]) ** 2
+    return squared > reach * reach
+
+
+@compiled
+def elsewhere(positions: Array, latents: Array, q: Array, targets: Array, state: Array, basin: float) -> int:
+    """The pose whose handles are closest to targets, or -1 where it is in the basin of a state."""
+    best = int(np.argmin(_squares(positions, q, targets)))
+    return best if _apart(latents[best], state, basin) else -1
+
+
+@compiled
 def nearest_apart(
-    positions: Array, latents: Array, targets: Array, apart: float, count: int
+    positions: Array, latents: Array, q: Array, targets: Array, apart: float, count: int
 ) -> Int[Array, "chosen"]:
     """The poses whose handles are closest to targets, each farther than `apart` from those before it.
 
     Poses that are much farther from the targets than the best promise nothing, and are left out.
     """
-    distances = np.empty(len(positions))
-    for n in range(len(positions)):
-        total = 0.0
-        for h in range(len(targets)):
-            for a in range(3):
-                total += (positions[n, h, a] - targets[h, a]) ** 2
-        distances[n] = math.sqrt(total)
+    distances = np.sqrt(_squares(positions, q, targets))
     chosen, held = np.empty(count, dtype=np.int64), 0
     farthest = PROMISING * distances.min() + CLOSE
     while held < count:
@@ -263,10 +288,7 @@ def nearest_apart(
             if distances[n] <= farthest and (best < 0 or distances[n] < distances[best]):
                 clear = True
                 for other in range(held):
-                    gap = 0.0
-                    for a in range(latents.shape[1]):
-                        gap += (latents[n, a] - latents[chosen[other], a]) ** 2
-                    clear = clear and gap > apart * apart
+                    clear = clear and _apart(latents[n], latents[chosen[other]], apart)
                 if clear:
                     best = n
         if best < 0:

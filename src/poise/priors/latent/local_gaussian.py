@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.compiled import compiled
-from poise.gp.covariance import kernel_self, kernel_vector, self_bend, weighed_bends
+from poise.gp.covariance import Curves, curves_of, kernel_curves, kernel_self, self_bend, weighed_bends
 
 Array = np.ndarray
 
@@ -48,41 +48,37 @@ class Shape(NamedTuple):
     """Room for the local shape at a latent point."""
 
     mean: Array  # (maps,)
-    covariance: Array  # (maps, maps)
+    covariance: Array  # (maps, maps), behind as many rows and columns for the root as there is room for
     slopes: Array  # F' (latent, maps)
     step: Array  # a (latent,)
     inverse_curvature: Array  # A^-1 (latent, latent)
     checked: Array  # k(x) checks (checks,)
+    curves: Curves  # k(x) and its derivatives
 
 
 @compiled
-def room(style: LatentArrays) -> Shape:
-    """Room for a style."""
+def room(style: LatentArrays, root: int) -> Shape:
+    """Room for a style, and for so many freedoms of the root."""
     maps, latent = style.weights.shape[1], style.actives.shape[1]
     return Shape(
         np.empty(maps),
-        np.empty((maps, maps)),
+        np.zeros((root + maps, root + maps)),
         np.empty((latent, maps)),
         np.empty(latent),
         np.empty((latent, latent)),
         np.empty(style.checks.shape[1]),
+        curves_of(style.actives),
     )
 
 
 @compiled
-def spread_at(style: LatentArrays, x: Array, k: Array, dk: Array, slope: Array) -> float:
+def spread_at(style: LatentArrays, x: Array, curves: Curves, slope: Array) -> float:
     """sigma^2(x) (Eqs. 5, 6) and its gradient (Eq. 19); leaves k(x) and dk/dx."""
-    own = np.empty(len(x))
-    whole = kernel_self(style.kind, style.parameters, x, own)
-    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
-    solved = np.dot(style.inverse, k)
-    variance = whole
-    slope[:] = own
-    for i in range(len(k)):
-        variance -= k[i] * solved[i]
-        for a in range(len(x)):
-            slope[a] -= 2.0 * solved[i] * dk[i, a]
-    return max(variance, _FLOOR * whole)
+    whole = kernel_self(style.kind, style.parameters, x, slope)
+    kernel_curves(style.kind, style.parameters, x, style.actives, curves)
+    solved = np.dot(style.inverse, curves.rows[0])
+    slope -= 2.0 * np.dot(curves.rows[1:], solved)
+    return max(whole - np.dot(curves.rows[0], solved), _FLOOR * whole)
 
 
 @compiled
@@ -108,25 +104,22 @@ def misfit_at(
 @compiled
 def objective(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array) -> float:
     """L_IK (Eq. 3) of a pose's maps at a latent point."""
-    count, latent = style.actives.shape
-    k, dk, slope = np.empty(count), np.empty((count, latent)), np.empty(latent)
-    variance = spread_at(style, x, k, dk, slope)
-    misfit = misfit_at(style, base, aims, maps, k, np.empty(len(base)), np.empty(len(aims)))
+    curves = curves_of(style.actives)
+    variance = spread_at(style, x, curves, np.empty(len(x)))
+    misfit = misfit_at(style, base, aims, maps, curves.rows[0], np.empty(len(base)), np.empty(len(aims)))
     return 0.5 * (misfit / variance + style.features * np.log(variance) + np.dot(x, x))
 
 
 @compiled
 def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, shape: Shape) -> float:
     """Fill the local shape at x for a pose with these maps; the value is sigma^2(x)."""
-    count, latent = style.actives.shape
-    k, dk, slope = np.empty(count), np.empty((count, latent)), np.empty(latent)
+    latent, slope, curves = len(x), np.empty(len(x)), shape.curves
     whole = kernel_self(style.kind, style.parameters, x, slope)
-    kernel_vector(style.kind, style.parameters, x, style.actives, k, dk)
-    stacked = _stacked(k, dk)
-    solved, predicted = np.dot(stacked, style.inverse), np.dot(stacked, style.weights)
-    checked = np.dot(stacked, style.checks) if len(aims) > 0 else np.zeros((1 + latent, 0))
-    variance = max(whole - np.dot(k, solved[0]), _FLOOR * whole)
-    slope -= 2.0 * np.dot(stacked[1:], solved[0])
+    kernel_curves(style.kind, style.parameters, x, style.actives, curves)
+    solved, predicted = np.dot(curves.rows, style.inverse), np.dot(curves.rows, style.weights)
+    checked = np.dot(curves.rows, style.checks) if len(aims) > 0 else np.zeros((1 + latent, 0))
+    variance = max(whole - np.dot(curves.rows[0], solved[0]), _FLOOR * whole)
+    slope -= 2.0 * np.dot(curves.rows[1:], solved[0])
     shape.slopes[:], misfit = predicted[1:], 0.0
     for j in range(len(base)):
         shape.mean[j] = base[j] + predicted[0, j]
@@ -134,7 +127,7 @@ def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: A
     shape.checked[:] = checked[0]
     left = aims - checked[0]
     misfit += np.dot(left, left)
-    curvature = _curvature(style, x, variance, slope, stacked, solved)
+    curvature = _curvature(style, variance, slope, curves, solved)
     gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
     wanting = 0.5 * misfit / variance**3  # misfit / (2 s) grows as the square of a change of ln s
     for a in range(latent):
@@ -149,34 +142,45 @@ def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: A
 
 
 @compiled
-def _stacked(k: Array, dk: Array) -> Array:
-    """k(x) and, below it, its slope along each latent direction."""
-    stacked = np.empty((1 + dk.shape[1], len(k)))
-    for i in range(len(k)):
-        stacked[0, i] = k[i]
-        for a in range(dk.shape[1]):
-            stacked[1 + a, i] = dk[i, a]
-    return stacked
-
-
-@compiled
-def _curvature(
-    style: LatentArrays, x: Array, variance: float, slope: Array, stacked: Array, solved: Array
-) -> Array:
+def _curvature(style: LatentArrays, variance: float, slope: Array, curves: Curves, solved: Array) -> Array:
     """The Hessian of D/2 ln sigma^2 + |x|^2 / 2, its eigenvalues made positive.
 
-    `solved` is `stacked` times the inverse kernel matrix.
+    `solved` is k(x) and its gradient times the inverse kernel matrix.
     """
-    latent, half = len(x), 0.5 * style.features / variance
-    hessian = np.dot(stacked[1:], solved[1:].T)
-    weighed_bends(style.kind, style.parameters, x, style.actives, solved[0], hessian)
+    latent, half = len(slope), 0.5 * style.features / variance
+    hessian = np.dot(curves.rows[1:], solved[1:].T)
+    weighed_bends(curves, solved[0], hessian)
     own = self_bend(style.kind, style.parameters)
     for a in range(latent):
         for b in range(latent):
             hessian[a, b] = -half * (2.0 * hessian[a, b] + slope[a] * slope[b] / variance)
         hessian[a, a] += 1.0 + half * own
-    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    for a in range(latent):
+    hessian = 0.5 * (hessian + hessian.T)
+    return hessian if _above_one(hessian) else _bent_up(hessian)
+
+
+@compiled
+def _above_one(matrix: Array) -> bool:
+    """Whether all eigenvalues of a symmetric matrix are above one: a Cholesky factor of the rest says so."""
+    size, factor = len(matrix), matrix.copy()
+    for a in range(size):
+        pivot = factor[a, a] - 1.0
+        for c in range(a):
+            pivot -= factor[a, c] * factor[a, c]
+        if not pivot > 0.0:
+            return False
+        for b in range(a + 1, size):
+            for c in range(a):
+                factor[b, a] -= factor[a, c] * factor[b, c]
+            factor[b, a] /= np.sqrt(pivot)
+    return True
+
+
+@compiled
+def _bent_up(matrix: Array) -> Array:
+    """The symmetric matrix with the sizes of its eigenvalues, none below one, in place of those."""
+    values, vectors = np.linalg.eigh(matrix)
+    for a in range(len(matrix)):
         values[a] = max(abs(values[a]), 1.0)
     return np.dot(vectors * values, vectors.T)
 
@@ -186,14 +190,15 @@ def _gaussian(style: LatentArrays, variance: float, shape: Shape) -> None:
     """The pose's mean m + F a and covariance s N + F A^-1 F'."""
     slopes, covariance, noise = shape.slopes, shape.covariance, style.noise
     latent, maps = slopes.shape
-    spread = np.dot(shape.inverse_curvature, slopes)
+    spread, root = np.dot(shape.inverse_curvature, slopes), len(covariance) - maps
     for i in range(maps):
+        row, weight, along = covariance[root + i, root:], slopes[0, i], spread[0]
         for j in range(maps):
-            covariance[i, j] = variance * noise[i, j]
-        for a in range(latent):
-            weight = slopes[a, i]
+            row[j] = variance * noise[i, j] + weight * along[j]
+        for a in range(1, latent):
+            weight, along = slopes[a, i], spread[a]
             for j in range(maps):
-                covariance[i, j] += weight * spread[a, j]
+                row[j] += weight * along[j]
     for a in range(latent):
         for j in range(maps):
             shape.mean[j] += shape.step[a] * slopes[a, j]
@@ -208,18 +213,16 @@ def latent_step(shape: Shape, pull: Array) -> Array:
 @compiled
 def project(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, steps: int) -> float:
     """Move x to where L_IK of a given pose is least (damped Newton); the value is L_IK there."""
-    count, latent = style.actives.shape
-    k, dk, slope, left = np.empty(count), np.empty((count, latent)), np.empty(latent), np.empty(len(aims))
+    latent, slope, left, curves = len(x), np.empty(len(x)), np.empty(len(aims)), curves_of(style.actives)
     mean, value, damping = np.empty(len(base)), objective(style, base, aims, maps, x), 1e-3
     for _ in range(steps):
-        variance = spread_at(style, x, k, dk, slope)
-        misfit = misfit_at(style, base, aims, maps, k, mean, left)
-        stacked = _stacked(k, dk)
-        curvature = _curvature(style, x, variance, slope, stacked, np.dot(stacked, style.inverse))
+        variance = spread_at(style, x, curves, slope)
+        misfit = misfit_at(style, base, aims, maps, curves.rows[0], mean, left)
+        curvature = _curvature(style, variance, slope, curves, np.dot(curves.rows, style.inverse))
         gradient = x + 0.5 * (style.features - misfit / variance) / variance * slope
-        slopes, checked = np.dot(stacked[1:], style.weights), np.zeros((latent, len(aims)))
+        slopes, checked = np.dot(curves.rows[1:], style.weights), np.zeros((latent, len(aims)))
         if len(aims) > 0:
-            checked = np.dot(stacked[1:], style.checks)
+            checked = np.dot(curves.rows[1:], style.checks)
         for a in range(latent):
             weighed = slopes[a] * style.precisions
             gradient[a] -= (np.dot(weighed, maps - mean) + np.dot(checked[a], left)) / variance

@@ -140,7 +140,7 @@ class LatentPrior:
         self, x: Float[Array, "latent"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Mean and covariance of the poses at and around a latent point."""
-        style, local = self._fine, shape.room(self._fine)
+        style, local = self._fine, shape.room(self._fine, 0)
         none = np.zeros(style.checks.shape[1])
         shape.local_shape(style, self.mean, none, self.pose_at(x), np.ascontiguousarray(x), local)
         return local.mean, local.covariance
