@@ -160,9 +160,9 @@ def pose(studio: StudioPage) -> None:
     studio.settled()
     studio.drag_joint("left_hand", (60, -60))
     studio.settled()
-    studio.press("Gaussian", within="Kind of model")
+    studio.press("From recordings", within="Kind of model")
     studio.wait("window.poise.state.ghostOf.value")
-    studio.press("Style", within="Kind of model")
+    studio.press("One action", within="Kind of model")
     studio.wait("window.poise.state.model.value.kind === 'style' && window.poise.state.latentMap.value")
     studio.settled()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, cast
@@ -53,10 +53,10 @@ def load(where: str) -> Callable[[], object]:
     return cast(Callable[[], object], getattr(import_module(module), function))
 
 
-def warm_up() -> None:
-    """Compiles every kernel, or loads it from the cache of an earlier time."""
-    for where in KERNELS.values():
-        load(where)()
+def warm_up(names: Iterable[str] = KERNELS) -> None:
+    """Compiles every kernel, or some, or loads them from the cache of an earlier time."""
+    for name in names:
+        load(KERNELS[name])()
 
 
 def compile_all(progress: Callable[[int, int], None] = lambda _done, _all: None) -> None:

@@ -13,8 +13,9 @@ from poise.errors import InvalidValueError, MissingExtraError
 app = App(
     name="studio",
     help_epilogue="""\
-Without a model or a clip it offers styles learned from the procedural performer:
-that takes some seconds the first time. A clip is learned as a style when it opens.
+Without a model or a clip it begins with people in general. Other models are learned
+from the procedural performer in the background, once, or when they are first chosen.
+A clip is learned as a style when it opens.
 It listens on this machine alone; on another address it asks for a token.
 
 Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from poise.performer.bodies import Body
 from poise.priors.model_file import Storable, load, save
 from poise.priors.registry import learn, options_for
 from poise.priors.universal.prior import UniversalPrior
-from poise.studio.models import ModelStore
+from poise.studio.models import ModelStore, Source
 
 FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
@@ -63,20 +64,62 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 
 
 def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> ModelStore:
-    """People in general, styles, a model of walking in time, and models of everything; learned once, then cached."""
-    models, folder = ModelStore(), _folder(lessons)
-    models.add(UniversalPrior(Body().skeleton), PEOPLE)
-    makers: dict[str, Callable[[], Storable]] = {
-        lesson.name: partial(_style_of, lesson) for lesson in lessons
-    }
-    makers[WALKING] = _dynamics_of_walking
-    makers[EVERYTHING] = partial(_all_of, lessons, "gaussian", FPS)
-    makers[NEAREST] = partial(_all_of, lessons, "local", EXAMPLE_FPS)
-    for number, (name, make) in enumerate(makers.items()):
-        step(f"learning {name}", number / len(makers))
-        models.add(_cached(folder / f"{name}{MODEL}", make), name)
+    """People in general; and styles, a model of walking in time, and models of everything, learned when first used."""
+    models, body = ModelStore(), Body().skeleton
+    models.add(UniversalPrior(body), PEOPLE)
+    for name, recipe in recipes(lessons).items():
+        source = Source(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
+        models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
     step("ready", 1.0)
     return models
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model that is learned once and then kept in a file."""
+
+    kind: str
+    summary: str
+    path: Path
+    make: Callable[[], Storable]
+
+    def cached(self) -> Storable:
+        """What the file holds, else what is made now and kept there."""
+        return _cached(self.path, self.make)
+
+
+def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, Recipe]:
+    """How every embedded model is made, by name."""
+    folder = _folder(lessons)
+
+    def of(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> tuple[str, Recipe]:
+        return name, Recipe(kind, summary, folder / f"{name}{MODEL}", make)
+
+    styles = (
+        of(one.name, "style", f"{one.action}, {one.manner}: one performer", partial(_style_of, one))
+        for one in lessons
+    )
+    everything = partial(_all_of, lessons)
+    return dict(
+        [
+            *styles,
+            of(WALKING, "dynamics", "a walk, and how its poses follow each other", _dynamics_of_walking),
+            of(EVERYTHING, "gaussian", "all actions, in clusters", partial(everything, "gaussian", FPS)),
+            of(
+                NEAREST,
+                "local",
+                "all actions, by the nearest poses",
+                partial(everything, "local", EXAMPLE_FPS),
+            ),
+        ]
+    )
+
+
+def learn_ahead() -> None:
+    """Learns what is not in the cache yet: in a process of its own, beside a studio that is used already."""
+    for recipe in recipes().values():
+        if not recipe.path.exists():
+            recipe.cached()
 
 
 def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None) -> ModelStore:
@@ -127,3 +170,8 @@ def _folder(lessons: Sequence[Lesson]) -> Path:
     """A folder of the cache that is another when what is learned is another."""
     recipe = hashlib.sha256(repr((RECIPE, FPS, ACTIVE, tuple(lessons))).encode()).hexdigest()[:12]
     return cache_folder() / "studio" / recipe
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    learn_ahead()

@@ -8,12 +8,13 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from subprocess import DEVNULL, Popen
+from threading import Thread, Timer
 
-from poise.apps.warm_up import warm_up
+from poise.apps.warm_up import KERNELS, warm_up
 from poise.errors import PoiseError
 from poise.studio.defaults import Step, embedded, from_files
 from poise.studio.memory import give_memory_back
@@ -22,6 +23,8 @@ from poise.studio.security import Access, is_loopback
 from poise.studio.server import PAGE, Studio, listen, server_of
 
 OPEN_AFTER = 0.3  # seconds
+FIRST = ("kinematics", "solver", "people")
+"""The kernels of the model that a new studio begins with."""
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
 
 
@@ -32,6 +35,7 @@ class Ready:
     studio: Studio
     listener: socket.socket
     address: str
+    unfinished: bool  # whether some models are still to be learned
 
     def serve(self, *, open_browser: bool = False) -> None:
         """Until interrupted."""
@@ -43,19 +47,32 @@ class Ready:
         logging.getLogger("asyncio").setLevel(
             logging.ERROR
         )  # a page that went away is no cause for a warning
-        server_of(self.studio).run(sockets=[self.listener])
+        with _rest_prepared() if self.unfinished else nullcontext():
+            server_of(self.studio).run(sockets=[self.listener])
 
 
 def models_of(files: Sequence[Path], *, step: Step) -> ModelStore:
-    """The models that were named, else the embedded ones; everything compiled that a drag will need."""
+    """The models that were named, else the embedded ones; everything compiled that the first drag will need."""
     give_memory_back()
     models = from_files(files, step=step) if files else embedded(step=step)
     if not (PAGE / "index.html").is_file():
         raise PoiseError(
             "the studio's page is not built; run `make page` in the source folder, or install a release"
         )
-    warm_up()
+    warm_up(FIRST if not files else KERNELS)
     return models
+
+
+@contextmanager
+def _rest_prepared() -> Iterator[None]:
+    """Everything else is compiled and learned beside the studio, which is used already."""
+    Thread(target=warm_up, daemon=True, name="poise-warm-up").start()
+    learning = Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        yield
+    finally:
+        learning.kill()
+        learning.wait()
 
 
 @contextmanager
@@ -69,4 +86,5 @@ def prepared(models: ModelStore, *, host: str, port: int | None, token: str | No
         address = f"http://{shown}:{listener.getsockname()[1]}/"
         if token is not None:
             address += f"?token={token}"
-        yield Ready(Studio(models, access=Access(host, token)), listener, address)
+        unfinished = not all(entry.source.ready for entry in models.learned)
+        yield Ready(Studio(models, access=Access(host, token)), listener, address, unfinished)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -24,15 +24,52 @@ if TYPE_CHECKING:
 PLAIN: messages.Kind = "plain"
 
 
+class Source:
+    """Where a model comes from: it is made when it is first asked for, once, by whoever asks first."""
+
+    def __init__(self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool) -> None:
+        self._make, self.skeleton, self.latent = make, skeleton, latent
+        self._lock, self._found = Lock(), cast("Prior | None", None)
+
+    @classmethod
+    def of(cls, prior: Prior) -> Source:
+        """Of a model that is there."""
+        source = cls(lambda: prior, prior.space.skeleton, latent=latent_of(prior) is not None)
+        source.get()
+        return source
+
+    def get(self) -> Prior:
+        """The model."""
+        with self._lock:
+            if self._found is None:
+                self._found = self._make()
+            return self._found
+
+    @property
+    def ready(self) -> bool:
+        """Whether asking takes no time."""
+        return self._found is not None
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """A model with the name that a person gave it."""
 
     id: str
     name: str
-    prior: Prior
+    source: Source
     kind: messages.Kind
     summary: str
+
+    @property
+    def prior(self) -> Prior:
+        """The model itself, which may have to be learned first."""
+        return self.source.get()
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body that it is of."""
+        return self.source.skeleton
 
     @cached_property
     def body(self) -> messages.Body:
@@ -57,10 +94,10 @@ class Entry:
 
     def described(self, *, own: bool = False) -> messages.Model:
         """As the page is told of it."""
-        clips = [name for name, _ in getattr(self.prior, "clips", ())]
+        clips = [name for name, _ in getattr(self.prior, "clips", ())] if self.source.ready else []
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,
-            latent=self._latent is not None, clips=clips, own=own,
+            latent=self.source.latent and not self.is_plain, clips=clips, own=own,
         )  # fmt: skip
 
 
@@ -75,15 +112,20 @@ class ModelStore:
 
     def add(self, prior: Prior, name: str) -> Entry:
         """Adds a model under an id of its own."""
-        kind = cast(messages.Kind, getattr(prior, "kind", ""))
+        return self.add_later(
+            Source.of(prior), name, kind=getattr(prior, "kind", ""), summary=getattr(prior, "summary", "")
+        )
+
+    def add_later(self, source: Source, name: str, *, kind: str, summary: str) -> Entry:
+        """Adds a model that is made when it is first used."""
         with self._lock:
-            entry = Entry(self._free_id(name), name, prior, kind, getattr(prior, "summary", ""))
+            entry = Entry(self._free_id(name), name, source, kind, summary)
             self._own[entry.id] = entry
         return entry
 
     def __getitem__(self, model: str) -> Entry:
         if model == PLAIN:
-            return self.plain(self.first.prior.space.skeleton)
+            return self.plain(self.first.skeleton)
         found = {entry.id: entry for entry in self.learned}
         if model not in found:
             raise UnknownNameError("model", model, [*found, PLAIN])
@@ -114,8 +156,9 @@ class ModelStore:
         return self.learned[0]
 
     def plain(self, skeleton: Skeleton) -> Entry:
-        """Plain IK on a skeleton, within the joint limits of what is known of it: of a gaussian, if there is one."""
-        alike = [entry for entry in self.learned if entry.prior.space.skeleton.same_topology(skeleton)]
+        """Plain IK on a skeleton, within the joint limits of a model of it that is ready: of a gaussian, if one is."""
+        known = [entry for entry in self.learned if entry.skeleton.same_topology(skeleton)]
+        alike = [entry for entry in known if entry.source.ready] or known
         if not alike:
             raise InvalidValueError("there is no model of this skeleton")
         widest = next((entry for entry in alike if entry.kind == "gaussian"), alike[0])
@@ -123,7 +166,7 @@ class ModelStore:
             return self._base.plain(skeleton)
         if widest.id not in self._plain:
             words = "no prior: the least change of the pose that meets the handles"
-            self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.prior, PLAIN, words)
+            self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.source, PLAIN, words)
         return self._plain[widest.id]
 
     def described(self) -> list[messages.Model]:

@@ -178,8 +178,8 @@ class SceneFiles:
         named = {state.model, *(weight.model for weight in state.weights)}
         named |= {weight.model for key in state.timeline.styles for weight in key.weights}
         if state.model == PLAIN:
-            body = self.models.plain(state.pose.skeleton).prior
-            named |= {entry.id for entry in self.models.learned if entry.prior is body}
+            body = self.models.plain(state.pose.skeleton).source
+            named |= {entry.id for entry in self.models.learned if entry.source is body}
         own = {entry.id for entry in self.models.own}
         return [entry for entry in self.models.learned if entry.id in named | own]
 
@@ -218,7 +218,7 @@ class SceneFiles:
     def _state_of(self, scene: SavedScene, now: State) -> State:
         ids = {saved.id: self._entry_of(saved).id for saved in scene.models}
         entry = self._model_of(scene, ids, now)
-        skeleton = entry.prior.space.skeleton
+        skeleton = entry.skeleton
         pose = _pose_of(scene, skeleton)
         timeline = scene.timeline
         timeline.styles = [
@@ -246,7 +246,7 @@ class SceneFiles:
         """The model of the scene's name, or the one in use, or the first: whichever has these joints."""
         wanted = {ids.get(scene.model, scene.model): 0, **dict.fromkeys(ids.values(), 1), now.model: 2}
         for entry in sorted(self.models.learned, key=lambda entry: wanted.get(entry.id, 3)):
-            if list(entry.prior.space.skeleton.names) == scene.joints:
+            if list(entry.skeleton.names) == scene.joints:
                 return entry
         raise InvalidValueError("no model here has its skeleton; open or learn one first")
 

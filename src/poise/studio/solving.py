@@ -218,7 +218,8 @@ class Poser:
         constraints = [condition.constraint for condition in conditions_of(state)]
         wanted = tuple(constraint.signature for constraint in constraints)
         skeleton = state.pose.skeleton
-        local = [entry.prior for entry in self._models.learned if entry.kind == "local"]
+        known = [entry for entry in self._models.learned if entry.source.ready]
+        local = [entry.prior for entry in known if entry.kind == "local"]
         alike = [prior for prior in local if prior.space.skeleton.same_topology(skeleton)]
         if wanted == self._foreseen or not alike:
             return

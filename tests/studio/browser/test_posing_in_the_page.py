@@ -61,17 +61,17 @@ def test_what_cannot_be_reached_is_said(studio: StudioPage) -> None:
     assert studio.page.locator(".missed-by").inner_text().endswith("off")
 
 
-@pytest.mark.parametrize("kind", ["Gaussian", "Plain IK"])
+@pytest.mark.parametrize("kind", ["From recordings", "Plain IK"])
 def test_another_model_keeps_the_handles_and_shows_the_one_before(studio: StudioPage, kind: str) -> None:
     studio.drag_joint("right_hand", (-30, -50))
     studio.settled()
     target = studio.handles()["RightHand"]["position"]
     studio.press(kind, within="Kind of model")
     studio.wait("window.poise.state.ghostOf.value")
-    assert studio.ask("state.model.value.kind") == {"Gaussian": "gaussian", "Plain IK": "plain"}[kind]
+    assert studio.ask("state.model.value.kind") == {"From recordings": "gaussian", "Plain IK": "plain"}[kind]
     studio.settled()
     assert math.dist(studio.joint("right_hand"), target) < CENTIMETRE
-    assert studio.ask("stage.ghosts.get('before').mesh.visible") is (kind == "Gaussian")
+    assert studio.ask("stage.ghosts.get('before').mesh.visible") is (kind == "From recordings")
 
 
 def test_the_gizmo_moves_along_an_axis_and_turns(studio: StudioPage) -> None:
@@ -153,7 +153,7 @@ def test_sliders_blend_styles(studio: StudioPage) -> None:
 
 
 def test_the_space_of_a_model_in_time_is_a_cylinder_to_drag_on(studio: StudioPage) -> None:
-    studio.press("Dynamics", within="Kind of model")
+    studio.press("In time", within="Kind of model")
     studio.wait("window.poise.state.latentMap.value?.cylinder")
     studio.page.get_by_role("switch", name="Keep handles where they are").uncheck(force=True)
     map_ = studio.page.get_by_label("Style space: drag")

@@ -210,7 +210,7 @@ def brought_back(session: Session, token: str) -> Answer:
     except PoiseError as error:
         _LOG.warning("a performance that was cut off cannot be brought back: %s", error)
         return []
-    skeletons = (entry.prior.space.skeleton for entry in session.models.learned)
+    skeletons = (entry.skeleton for entry in session.models.learned)
     alike = next(
         (known for known in skeletons if motion is not None and known.same_topology(motion.skeleton)), None
     )

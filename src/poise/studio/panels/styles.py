@@ -6,8 +6,9 @@ from poise.errors import InvalidValueError
 from poise.priors.abilities import standing_pose
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
+from poise.studio.jobs import Done, Report
 from poise.studio.latent import LatentView
-from poise.studio.models import PLAIN
+from poise.studio.models import PLAIN, Entry
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import planted, replanted
 from poise.studio.state import Placed, State, empty_timeline
@@ -32,10 +33,20 @@ class StylesPanel:
 
     def choose(self, message: messages.ChooseModel) -> Answer:
         """Another prior on the same handles; on another skeleton the scene begins anew."""
-        if message.model != PLAIN:
-            self._session.models[message.model]  # or an error that names those there are
-        state = self._session.state.with_(model=message.model, weights=())
-        return self._switched(state)
+        session = self._session
+        if message.model != PLAIN and not session.models[message.model].source.ready:
+            return [self._prepared(session.models[message.model], message)]
+        return self._switched(session.state.with_(model=message.model, weights=()))
+
+    def _prepared(self, entry: Entry, message: messages.ChooseModel) -> messages.Progress:
+        """A model that was not used before is learned, or read, before it is chosen."""
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            entry.source.get()
+            return Done(lambda: self.choose(message))
+
+        return self._session.jobs.start("chooseModel", f"preparing {entry.name}", work)
 
     def blend(self, message: messages.Blend) -> Answer:
         """Several priors at once."""

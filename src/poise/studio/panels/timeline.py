@@ -216,7 +216,7 @@ class TimelinePanel:
                 )
             skeletons = [
                 session.state.pose.skeleton,
-                *(each.prior.space.skeleton for each in session.models.learned),
+                *(each.skeleton for each in session.models.learned),
             ]
             alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
             prior = None if alike else learn([clip], "gaussian")

@@ -1,4 +1,4 @@
-/** The prior switch: the same handles under another model, with the previous result as a ghost. */
+/** The model switch: the same handles under a model for another use, with the previous result as a ghost. */
 import type { JSX } from "preact";
 import type { Model } from "../messages";
 import * as state from "../state";
@@ -6,38 +6,52 @@ import { chooseModel } from "../studio";
 
 type Kind = Model["kind"];
 
-const KINDS: readonly { readonly kind: Kind; readonly label: string; readonly hint: string }[] = [
-  { kind: "style", label: "Style", hint: "One performer's way of doing one thing" },
-  { kind: "gaussian", label: "Gaussian", hint: "Poses as clusters; quick and steady" },
-  { kind: "local", label: "Local", hint: "A model made of the nearest recorded poses" },
-  { kind: "dynamics", label: "Dynamics", hint: "How poses follow one another" },
-  { kind: "blend", label: "Blend", hint: "Several styles at once" },
-  { kind: "plain", label: "Plain IK", hint: "No model: the nearest pose that meets the handles" },
+interface Use {
+  readonly kinds: readonly Kind[];
+  readonly label: string;
+  readonly hint: string;
+}
+
+/** What models are for; the hint says what they are. */
+const USES: readonly Use[] = [
+  { kinds: ["universal"], label: "General", hint: "People in general: the universal prior, of many recordings" },
+  { kinds: ["style"], label: "One action", hint: "One performer's way of doing one thing: style IK (Grochow et al.)" },
+  {
+    kinds: ["gaussian", "local"],
+    label: "From recordings",
+    hint: "All recordings at once: Gaussian clusters (Huang et al.), or the nearest poses (local models, Chai and Hodgins)",
+  },
+  { kinds: ["dynamics"], label: "In time", hint: "How poses follow one another: dynamics model (Urtasun et al.)" },
+  { kinds: ["blend"], label: "Blend", hint: "Several models at once" },
+  { kinds: ["plain"], label: "Plain IK", hint: "No model: the nearest pose that meets the handles" },
 ];
 
-/** The model of each kind that was used last, so that switching back finds it again. */
-const lastOfKind = new Map<Kind, string>();
+/** The model of each use that was used last, so that switching back finds it again. */
+const lastOfUse = new Map<string, string>();
 
 export function ModelSwitch(): JSX.Element {
   const current = state.model.value;
-  if (current) lastOfKind.set(current.kind, current.id);
-  const ofKind = state.models.value.filter((model) => model.kind === current?.kind);
+  const uses = [...USES, ...others()];
+  const use = uses.find(({ kinds }) => current && kinds.includes(current.kind));
+  if (current && use) lastOfUse.set(use.label, current.id);
+  const alike = use ? modelsFor(use) : [];
   return (
     <div class="model-switch float" role="group" aria-label="Model">
       <div class="segmented" role="group" aria-label="Kind of model">
-        {[...KINDS, ...others()]
-          .filter(({ kind }) => kind !== "blend" || current?.kind === "blend")
-          .map((choice) => (
-            <KindButton key={choice.kind} {...choice} />
+        {uses
+          .filter(({ kinds }) => !kinds.includes("blend") || current?.kind === "blend")
+          .map((each) => (
+            <UseButton key={each.label} use={each} chosen={each === use} />
           ))}
       </div>
-      {ofKind.length > 1 && current && (
+      {alike.length > 1 && current && (
         <select
           aria-label="Which model"
+          title={`${current.name}: ${current.summary}`}
           value={current.id}
           onChange={(event) => chooseModel(event.currentTarget.value)}
         >
-          {ofKind.map((model) => (
+          {alike.map((model) => (
             <option key={model.id} value={model.id}>
               {model.name}
             </option>
@@ -49,20 +63,21 @@ export function ModelSwitch(): JSX.Element {
 }
 
 /** Kinds of models that plugins bring. */
-function others(): (typeof KINDS)[number][] {
-  const known = new Set(KINDS.map(({ kind }) => kind));
+function others(): Use[] {
+  const known = new Set(USES.flatMap(({ kinds }) => kinds));
   return state.learnable.value
     .filter(({ kind }) => !known.has(kind))
-    .map(({ kind, about }) => ({ kind, label: titled(kind), hint: titled(about) }));
+    .map(({ kind, about }) => ({ kinds: [kind], label: titled(kind), hint: titled(about) }));
 }
 
 const titled = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
-function KindButton({ kind, label, hint }: (typeof KINDS)[number]): JSX.Element {
-  const models = state.models.value.filter((model) => model.kind === kind);
-  const chosen = state.model.value?.kind === kind;
+const modelsFor = ({ kinds }: Use): readonly Model[] => state.models.value.filter(({ kind }) => kinds.includes(kind));
+
+function UseButton({ use, chosen }: { use: Use; chosen: boolean }): JSX.Element {
+  const models = modelsFor(use);
   const choose = (): void => {
-    const known = models.find((model) => model.id === lastOfKind.get(kind)) ?? models[0];
+    const known = models.find((model) => model.id === lastOfUse.get(use.label)) ?? models[0];
     if (known && !chosen) chooseModel(known.id);
   };
   return (
@@ -70,10 +85,10 @@ function KindButton({ kind, label, hint }: (typeof KINDS)[number]): JSX.Element 
       type="button"
       aria-pressed={chosen}
       disabled={!models.length}
-      title={models.length ? hint : `${hint}. There is none yet: learn one.`}
+      title={models.length ? use.hint : `${use.hint}. There is none yet: learn one.`}
       onClick={choose}
     >
-      {label}
+      {use.label}
     </button>
   );
 }

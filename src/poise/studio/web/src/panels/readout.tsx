@@ -44,12 +44,19 @@ function verdict(residuals: readonly Residual[]): string {
   return residuals.some((residual) => residual.handle) ? "All handles met" : "No handles yet";
 }
 
+/** Words for the share of recorded poses that are less likely; the last is for those beyond all of them. */
+const LIKELY: readonly { readonly least: number; readonly word: string }[] = [
+  { least: 10, word: "usual" },
+  { least: 1, word: "rare" },
+  { least: 0, word: "hardly ever seen" },
+];
+
 function Likelihood({ share, log }: { share: number; log: number | null }): JSX.Element {
   const percent = Math.round(share);
-  const title = `Likelier than ${percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
+  const word = LIKELY.find(({ least }) => share >= least)?.word ?? "hardly ever seen";
+  const title = `Likelier than ${percent < 1 ? "under 1" : percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
   return (
     <span class="likelihood" title={title}>
-      likelihood
       <span
         class="meter"
         role="meter"
@@ -57,10 +64,11 @@ function Likelihood({ share, log }: { share: number; log: number | null }): JSX.
         aria-valuenow={percent}
         aria-valuemin={0}
         aria-valuemax={100}
+        aria-valuetext={word}
       >
         <span style={{ width: `${percent}%` }} />
       </span>
-      {percent < 1 ? "under 1" : percent} %
+      {word}
     </span>
   );
 }
