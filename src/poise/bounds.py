@@ -12,6 +12,7 @@ FARTHEST = (
 LARGEST = 1e300  # of any number
 LONGEST_TEXT = 8_000_000  # characters of a file of settings, or of a header
 DEEPEST = 32  # tables and lists inside each other
+CLOSEST = 1e-6  # seconds from one key of a path to the next
 SLOWEST, FASTEST = 1.0, 1e4  # frames a second
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -27,18 +28,19 @@ def fuzz(*options: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
-    result = fuzz("--count", "400", "--seed", "12345", "--c3d", "100", folder=tmp_path)
+    result = fuzz("--count", "500", "--seed", "12345", folder=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "400 inputs, 0 failures" in result.stdout
-    assert "100 inputs, 0 failures" in result.stdout
+    assert "500 inputs, 0 failures" in result.stdout
 
 
-def test_the_same_seed_gives_the_same_inputs(tmp_path: Path) -> None:
-    first, second = (fuzz("--count", "40", "--seed", "7", "--c3d", "0", folder=tmp_path) for _ in range(2))
-    tables = [[line for line in run.stderr.splitlines() if "│" in line] for run in (first, second)]
-    counts = [[line.split("│")[1:6] for line in table] for table in tables]
-    assert len(counts[0]) == 4
-    assert counts[0] == counts[1]
+def test_a_run_that_is_resumed_gives_the_same_counts_as_one(tmp_path: Path) -> None:
+    fuzz("--count", "50", "--seed", "7", folder=tmp_path / "one")
+    for count in ("20", "50"):
+        fuzz("--count", count, "--seed", "7", "--resume", folder=tmp_path / "two")
+    one, two = (json.loads((tmp_path / name / "fuzz_formats-7.json").read_text()) for name in ("one", "two"))
+    assert one["next"] == 50
+    assert set(one["outcomes"]) == {"bvh", "acclaim", "trc", "gltf", "c3d"}
+    assert one["outcomes"] == two["outcomes"]
 
 
 # --- the fuzzer sees what it should --------------------------------------------------------------------------------
@@ -49,6 +51,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(FUZZER.parent))
     module = import_module("running")
     monkeypatch.setattr(module, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(module, "LAST_SECONDS", 0.5)
     return module
 
 
@@ -58,6 +61,10 @@ def refuse() -> None:
 
 def break_down() -> None:
     raise KeyError("missing")
+
+
+def mislead() -> None:
+    raise AssertionError("not finite")
 
 
 def grumble() -> None:
@@ -75,10 +82,12 @@ def dawdle() -> None:
     ("case", "outcome", "what"),
     [
         (lambda: None, "taken", ""),
+        (lambda: "refused", "refused", ""),
+        (mislead, "wrong", "not finite"),
         (refuse, "refused", ""),
-        (break_down, "failed", "KeyError"),
-        (grumble, "failed", "RuntimeWarning"),
-        (dawdle, "failed", "took more than"),
+        (break_down, "exception", "KeyError"),
+        (grumble, "exception", "RuntimeWarning"),
+        (dawdle, "hang", "took more than"),
     ],
 )
 def test_the_fuzzer_notices(running: ModuleType, case: Callable[[], None], outcome: str, what: str) -> None:
@@ -91,7 +100,18 @@ def test_the_fuzzer_notices(running: ModuleType, case: Callable[[], None], outco
 def test_the_fuzzer_notices_memory(running: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     peaks = iter([100 * 2**20, 700 * 2**20])
     monkeypatch.setattr(running, "peak_memory", lambda: next(peaks))
-    assert running.attempt(lambda: None) == ("failed", "memory grew by 600 MB")
+    assert running.attempt(lambda: None) == ("growth", "memory grew by 600 MB")
+
+
+def test_the_fuzzer_ends_code_that_cannot_be_interrupted(running: ModuleType, tmp_path: Path) -> None:
+    def case(_generator: np.random.Generator, _folder: Path) -> None:
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        dawdle()
+
+    options = argparse.Namespace(count=1, first=0, seconds=60.0, seed=0, save=tmp_path, resume=False)
+    assert running.run({"kind": case}, options) == 1
+    counts = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert counts["outcomes"]["kind"] == {"hang": 1}
 
 
 def test_the_fuzzer_survives_a_crash_and_saves_what_caused_it(running: ModuleType, tmp_path: Path) -> None:
@@ -101,7 +121,9 @@ def test_the_fuzzer_survives_a_crash_and_saves_what_caused_it(running: ModuleTyp
         if value == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    options = argparse.Namespace(count=20, seconds=60.0, seed=0, save=tmp_path)
+    options = argparse.Namespace(count=20, first=0, seconds=60.0, seed=0, save=tmp_path, resume=False)
     failures = running.run({"kind": case}, options)
     assert 0 < failures < 20
+    counts = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert counts["outcomes"]["kind"] == {"crash": failures, "taken": 20 - failures}
     assert [path.read_text() for path in tmp_path.glob("*/input")] == ["0"] * failures

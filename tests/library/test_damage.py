@@ -19,7 +19,7 @@ from poise.errors import ParseError, PoiseError
 from poise.library import Library, build
 from poise.library.lock import BusyError, only_one
 from poise.library.store import POSES_FILE
-from poise.library.tensor_file import map_tensors, write_tensors
+from poise.library.tensor_file import map_tensors, sha256_of, write_tensors
 
 BUILD = """
 import sys, time
@@ -153,9 +153,8 @@ def test_damaged_poses_are_put_together_anew(library):
     np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)
     flip_a_byte(place)
     assert [finding.what for finding in library.check()] == [
-        f"{POSES_FILE}: its checksum differs from the recorded one; the next build assembles it again"
+        f"{POSES_FILE}: its checksum differs from the recorded one; it is assembled again when the library is used"
     ]
-    build(library.folder, [library.folder])
     np.testing.assert_array_equal(Library.open(library.folder).poses.maps, expected)
 
 
@@ -351,9 +350,11 @@ def test_arrays_that_do_not_go_together_are_refused_or_made_again(library, tmp_p
         ("starts", lambda a: a + 10_000), ("starts", lambda a: a[::-1]), ("starts", lambda a: a[:-1]),
         ("maps", lambda a: a[:-1]), ("maps", lambda a: a[:, :-3]), ("roots", lambda a: a[:, :-1]),
         ("moving", lambda a: a[:-1]), ("references", lambda a: a[:-1]), ("rates", lambda a: a * np.nan),
+        ("maps", lambda a: a * np.nan), ("roots", lambda a: a + np.inf),
     ):  # fmt: skip
         copy = copy_of(library, tmp_path / "copy")
         damage_arrays(copy.folder / POSES_FILE, name, change)
+        copy.catalogue.poses_sha256 = sha256_of(copy.folder / POSES_FILE)
         np.testing.assert_array_equal(copy.poses.maps, maps)
     for name in ("neighbours", "middles", "offsets", "starts"):
         copy = copy_of(library, tmp_path / "copy")

@@ -1,5 +1,6 @@
 """The gaussian prior: its clusters, its prediction, and what it promises far outside the data."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,3 +127,10 @@ def test_medoids_are_members_and_beat_their_start() -> None:
         members = points[labels == k]
         sums = np.linalg.norm(members[:, None] - members, axis=-1).sum(axis=1)
         assert np.linalg.norm(members - points[medoid], axis=1).sum() == pytest.approx(sums.min())
+
+
+def test_without_handles_nothing_is_compiled_again() -> None:
+    """A predictor of other types would be: fifteen seconds in the middle of a gesture."""
+    prior = GaussianPrior.learn([performer.act("walk", seconds=1.0, fps=30)], clusters=3)
+    some, none = (prior.guide(prior.space.handles(names)).predictor for names in (["left_hand"], []))
+    assert numba.typeof(some) == numba.typeof(none)

@@ -241,6 +241,17 @@ def test_reset_can_be_undone(session: Session) -> None:
     assert len(session.state.handles) == 1
 
 
+def test_reset_keeps_the_handles_that_have_keys(session: Session) -> None:
+    """Without them neither the motion nor a page that comes back could be shown."""
+    for joint in ("left_hand", "right_hand"):
+        handle(session, joint)
+    session.answer(said.SetTimeline(fps=15.0, frames=30))
+    session.answer(said.PutKey(key=said.Key(handle="left_hand", frame=3, position=(0.2, 1.0, 0.3))))
+    session.answer(said.Reset())
+    assert [kept.id for kept in session.state.handles] == ["left_hand"]
+    assert any(isinstance(message, said.MotionRange) for message in session.greet(resumed=True))
+
+
 def test_mistakes_leave_the_scene_as_it_was(session: Session) -> None:
     before = session.state
     with pytest.raises(UnknownNameError, match="did you mean left_hand"):

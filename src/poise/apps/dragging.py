@@ -7,7 +7,6 @@ gives the recording back, and the body's other ends stay where they were unless 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import CLOSEST, FARTHEST, checked_text
 from poise.errors import InvalidValueError, ParseError
 from poise.geometry.splines import curve_through, smoothstep
 from poise.motion.motion import Motion
@@ -118,31 +118,33 @@ def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -
 def read_path(path: Path, *, relative: bool = False) -> Path3:
     """A path from a CSV file of rows `time,x,y,z` in seconds and metres; a heading row is passed over."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = checked_text(path.read_text(encoding="utf-8-sig")).splitlines()
+    except (OSError, UnicodeDecodeError, InvalidValueError) as error:
         raise ParseError(f"cannot be read: {error}", path=path) from error
     rows: list[list[float]] = []
-    for number, row in enumerate(csv.reader(lines), start=1):
-        if not any(cell.strip() for cell in row):
+    for number, row in enumerate(lines, start=1):
+        if not row.strip(", \t"):
             continue
         try:
-            values = [float(cell) for cell in row]
+            values = [float(cell) for cell in row.split(",")]
         except ValueError:
             if not rows and number == 1:
                 continue
             raise ParseError(
-                f"expected four numbers time,x,y,z; got {','.join(row)!r}", path=path, line=number
+                f"expected four numbers time,x,y,z; got {row!r:.200}", path=path, line=number
             ) from None
-        if len(values) != 4 or not np.all(np.isfinite(values)):
+        if len(values) != 4 or not np.all(np.abs(values) <= FARTHEST):  # NaN is not, either
             raise ParseError(
-                f"expected four finite numbers time,x,y,z; got {','.join(row)!r}", path=path, line=number
+                f"expected four finite numbers time,x,y,z within {FARTHEST:,.0f}; got {row!r:.200}",
+                path=path,
+                line=number,
             )
         rows.append(values)
     if not rows:
         raise ParseError("no points; expected rows time,x,y,z in seconds and metres", path=path)
     table = np.array(rows)
-    if np.any(np.diff(table[:, 0]) <= 0):
-        raise ParseError("the times must increase from row to row", path=path)
+    if np.any(np.diff(table[:, 0]) < CLOSEST):
+        raise ParseError(f"the times must increase from row to row, by {CLOSEST:g} s at least", path=path)
     return Path3(table[:, 0], table[:, 1:], relative=relative)
 
 

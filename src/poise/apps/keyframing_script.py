@@ -35,6 +35,7 @@ from poise.apps.constraint_tables import (
     check_within,
     timed_constraints,
 )
+from poise.bounds import CLOSEST
 from poise.errors import UnknownNameError
 from poise.formats.tables import Among, FieldError, Named, Range, Read, Table, read_declared
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
@@ -216,7 +217,7 @@ class HandleKeys:
                 "keys", "a handle needs one key or more: keys = [{ time = 0.0, at = [x, y, z] }]"
             )
         for number, (before, key) in enumerate(pairwise(self.keys), start=2):
-            if key.time <= before.time:
+            if key.time < before.time + CLOSEST:
                 raise FieldError(
                     f"keys[{number}].time", f"keys must come one after the other; got {key.time:g} s"
                 )

@@ -10,6 +10,7 @@ A views file lists photos of one moment:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +50,8 @@ def read_photo(path: Path) -> Image.Image:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(existing_file(path)) as image:
+        with warnings.catch_warnings(), Image.open(existing_file(path)) as image:
+            warnings.simplefilter("ignore")  # of EXIF data that are damaged: the photo is there
             check_size(*image.size, path)
             image.load()
             upright = ImageOps.exif_transpose(image)

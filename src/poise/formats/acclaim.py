@@ -30,7 +30,13 @@ from poise.formats.acclaim_rig import (
     words_of,
 )
 from poise.formats.acclaim_text import amc_lines, asf_text, bone_names
-from poise.formats.files import OVERWRITING, FileAccessError, existing_file, replacing
+from poise.formats.files import (
+    OVERWRITING,
+    FileAccessError,
+    existing_file,
+    finish_replacing,
+    replacing_together,
+)
 from poise.formats.text import finite_numbers, text_lines
 from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
@@ -67,6 +73,7 @@ def read(
     The ASF that belongs to an AMC is the one given, else the one of the same name, else of the subject (07 for 07_01),
     else the only one in the folder. `units` and `fps` override what the files say or leave out.
     """
+    finish_replacing(*files_written(Path(path)))
     file = existing_file(path)
     is_skeleton = file.suffix.lower() == ".asf" or (asf is None and _holds_skeleton(file))
     skeleton_file = file if is_skeleton else _skeleton_file(file, given=asf)
@@ -103,13 +110,12 @@ def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | Non
         ".asf": asf_text(motion.skeleton, names=names, title=motion.name or target.stem),
         ".amc": "".join(amc_lines(motion, names=names)),
     }
+    finish_replacing(*files_written(target))
     if not (OVERWRITING.get() if overwrite is None else overwrite):
         _keep_the_other(target, texts)
-    with replacing(target.with_suffix(".asf")) as asf, replacing(target.with_suffix(".amc")) as amc:
-        for file, text in ((asf, texts[".asf"]), (amc, texts[".amc"])):
+    with replacing_together(*files_written(target)) as files:
+        for file, text in zip(files, texts.values(), strict=True):
             file.write(text)
-            file.flush()  # both are whole before either takes its place
-            os.fsync(file.fileno())
 
 
 def _keep_the_other(target: Path, texts: dict[str, str]) -> None:

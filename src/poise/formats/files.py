@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
 from poise.errors import ParseError, PoiseError
 
-PART = ".part"
+try:
+    import fcntl
+except ImportError:  # a system without such locks, where no file that is open can be removed or replaced
+    fcntl = None  # type: ignore[assignment]
+
+PART, NOTE = ".part", ".pair"
 OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=True)
 """Whether files that were not named may be replaced; the command line asks for leave."""
-BEING_MADE_S = 60.0
+ATTEMPTS = 5
 
 
 class FileAccessError(PoiseError, OSError):
@@ -27,9 +33,13 @@ class FileAccessError(PoiseError, OSError):
 def existing_file(path: str | os.PathLike[str]) -> Path:
     """The path of a file that is there, is not a folder and holds at least one byte."""
     found = Path(path)
-    if found.is_dir():
+    try:
+        is_there, is_folder = found.exists(), found.is_dir()
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise FileAccessError(f"{str(found)[:200]} cannot be read: {error.strerror or error}") from error
+    if is_folder:
         raise FileAccessError(f"{found} is a folder; expected a file")
-    if not found.exists():
+    if not is_there:
         raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
     if not found.is_file():
         raise FileAccessError(
@@ -50,9 +60,7 @@ def try_lock(file: int) -> bool:
 
     Systems without such locks say that nobody has.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if fcntl is None:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,40 +76,106 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     It is written in the same folder under a temporary name, so a failure half way leaves what was there before. A link
     stays one: what it points to is replaced.
     """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise FileAccessError(f"{path} is a folder; expected the name of a file to write")
-    if target.exists() and not target.is_file():
-        raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
-    try:
+    with _Part(path, mode) as part:
+        yield part.file
+        part.finish()
+        os.replace(part.path, part.target)
+
+
+@contextmanager
+def replacing_together(*paths: str | os.PathLike[str]) -> Iterator[list[IO[str]]]:
+    """Text files that take their places together: all or none, also where the writer is killed in between.
+
+    Once all are on disk, a note says which take the places of which. `finish_replacing` does what such a note says;
+    who reads or writes these files calls it first.
+    """
+    finish_replacing(*paths)
+    with ExitStack() as stack:
+        *parts, note = (stack.enter_context(_Part(path, "w")) for path in (*paths, paths[0]))
+        yield [part.file for part in parts]
+        json.dump([part.path.name for part in parts], note.file)
+        for part in (*parts, note):
+            part.finish(on_disk=True)
+            part.stays = True  # whatever ends this now: the note says what is to be done
+        os.replace(note.path, note.path.with_suffix(NOTE))
+        finish_replacing(*paths)
+
+
+def finish_replacing(*paths: str | os.PathLike[str]) -> None:
+    """Does what a note beside the first of these files says, which a writer left that was killed, or still writes."""
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    for note in targets[0].parent.glob(f".{glob.escape(targets[0].name)}.*{NOTE}"):
+        try:
+            names = json.loads(note.read_text(encoding="utf-8"))
+            for target, name in zip(targets, names, strict=True):
+                if fnmatchcase(name, f".{glob.escape(target.name)}.*{PART}") and Path(name).name == name:
+                    with suppress(FileNotFoundError):  # it has its place already
+                        os.replace(target.with_name(name), target)
+        except FileNotFoundError:
+            continue  # another has done it
+        except (OSError, ValueError, TypeError) as error:
+            raise FileAccessError(
+                f"{targets[0]} was not written to its end: {error}; see {note.name}"
+            ) from error
+        note.unlink(missing_ok=True)
+
+
+class _Part:
+    """A file that is written beside the one whose place it takes, under a lock until it has it."""
+
+    def __init__(self, path: str | os.PathLike[str], mode: str) -> None:
+        self.target = Path(os.path.realpath(path))
+        if self.target.is_dir():
+            raise FileAccessError(f"{path} is a folder; expected the name of a file to write")
+        if self.target.exists() and not self.target.is_file():
+            raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
+        try:
+            _remove_what_was_left(self.target)
+            handle, temporary = _part_of(self.target)
+        except OSError as error:
+            raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
+        self.path, self.stays = Path(temporary), False
+        self._lock = os.dup(handle) if fcntl is not None else None
+        text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+        self.file: IO[Any] = open(handle, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115 - closed by close
+
+    def finish(self, *, on_disk: bool = False) -> None:
+        """It is complete."""
+        self.file.flush()
+        if on_disk:
+            os.fsync(self.file.fileno())
+        self.file.close()
+        os.chmod(self.path, _usual_permissions(self.target))
+
+    def __enter__(self) -> _Part:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # what could not be written is not written now
+            self.file.close()
+        if not self.stays:
+            self.path.unlink(missing_ok=True)  # where it did not take its place
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+def _part_of(target: Path) -> tuple[int, str]:
+    """A new file beside the target, locked: another writer may have taken it for one that was left, and removed it."""
+    for attempt in range(ATTEMPTS):
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
-    except OSError as error:
-        raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
-    try_lock(handle)
-    _remove_what_was_left(target)
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
-        with open(handle, mode, **text) as file:  # type: ignore[call-overload]
-            yield file
-        os.chmod(temporary, _usual_permissions(target))
-        os.replace(temporary, target)
-    except BaseException:
+        if (try_lock(handle) and Path(temporary).exists()) or attempt == ATTEMPTS - 1:
+            break  # after the last attempt: files on this disk cannot be locked
+        os.close(handle)
         Path(temporary).unlink(missing_ok=True)
-        raise
+    return handle, temporary
 
 
 def _remove_what_was_left(target: Path) -> None:
-    """Parts of the same file whose writers were killed: nobody holds their lock, and they are not just being made."""
+    """Parts of the same file whose writers were killed: nobody holds their lock."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*{PART}"):
-        try:
-            if time.time() - part.stat().st_mtime < BEING_MADE_S:
-                continue
-            with part.open("r+b") as file:
-                is_free = try_lock(file.fileno())
-            if is_free:
+        with suppress(OSError), part.open("r+b") as file:
+            if try_lock(file.fileno()):
                 part.unlink(missing_ok=True)
-        except OSError:
-            continue
 
 
 def _usual_permissions(target: Path) -> int:

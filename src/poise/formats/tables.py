@@ -27,6 +27,9 @@ from poise.formats.files import existing_file
 
 T = TypeVar("T")
 
+MOST_NAMES = 100  # with dots between them, in a key
+_STRINGS_AND_COMMENTS = re.compile(r""""(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\#[^\n]*""")
+
 
 @dataclass(frozen=True)
 class Range:
@@ -80,7 +83,7 @@ def read_table(path: Path) -> Table:
     as_json = path.suffix.lower() == ".json"
     try:
         text = checked_text(existing_file(path).read_text(encoding="utf-8-sig"))
-        values = checked_depth(json.loads(text) if as_json else tomllib.loads(text))
+        values = checked_depth(json.loads(text) if as_json else tomllib.loads(_checked_keys(text)))
     except UnicodeDecodeError as error:
         raise ParseError(
             f"not a text file in UTF-8, as {'JSON' if as_json else 'TOML'} is", path=path
@@ -96,6 +99,15 @@ def read_table(path: Path) -> Table:
     if not isinstance(values, dict):
         raise ParseError(f"expected a table with names and values; got {values!r}", path=path)
     return Table(values, path)
+
+
+def _checked_keys(text: str) -> str:
+    """TOML without keys of very many names, which take the time of their number squared."""
+    if text.count(".") > MOST_NAMES:
+        bare = _STRINGS_AND_COMMENTS.sub("", text)
+        if max(part.count(".") for part in re.split(r"[,=\n\[\]{}]", bare)) > MOST_NAMES:
+            raise InvalidValueError(f"more than {MOST_NAMES} names in a key: tables inside each other")
+    return text
 
 
 def read_declared(declaration: type[T], path: Path) -> T:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from poise.errors import PoiseError
+from poise.formats.files import FileAccessError
 
 FILE = "changing.lock"
 
@@ -26,6 +27,8 @@ def only_one(folder: Path) -> Iterator[None]:
         try:
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise FileAccessError(f"the library in {folder} cannot be changed: {error}") from error
             raise BusyError(
                 f"the library in {folder} is being changed by another process ({error}); "
                 "wait until that has ended, then try again"

@@ -190,6 +190,9 @@ def _check_mapped(
         raise InvalidValueError(
             f"maps and roots of {maps.shape} and {roots.shape} do not go with the skeleton"
         )
+    blocks = (array[first : first + _BLOCK] for array in (maps, roots) for first in range(0, frames, _BLOCK))
+    if not all(np.isfinite(block).all() for block in blocks):
+        raise InvalidValueError("maps and roots must be finite numbers")
     if (
         len(starts) != len(rates) + 1
         or starts[0] != 0

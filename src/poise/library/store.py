@@ -128,9 +128,9 @@ class Library:
         return map_poses(self._poses_file, self.skeleton)[0]
 
     def refresh(self) -> None:
-        """Assemble all poses again if they are not those of the catalogue's clips."""
+        """Assemble all poses again if they are not those of the catalogue's clips, or not as they were written."""
         self.__dict__.pop("poses", None)
-        if not self.clips or self._is_current():
+        if not self.clips or (self._is_current() and not self._poses_damaged()):
             return
         self.note_damage()
         sound = self.sound
@@ -179,7 +179,8 @@ class Library:
             )
         elif self.clips and self._poses_damaged():
             yield Finding(
-                f"{POSES_FILE}: its checksum differs from the recorded one; the next build assembles it again"
+                f"{POSES_FILE}: its checksum differs from the recorded one; "
+                "it is assembled again when the library is used"
             )
 
     def repair(self) -> None:

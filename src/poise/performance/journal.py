@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ from msgspec import Meta
 
 from poise.errors import ParseError, PoiseError
 from poise.formats import write
-from poise.formats.files import make_folder, try_lock
+from poise.formats.files import FileAccessError, make_folder, try_lock
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.solution import Solution
@@ -48,6 +49,7 @@ class Journal:
         self._path = None if output is None else journal_of(output)
         self._fps = fps
         self._file: int | None = None
+        self._waiting = b""
 
     def __enter__(self) -> Journal:
         return self
@@ -58,39 +60,53 @@ class Journal:
         self.close()
 
     def add(self, frame: Solution, at: float) -> None:
-        """One more frame; it is in the system's hands at once."""
+        """One more frame; it is in the system's hands at once, or where the disk is full as soon as there is room."""
         if self._path is None:
             return
         pose = frame.pose
         if self._file is None:
             self._file = self._begun(self._path, pose.skeleton)
         row = np.concatenate([[at], pose.root_position, pose.rotations.ravel()])
-        os.write(self._file, row.astype("<f8").tobytes())
+        self._write(row.astype("<f8").tobytes())
 
     def close(self, *, saved: bool = False) -> None:
         """Ends it; a take that was saved needs it no more."""
         if self._file is not None and self._path is not None:
+            self._write(b"")
             os.close(self._file)
             self._file = None
             if saved:
                 self._path.unlink(missing_ok=True)
 
+    def _write(self, data: bytes) -> None:
+        """What waits, then this; a disk that takes only a part of it gets the rest later."""
+        assert self._file is not None
+        self._waiting += data
+        with suppress(OSError):
+            self._waiting = self._waiting[os.write(self._file, self._waiting) :]
+
     def _begun(self, path: Path, skeleton: Skeleton) -> int:
         make_folder(path.parent)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
         try_lock(file)
         head = Head(
             list(skeleton.names), skeleton.parents.tolist(), skeleton.offsets.tolist(), list(skeleton.orders),
             dict(skeleton.role_overrides), self._fps,
         )  # fmt: skip
-        os.write(file, msgspec.json.encode(head) + b"\n")
+        self._waiting = msgspec.json.encode(head) + b"\n"
         return file
 
 
 def brought_back(output: Path) -> tuple[Path, int] | None:
     """What an earlier performance left that was cut off before it was written: as a file of its own, and its frames."""
     journal = journal_of(output)
-    motion = cut_off(journal)
+    begun = (
+        journal.is_file() and journal.stat().st_size > 0
+    )  # one that is empty was cut off before its first word
+    motion = cut_off(journal) if begun else None
     if motion is None:
         return None
     tried = (output.with_stem(f"{output.stem}-recovered{number or ''}") for number in count())

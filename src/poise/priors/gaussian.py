@@ -288,10 +288,11 @@ class GaussianPredictor(NamedTuple):
 
     @classmethod
     def constant(cls, mean: Array, covariance: Array) -> GaussianPredictor:
-        """Without handles, what is known of all poses."""
+        """Without handles, what is known of all poses; arrays of the same types, or all would be compiled again."""
         size, none = len(mean), np.empty(0, dtype=np.int64)
         nothing = np.empty((0, 0, 3)), np.empty((0, 0)), none, np.empty((0, 0)), np.empty((0, 0))
-        return cls(*nothing, np.arange(size), none, mean, 1.0, np.empty((0, size, size)), covariance)
+        covariances = read_only(np.empty((0, size, size)))
+        return cls(*nothing, np.arange(size), none, mean, 1.0, covariances, covariance)
 
 
 def _predict(predictor: GaussianPredictor, targets: Array, mean: Array, covariance: Array) -> None:

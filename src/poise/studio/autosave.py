@@ -22,8 +22,10 @@ from poise.studio.scene_files import SceneFiles, encoded, read_kept
 from poise.studio.state import State
 
 MOST_KEPT = 50
-KEPT_FOR = 7 * 86400.0  # seconds
-EVERY = 1.0  # seconds between two savings
+KEPT_FOR = 7 * 86400.0  # seconds before the newest
+EVERY = (
+    0.5  # seconds between two savings, so that with the time that they take an edit waits for less than one
+)
 _LOG = logging.getLogger("poise.studio")
 
 
@@ -92,10 +94,10 @@ class Autosave:
         """Removes scenes of long ago, all but the newest, and parts that none of the others needs."""
         if not self._folder.is_dir():
             return
-        paths = sorted(self._folder.glob("*.scene"), key=lambda path: -path.stat().st_mtime)
-        needed: list[str] = []
-        for number, path in enumerate(paths):
-            if number >= MOST_KEPT or time.time() - path.stat().st_mtime > KEPT_FOR:
+        written = {path: path.stat().st_mtime for path in self._folder.glob("*.scene")}
+        newest, needed = max(written.values(), default=0.0), list[str]()  # a clock may have jumped
+        for number, path in enumerate(sorted(written, key=lambda path: -written[path])):
+            if number >= MOST_KEPT or newest - written[path] > KEPT_FOR:
                 path.unlink(missing_ok=True)
                 continue
             try:

@@ -11,9 +11,6 @@ from poise.studio import messages
 MOST_WAITING = 500
 STREAMS = (
     messages.Drag,
-    messages.TurnJoints,
-    messages.TakePose,
-    messages.PutProp,
     messages.DragLatent,
     messages.HoverLatent,
     messages.MovePoint,
@@ -67,12 +64,6 @@ def _gesture(message: messages.ClientMessage) -> object:
     match message:
         case messages.Drag():
             return message.handle, message.position is None, message.rotation is None
-        case messages.TurnJoints():
-            return tuple(message.joints)
-        case messages.TakePose():
-            return message.pose, message.mirrored, tuple(message.joints)
-        case messages.PutProp():
-            return message.prop.id
         case messages.DragKey():
             return message.key.handle, message.key.frame
         case messages.MovePoint():

@@ -239,7 +239,6 @@ class Session:
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             bearing=state.bearing, look_at=state.look_at, undo=self.history.undos, redo=self.history.redos,
             timeline=state.timeline, photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
-            props=list(state.props),
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 
@@ -254,7 +253,7 @@ class Session:
             seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
             log_likelihood=solved.log_likelihood if solved else None,
             percentile=solved.percentile if solved else None,
-            latent=self._latent(solved), by_hand=state.by_hand, **told,
+            latent=self._latent(solved), **told,
         )  # fmt: skip
 
     # --- private ---------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import Bearing, Feet, Handle, Photo, Prop, Timeline, Vec3, Weight
+from poise.studio.messages import Bearing, Feet, Handle, Photo, Timeline, Vec3, Weight
 
 Array = np.ndarray
 
-MOST_HANDLES, MOST_PROPS = 64, 64
+MOST_HANDLES = 64
 FPS, FRAMES = 30.0, 90
 
 
@@ -44,7 +44,7 @@ class State:
     """One moment of a session: the model, the handles, the pose, and the motion as layers, where there is one.
 
     `anchors` are where planted feet stand and which way the hips face; a motion that is not `smooth` yet is still to be
-    solved as a whole. A pose made `by_hand` is not that of the motion's frame.
+    solved as a whole.
     """
 
     model: str
@@ -59,8 +59,6 @@ class State:
     smooth: bool = True
     photo: Photo | None = None
     bearing: Bearing = field(default_factory=Bearing)
-    by_hand: bool = False
-    props: tuple[Prop, ...] = ()
 
     @property
     def pose(self) -> Pose:
@@ -103,3 +101,8 @@ class State:
     def with_(self, **changes: Any) -> State:
         """The same but for these."""
         return replace(self, **changes)
+
+
+def handles_on(timeline: Timeline) -> set[str]:
+    """The handles that a timeline has keys or pins of."""
+    return {key.handle for key in timeline.keys} | {pin.handle for pin in timeline.pins}

@@ -16,7 +16,7 @@ from poise.studio import messages
 from poise.studio.messages import LOOK_AT, Handle, Vec3
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
-from poise.studio.state import Placed, State
+from poise.studio.state import Placed, State, handles_on
 
 
 class PosingPanel:
@@ -97,13 +97,17 @@ class PosingPanel:
         return self._session.put_back(self._session.history.forward())
 
     def reset(self, message: messages.Reset) -> Answer:
-        """The model's own pose and nothing else."""
+        """The model's own pose, and of the handles those that the timeline has keys or pins of."""
         del message
         session = self._session
         session.solved = None
         pose = standing_pose(session.poser.prior_of(session.state))
-        state = session.state.with_(placed=Placed(pose), handles=(), look_at=None, anchors=planted(pose))
-        return session.commit(state)
+        needed = handles_on(session.state.timeline)
+        handles = tuple(following(handle, pose) for handle in session.state.handles if handle.id in needed)
+        changed = session.state.with_(
+            placed=Placed(pose), handles=handles, look_at=None, anchors=planted(pose)
+        )
+        return session.commit(changed)
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -124,8 +128,6 @@ class PosingPanel:
         handle = state.handle(message.handle)
         changes = {"position": message.position, "rotation": message.rotation}
         given = {name: value for name, value in changes.items() if value is not None}
-        if message.position is not None:
-            state = _along(state, message.along, np.subtract(message.position, place_or(handle, state)))
         return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
 
     def _checked(self, handle: Handle) -> Handle:
@@ -183,26 +185,12 @@ def _way_of(before: State, after: State, handle: str) -> float:
             return LEVER
         return min(float(np.linalg.norm(np.subtract(before.look_at, after.look_at))), LEVER)
     old, new = before.handle(handle), after.handle(handle)
-    start = place_or(old, before)
+    start = old.position or place_of(old, before.pose)
     way = 0.0 if new.position is None else float(np.linalg.norm(np.subtract(new.position, start)))
     if new.rotation is None:
         return way
     turns = np.array([old.rotation or turn_of(old.joint, before.pose), new.rotation])
     return way + LEVER * float(rotations.geodesic_distance(*turns))
-
-
-def _along(state: State, others: list[str], way: np.ndarray) -> State:
-    """Other handles moved as one of them was."""
-    for handle in map(state.handle, others):
-        state = state.with_handle(
-            msgspec.structs.replace(handle, position=vec3(np.add(place_or(handle, state), way)))
-        )
-    return state
-
-
-def place_or(handle: Handle, state: State) -> Vec3:
-    """Where a handle should be, or where the body has it."""
-    return handle.position or place_of(handle, state.pose)
 
 
 def _settled(state: State, dragged: str) -> State:

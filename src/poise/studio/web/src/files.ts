@@ -7,7 +7,6 @@ import { openPhoto } from "./panels/photo";
 
 const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
 const SCENES = /\.scene$/i;
-const POSES = /\.poses$/i;
 const MODELS = /\.poise$/i;
 
 const hasExtension = (file: File, extensions: readonly string[]): boolean =>
@@ -20,7 +19,6 @@ export async function openFile(file: File): Promise<void> {
   if (isTake && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
   if (isMotion && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
-  if (POSES.test(file.name)) return openAs(file, "openPoses", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
   if (isMotion || isTake) {
     addToLearn([file]);
@@ -33,7 +31,7 @@ export async function openFile(file: File): Promise<void> {
 
 async function openAs(
   file: File,
-  type: "openTake" | "openClip" | "openScene" | "openModel" | "openPoses",
+  type: "openTake" | "openClip" | "openScene" | "openModel",
   workspace: state.Workspace | null,
 ): Promise<void> {
   const id = await upload(file);

@@ -2,12 +2,10 @@
 import * as state from "./state";
 import type { Director } from "./stage/director";
 import { VIEWS } from "./stage/views";
-import { CLIPBOARD } from "./messages";
-import { clock, frame, scrub, togglePlay } from "./shown";
+import { scrub, togglePlay, frame } from "./shown";
 import { keySelected } from "./timeline/keys";
-import { applyPose, changeHandle, copyPose, mirror, redo, removeHandle, reset, say, undo } from "./studio";
+import { changeHandle, mirror, redo, removeHandle, reset, say, undo } from "./studio";
 import { toggleTheme } from "./theme";
-import * as view from "./view";
 
 export interface Shortcut {
   readonly keys: string;
@@ -17,25 +15,8 @@ export interface Shortcut {
 }
 
 function toggleSelected(what: "pinned" | "hard"): void {
-  const wanted = !state.selectedHandle.value?.[what];
-  selectedIds().forEach((id) => changeHandle(id, { [what]: wanted }));
-}
-
-/** The handles that are selected. */
-function selectedIds(): string[] {
-  const ids = new Set([state.selected.value, ...state.alsoSelected.value]);
-  return state.handles.value.map(({ id }) => id).filter((id) => ids.has(id));
-}
-
-/** The range from here, or up to here. */
-function bound(end: 0 | 1): void {
-  const [first, last] = state.range.value ?? [0, clock.value.frames - 1];
-  const next = end ? [first, frame.value] : [frame.value, last];
-  state.range.value = [Math.min(...next), Math.max(...next)];
-}
-
-function toggle(what: { value: boolean }): void {
-  what.value = !what.value;
+  const handle = state.selectedHandle.value;
+  if (handle) changeHandle(handle.id, { [what]: !handle[what] });
 }
 
 const NUDGE = 0.01; // metres
@@ -60,21 +41,7 @@ const nudges: readonly Shortcut[] = (
 export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "Q", words: "Drag in the plane of the view", group: "Pose", does: () => (state.tool.value = "drag") },
   { keys: "W", words: "Move with the gizmo", group: "Pose", does: () => (state.tool.value = "move") },
-  { keys: "E", words: "Turn joints with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
-  {
-    keys: "X",
-    words: "Axes of the joint or of the world",
-    group: "Pose",
-    does: () => (state.localAxes.value = !state.localAxes.value),
-  },
-  { keys: "Ctrl+C", words: "Copy the pose", group: "Pose", does: copyPose },
-  { keys: "Ctrl+V", words: "Paste it", group: "Pose", does: () => applyPose(CLIPBOARD, 1, false, true) },
-  {
-    keys: "Ctrl+Shift+V",
-    words: "Paste it mirrored",
-    group: "Pose",
-    does: () => applyPose(CLIPBOARD, 1, true, true),
-  },
+  { keys: "E", words: "Turn with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
   { keys: "P", words: "Pin or unpin the handle", group: "Pose", does: () => toggleSelected("pinned") },
   { keys: "H", words: "Hard or soft", group: "Pose", does: () => toggleSelected("hard") },
   { keys: "Delete", words: "Remove the key or the handle", group: "Pose", does: removeSelected },
@@ -91,8 +58,6 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ".", words: "One frame on", group: "Time", does: () => scrub(frame.value + 1, true) },
   { keys: "Home", words: "First frame", group: "Time", does: () => scrub(0, true) },
   { keys: "End", words: "Last frame", group: "Time", does: () => scrub(Number.MAX_SAFE_INTEGER, true) },
-  { keys: "[", words: "The range begins here", group: "Time", does: () => bound(0) },
-  { keys: "]", words: "The range ends here", group: "Time", does: () => bound(1) },
   { keys: "O", words: "Onion skin", group: "Time", does: () => (state.onion.value = !state.onion.value) },
   ...VIEWS.map((view, number) => ({
     keys: String(number + 1),
@@ -100,10 +65,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
     group: "View" as const,
     does: (director: Director) => director.look(view),
   })),
-  { keys: "0", words: "With or without perspective", group: "View", does: () => toggle(view.flat) },
-  { keys: "S", words: "Snap to the grid", group: "View", does: () => toggle(view.snap) },
-  { keys: "L", words: "Motion trails", group: "View", does: () => toggle(view.trails) },
-  { keys: "F", words: "Bring the selection or the body into view", group: "View", does: (director) => director.home() },
+  { keys: "F", words: "Bring the body into view", group: "View", does: (director) => director.home() },
   {
     keys: "G",
     words: "Show or hide the previous result",
@@ -116,16 +78,15 @@ export const SHORTCUTS: readonly Shortcut[] = [
 ];
 
 function removeSelected(): void {
-  const keys = state.selectedKeys.value;
-  state.selectedKeys.value = [];
-  if (keys.length) say({ type: "removeKeys", keys: [...keys] });
-  else selectedIds().forEach(removeHandle);
+  const key = state.selectedKey.value;
+  state.selectedKey.value = null;
+  if (key) say({ type: "removeKey", ...key });
+  else if (state.selected.value) removeHandle(state.selected.value);
 }
 
 function letGo(): void {
   if (state.showHelp.value) state.showHelp.value = false;
-  else if (state.range.value) state.range.value = null;
-  else state.select(null);
+  else state.selected.value = null;
 }
 
 function named(event: KeyboardEvent): string {

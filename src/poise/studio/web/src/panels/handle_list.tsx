@@ -34,7 +34,7 @@ function AddHandle(): JSX.Element {
       aria-label="Add a handle"
       value=""
       onChange={(event) => {
-        state.select(handleOn(event.currentTarget.value).id);
+        state.selected.value = handleOn(event.currentTarget.value).id;
         event.currentTarget.value = "";
       }}
     >
@@ -50,17 +50,16 @@ function AddHandle(): JSX.Element {
 
 function HandleRow({ handle, place }: { handle: Handle; place: HandlePlace | undefined }): JSX.Element {
   const chosen = state.selected.value === handle.id;
-  const also = state.alsoSelected.value.has(handle.id);
   const name = state.labelOf(handle.joint);
   const missed = handle.pinned && place && place.missed > 0.01;
   return (
-    <li class={chosen || also ? "chosen" : ""}>
+    <li class={chosen ? "chosen" : ""}>
       <div class="handle-row">
         <button
           type="button"
           class="name"
           aria-expanded={chosen}
-          onClick={(event) => state.select(chosen && !event.shiftKey ? null : handle.id, event.shiftKey)}
+          onClick={() => (state.selected.value = chosen ? null : handle.id)}
         >
           <span
             class={`bead ${handle.pinned ? (handle.hard ? "hard" : "soft") : "free"} ${missed ? "missed" : ""}`}
@@ -118,20 +117,6 @@ function Inspector({ handle, place }: { handle: Handle; place: HandlePlace }): J
           onChoose={(value) => change({ hard: value === "hard" })}
         />
       </div>
-      {state.props.value.length > 0 && (
-        <select
-          aria-label="Glued to"
-          value={handle.glued ?? ""}
-          onChange={(event) => change({ glued: event.currentTarget.value || null, pinned: true })}
-        >
-          <option value="">Not glued to a prop</option>
-          {state.props.value.map(({ id }) => (
-            <option key={id} value={id}>
-              Glued to {id}
-            </option>
-          ))}
-        </select>
-      )}
       {!handle.hard && (
         <Slider
           label="Tolerance"
