@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-files fuzz-briefly check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,19 +68,25 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
 
-FUZZERS := fuzz_formats fuzz_models fuzz_solves
+FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio
 SECONDS_EACH := 600
 CASES := 1000000000
+SEED := 1
 
-fuzz: fuzz-files ## feed damaged files, models, constraints and messages to Poise: make fuzz SECONDS_EACH=3600
-	$(BIN)/python fuzz/fuzz_studio.py
+fuzz: .venv/.dev ## feed damaged input of all kinds to Poise, from where the last run ended: make fuzz SECONDS_EACH=3600
+	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; \
+	$(BIN)/python fuzz/$$fuzzer.py --count $(CASES) --seconds $(SECONDS_EACH) --seed $(SEED) --resume; done
+	@$(BIN)/python fuzz/running.py
 
-fuzz-files: .venv/.dev
-	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; $(BIN)/python fuzz/$$fuzzer.py --count $(CASES) --seconds $(SECONDS_EACH); done
+fuzz-briefly: .venv/.dev ## the first cases of each fuzzer, the same ones every time
+	@for brief in formats:2000 models:1000 solves:1000 scripts:1000 libraries:60 studio:1000; do \
+	echo "$$brief"; $(BIN)/python fuzz/fuzz_$${brief%:*}.py --count $${brief#*:}; done
 
-fuzz-briefly: ## the first cases of each fuzzer, the same ones every time
-	@$(MAKE) --no-print-directory fuzz-files CASES=2000 FUZZERS="fuzz_formats fuzz_models"
-	@$(MAKE) --no-print-directory fuzz-files CASES=100 FUZZERS=fuzz_solves
+soak: .venv/.dev ## two hours of random edits in the studio, with a chart of its memory, descriptors and answers
+	$(BIN)/python fuzz/soak.py
+
+kills: .venv/.dev ## kill commands and the studio at random moments, and look at what is left
+	$(BIN)/python fuzz/kills.py
 
 check-bounds: .venv/.dev ## run the tests of models and solvers with the compiled code's indices checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/bounds $(BIN)/pytest tests/priors tests/solvers tests/skeleton

@@ -17,21 +17,11 @@ import poise
 
 def main() -> int:
     """Fuzzes, and returns 1 if anything failed."""
-    options = _options()
+    options = parser(__doc__, count=20_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
-        seeds = make_seeds(Path(name)) | ({"c3d": make_c3d_seeds(Path(name))} if options.c3d else {})
+        seeds = make_seeds(Path(name)) | {"c3d": make_c3d_seeds(Path(name))}
         warm_up(seeds, Path(name))
-    failures = run(cases_of({kind: files for kind, files in seeds.items() if kind != "c3d"}), options)
-    if options.c3d:
-        options.count = options.c3d
-        failures += run(cases_of({"c3d": seeds["c3d"]}), options)
-    return 1 if failures else 0
-
-
-def _options():  # type: ignore[no-untyped-def]
-    found = parser(__doc__, count=20_000)
-    found.add_argument("--c3d", type=int, default=500, help="C3D inputs beside the others; 0 for none")
-    return found.parse_args()
+    return 1 if run(cases_of(seeds), options) else 0
 
 
 def cases_of(seeds: dict[str, list[Files]]) -> dict[str, Case]:

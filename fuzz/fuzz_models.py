@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mutations import STRANGE_VALUES, Mutator, places
+from mutations import Mutator, changed_json
 from running import Case, parser, run
 
 from poise import performer
@@ -28,9 +28,10 @@ from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import Storable, load, save
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.solvers.constraints import Orientation, Position
 from poise.solvers.solution import Status
-from poise.solvers.solve import solve
+from poise.solvers.solve import Model, solve
 
 Array = np.ndarray
 Arrays = dict[str, tuple[str, list[int], bytes]]  # type, shape and bytes of every array
@@ -45,6 +46,7 @@ TYPES = {
 }
 STRANGE = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e-320, 1e-12, 1e6, 1e9, 1e30, 1e155, 1e308, -1e308)
 STRANGE_INDICES = (-1, -(2**40), 0, 1, 4, 30, 31, 70, 10**6, 2**31, 2**40, -(2**63), 2**63 - 1)
+WORDS = ("blend", "style", "linear", "rbf+linear", "periodic", "universal")
 HANDLES = ("left_hand", "right_foot", "head")
 
 
@@ -69,6 +71,7 @@ def make_models(folder: Path) -> dict[str, bytes]:
         "local": LocalPrior.learn([walk]),
         "dynamics": DynamicsPrior.learn([walk, jog]),
         "blend": BlendPrior([style, few], [0.5, 0.5]),
+        "universal": UniversalPrior.learn([walk]),
     }
     for kind, model in models.items():
         save(model, folder / f"{kind}.poise")
@@ -96,7 +99,7 @@ def damaged(content: bytes, generator: np.random.Generator) -> bytes:
     header, arrays = _parts(content)
     for _ in range(int(generator.integers(1, 3))):
         if generator.random() < 0.3:
-            header = _changed_header(header, generator)
+            header = changed_json(header, generator, words=WORDS)
         else:
             _change_arrays(arrays, generator)
     return _joined(header, arrays)
@@ -120,41 +123,6 @@ def _joined(header: str, arrays: Arrays) -> bytes:
     text = json.dumps(fields).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + data
-
-
-def _changed_header(header: str, generator: np.random.Generator) -> str:
-    """A value of the header becomes another, goes, or is buried in lists."""
-    try:
-        values = json.loads(header)
-    except (ValueError, RecursionError):
-        return header
-    found = list(places(values))
-    if not found:
-        return header
-    holder, key = found[int(generator.integers(len(found)))]
-    change = generator.integers(5)
-    if change == 0:
-        del holder[key]
-    elif change == 1:
-        depth = int(generator.choice([2, 40, 990, 5000]))
-        marker = '"BURIED"'
-        holder[key] = "BURIED"
-        return json.dumps(values).replace(marker, "[" * depth + "]" * depth, 1)
-    elif change == 2:
-        holder[key] = "x" * int(generator.choice([10, 2000, 10**6]))
-    else:
-        strange = (
-            *STRANGE_VALUES,
-            float("nan"),
-            10**400,
-            "blend",
-            "style",
-            "linear",
-            "rbf+linear",
-            "periodic",
-        )
-        holder[key] = strange[int(generator.integers(len(strange)))]
-    return json.dumps(values)
 
 
 def _change_arrays(arrays: Arrays, generator: np.random.Generator) -> None:
@@ -245,21 +213,33 @@ def use(prior: Prior, generator: np.random.Generator) -> None:
         simulate(prior, seconds=0.2)
 
 
-def check(prior: Prior, constraints: list[Any]) -> None:
+def check(model: Model, constraints: list[Any], **options: Any) -> None:
     """Solve, and hold the answer to what it says of itself."""
-    solution = solve(prior, constraints)
+    solution = solve(model, constraints, **options)
     if solution.status is Status.BROKEN:
         return
     assert np.all(np.isfinite(solution.q)), "a pose that is not finite"
+    assert abs(np.linalg.norm(solution.q[3:7]) - 1.0) < 1e-6, "a root that is not turned by a unit quaternion"
     for residual in solution.residuals:
         assert np.isfinite(residual.value), "a residual that is not finite"
         assert residual.met or not residual.hard or not solution.reached, "reached, but not met"
-    if prior.limits is not None:
+    for constraint, residual in zip(_kept(constraints), solution.residuals, strict=True):
+        handle = constraint.handle if isinstance(constraint, Position) else ""
+        if isinstance(handle, str) and handle:
+            off = np.linalg.norm(solution.positions[handle] - constraint.target)
+            assert abs(off - residual.value) < 1e-6 * max(1.0, off), "a residual that is not the distance"
+    prior = solution.prior
+    if prior is not None and prior.limits is not None:
         moving = prior.space.moving
         maps = solution.q[7:].reshape(-1, 3)
         lower, upper = prior.limits.lower[moving], prior.limits.upper[moving]
         assert np.all((maps >= lower - 1e-9) & (maps <= upper + 1e-9)), "outside the limits"
     assert not np.isnan(solution.percentile or 0.0), "a percentile that is not a number"
+
+
+def _kept(constraints: list[Any]) -> list[Any]:
+    """Those that a solver does not ignore."""
+    return [constraint for constraint in constraints if constraint.weight != 0.0]
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Poses bodies by wild constraints with every prior and without one: python fuzz/fuzz_solves.py --count 10000
+"""Poses bodies by wild constraints with every prior and without one: python fuzz/fuzz_solves.py --count 50000
 
-Each case is ten solves: far targets, contradictions, priorities, tolerances, numbers that are not finite. What is not
-refused must be finite, inside the limits, and where its residuals say it is.
+Each case is a solve: far targets, contradictions, priorities, tolerances, numbers that are not finite, starts that are
+no rotation. Several after each other have the same constraints but for targets and starts, as one prepared solver
+takes them. What is not refused must be finite, inside the limits, and where its residuals say it is.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,8 @@ from running import Case, parser, run
 
 from poise.errors import PoiseError
 from poise.priors.model_file import load
-from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
+from poise.solvers.classic import METHODS
 from poise.solvers.constraints import (
     CentreOfMass,
     Constraint,
@@ -31,44 +33,84 @@ from poise.solvers.constraints import (
     Plane,
     Position,
 )  # fmt: skip
+from poise.solvers.solve import Model, space_of
 
-SOLVES = 10
+SAME = 20  # cases of a kind with the same constraints but for their targets
+KINDS = 9
 JOINTS = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis", "chest", "left_forearm")
-SCALES = (0.3, 0.3, 0.3, 1.0, 10.0, 1e3, 1e4, 1e9, np.inf, np.nan)
+SCALES = (*(0.3,) * 6, *(1.0,) * 6, 10.0, 10.0, 1e3, 1e3, 1e4, 1e9, np.inf, np.nan)
+TURNS = ((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0), (1e-200, 0.0, 0.0, 0.0), (3.0, -1.0, 2.0, 0.5))
+
+Random = np.random.Generator
 
 
 def main() -> int:
     """Fuzzes, and returns 1 if anything failed."""
     options = parser(__doc__, count=10_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
-        priors = {kind: load(Path(name) / f"{kind}.poise") for kind in make_models(Path(name))}
-    for prior in priors.values():  # what is compiled at first use must not count as slow
-        check(prior, [wild(np.random.default_rng(0), scale=0.3) for _ in range(3)])
-    cases: dict[str, Case] = {kind: partial(_case, prior) for kind, prior in priors.items()}
+        models: dict[str, Model] = {
+            kind: load(Path(name) / f"{kind}.poise") for kind in make_models(Path(name))
+        }
+    models["dls"] = space_of(models["gaussian"]).skeleton
+    cases: dict[str, Case] = {kind: partial(_case, model) for kind, model in models.items()}
+    cases["classic"] = partial(_classic_case, models["dls"])
+    assert len(cases) == KINDS
+    for number in range(
+        0, 20 * SAME * KINDS, SAME * KINDS
+    ):  # what is compiled at first use must not count as slow
+        for case in cases.values():
+            with suppress(PoiseError):
+                case(np.random.default_rng([0, number]), Path())
     return 1 if run(cases, options) else 0
 
 
-def _case(prior: Prior, generator: np.random.Generator, folder: Path) -> None:
-    for _ in range(SOLVES):
-        scale = float(generator.choice(SCALES))
-        try:
-            constraints = [wild(generator, scale=scale) for _ in range(int(generator.integers(0, 6)))]
-            (folder / "constraints").write_text(repr(constraints))
-            check(prior, constraints)
-        except PoiseError:
-            continue
+def _case(model: Model, generator: Random, _folder: Path) -> None:
+    shape, scale = _shape(generator), float(generator.choice(SCALES))
+    root = "given" if shape.random() < 0.3 else "solved"
+    given = [wild(shape, generator, scale=scale) for _ in range(int(shape.integers(0, 6)))]
+    check(model, given, start=wild_start(model, generator), root=root)
 
 
-def wild(generator: np.random.Generator, *, scale: float) -> Constraint:
-    """A constraint of any kind, perhaps far away, soft, or of some priority."""
-    offset = tuple(generator.normal(0.0, 0.05, 3)) if generator.random() < 0.3 else (0.0, 0.0, 0.0)
-    at = Handle(str(generator.choice(JOINTS)), offset)
-    place = generator.normal((0.0, 1.0, 0.0), 0.3) * (1.0 if generator.random() < 0.5 else scale)
-    shared: dict[str, Any] = {"priority": int(generator.choice([0, 0, 0, 1, 2, 7, -3, 78, 10**6]))}
-    if generator.random() < 0.4:
-        shared["tolerance"] = float(generator.choice([1e-12, 1e-5, 0.01, 0.1, 1.0, 1e3, 1e200, np.nan]))
-    elif generator.random() < 0.2:
-        shared["weight"] = float(generator.choice([0.0, 1e-320, 1e-3, 1.0, 1e9, 1e308]))
+def _classic_case(model: Model, generator: Random, _folder: Path) -> None:
+    """The classic methods, which take positions alone."""
+    shape, scale = _shape(generator), float(generator.choice(SCALES))
+    method, joints = str(shape.choice(list(METHODS))), JOINTS[: int(shape.integers(1, 5))]
+    given = [Position(joint, _place(generator, scale)) for joint in joints]
+    check(model, given, start=wild_start(model, generator), method=method)
+
+
+def _shape(generator: Random) -> Random:
+    """What the constraints are but for their targets: the same for several cases of a kind in a row."""
+    seed, number = generator.bit_generator.seed_seq.entropy  # type: ignore[attr-defined]
+    return np.random.default_rng([seed, number // (SAME * KINDS)])
+
+
+def wild_start(model: Model, generator: Random) -> np.ndarray | None:
+    """Nothing, or a pose vector that may be turned, far away, or not finite."""
+    if generator.random() < 0.7:
+        return None
+    q = generator.normal(0.0, float(generator.choice([0.3, 3.0])), space_of(model).size)
+    q[3:7] = TURNS[int(generator.integers(len(TURNS)))]
+    if generator.random() < 0.2:
+        q[int(generator.integers(len(q)))] = generator.choice([np.nan, np.inf, 1e30, -1e4, 1e-320])
+    return q
+
+
+def wild(shape: Random, generator: Random, *, scale: float) -> Constraint:
+    """A constraint of any kind, soft or of some priority (by `shape`), at a target that may be far (by `generator`)."""
+    joint, other = map(str, shape.choice(JOINTS, 2))
+    at = Handle(joint, tuple(shape.normal(0.0, 0.05, 3))) if shape.random() < 0.3 else joint
+    odd = shape.random() < 0.03  # beyond what is taken
+    shared: dict[str, Any] = {
+        "priority": int(shape.choice([10**6, -(10**6)] if odd else [0, 0, 0, 1, 2, 7, -3, 78]))
+    }
+    if shape.random() < 0.4:
+        shared["tolerance"] = float(
+            shape.choice([1e-12, 1e200, np.nan] if odd else [1e-5, 0.01, 0.1, 1.0, 1e3])
+        )
+    elif shape.random() < 0.2:
+        shared["weight"] = float(shape.choice([1e-320, 1e308] if odd else [0.0, 1e-3, 1.0, 1e9]))
+    place = _place(generator, scale)
     kinds = (
         lambda: Position(at, place, **shared),
         lambda: Position(at, place, **shared),
@@ -77,10 +119,14 @@ def wild(generator: np.random.Generator, *, scale: float) -> Constraint:
         lambda: Line(at, place, generator.normal(size=3), **shared),
         lambda: Plane(at, place, generator.normal(size=3), **shared),
         lambda: HalfSpace(at, place, **shared),
-        lambda: Distance(at, str(generator.choice(JOINTS)), float(abs(place[0])), **shared),
+        lambda: Distance(at, other, float(abs(place[0])), **shared),
         lambda: CentreOfMass([place[[0, 2]]], **shared),
     )
-    return kinds[int(generator.integers(len(kinds)))]()
+    return kinds[int(shape.integers(len(kinds)))]()
+
+
+def _place(generator: Random, scale: float) -> np.ndarray:
+    return generator.normal((0.0, 1.0, 0.0), 0.3) * (1.0 if generator.random() < 0.5 else scale)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ STRANGE_VALUES = (
     None, True, -1, 0, 1, 7, 5126, 2**31, 2**63, 10**30, 1e308, -0.5, "", "SCALAR", "VEC3", "../x", [], [0], [0, 0],
     {}, [[]], {"node": 0}, [1e308] * 3, [0, 0, 0, 0], [None],
 )  # fmt: skip
+DEPTHS = (2, 40, 990, 5000)  # of lists inside each other
 GLB_MAGIC, GLB_HEAD = b"glTF", 20
 
 Mutation = Callable[[bytes], bytes]
@@ -206,3 +207,27 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
     for key in keys:
         yield value, key
         yield from places(value[key])
+
+
+def changed_json(text: str, generator: np.random.Generator, *, words: tuple[str, ...] = ()) -> str:
+    """A value of some JSON becomes another, or one of these words; goes; or is buried in lists."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    found = list(places(values))
+    if not found:
+        return text
+    holder, key = found[int(generator.integers(len(found)))]
+    change = generator.integers(5)
+    if change == 0:
+        del holder[key]
+    elif change == 1:
+        depth, holder[key] = int(generator.choice(DEPTHS)), "BURIED"
+        return json.dumps(values).replace('"BURIED"', "[" * depth + "]" * depth, 1)
+    elif change == 2:
+        holder[key] = "x" * int(generator.choice([10, 2000, 10**6]))
+    else:
+        strange = (*STRANGE_VALUES, float("nan"), 10**400, *words)
+        holder[key] = strange[int(generator.integers(len(strange)))]
+    return json.dumps(values)

@@ -1,17 +1,20 @@
-"""Soaks the studio: random edits by several pages for a while, and a look at its memory and its log.
+"""Soaks the studio: random edits by several pages for a while, and a look at its memory, descriptors and answers.
 
-    python fuzz/soak_studio.py [--minutes 30] [--pages 3] [--seed 0]
+    python fuzz/soak.py [--minutes 120] [--pages 3] [--seed 0] [--out out/soak]
 
 Pages drag handles, switch and blend models, wander through style spaces, key and scrub, undo and redo, export, perform,
-lose their connection, and now and then say something hostile. It fails if the server complains or dies, if a refusal
-was not deserved, or if its memory has grown by more than 5 % from the first quarter after warming up to the last.
+lose their connection, and now and then say something hostile. Every ten seconds a row is added to `soak.csv`; at the
+end `soak.png` shows them. It fails if the server complains or dies, if a refusal was not deserved, or if its memory or
+its descriptors have grown by more than 3 % from the first quarter after warming up to the last.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
+import os
 import random
 import socket as dgram
 import subprocess
@@ -29,7 +32,9 @@ from websockets.exceptions import ConnectionClosed
 from poise.studio import messages as said
 
 WARM_SHARE = 0.25  # of the time, in which caches fill
-GROWTH = 0.05
+GROWTH = 0.03
+EVERY = 10.0  # seconds between two samples
+COLUMNS = ("seconds", "memory_mb", "descriptors", "threads", "drag_median_ms", "drag_p95_ms", "drags", "load")
 JOINTS = ("left_hand", "right_hand", "head", "left_foot", "right_foot", "pelvis", "left_forearm", "chest")
 DESERVED = (  # parts of what is said of a page's own mistakes
     "nothing to undo",
@@ -63,6 +68,8 @@ class Page:
         self.models: list[said.Model] = []
         self.performing: said.Performing | None = None
         self.seq = 0
+        self.sent: dict[int, float] = {}
+        self.trips: list[float] = []  # milliseconds from drags to their poses, since the last sample
 
     async def live(self, until: float) -> None:
         """Connects, edits for a while, goes away, and comes back."""
@@ -110,8 +117,15 @@ class Page:
             self.performing = message
         elif isinstance(message, said.Pose):
             assert np.isfinite(np.frombuffer(message.world, "<f4")).all()
+            self.arrived(message.seq)
         elif isinstance(message, said.Refusal) and not any(words in message.words for words in DESERVED):
             self.undeserved.append(message.words)
+
+    def arrived(self, seq: int) -> None:
+        """A pose that answers a drag, and those that it overtook."""
+        now = time.perf_counter()
+        for number in [number for number in self.sent if number <= seq]:
+            self.trips.append(1000.0 * (now - self.sent.pop(number)))
 
     def number(self) -> int:
         self.seq = max(self.seq + 1, time.monotonic_ns() // 1000)
@@ -149,7 +163,9 @@ class Page:
             x, y, z = goal
             at = (x + 0.01 * moment, y, z - 0.01 * moment)
             last = moment == moments - 1
-            await self.say(socket, said.Drag(seq=self.number(), handle=joint, position=at, last=last))
+            number = self.number()
+            self.sent[number] = time.perf_counter()
+            await self.say(socket, said.Drag(seq=number, handle=joint, position=at, last=last))
             await asyncio.sleep(1 / 60)
 
     async def wander(self, socket: ClientConnection) -> None:
@@ -233,59 +249,122 @@ def memory(process: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "VmSwap"))) / 1000
 
 
-async def watch(process: int, until: float, seen: list[float]) -> None:
-    while time.monotonic() < until:
-        seen.append(memory(process))
-        await asyncio.sleep(1.0)
+def descriptors(process: int) -> int:
+    """How many files and sockets a process has open."""
+    return len(os.listdir(f"/proc/{process}/fd"))
 
 
-async def soak(
-    address: str, process: int, *, minutes: float, pages: int, seed: int
-) -> tuple[list[float], list[Page]]:
+def threads(process: int) -> int:
+    return len(os.listdir(f"/proc/{process}/task"))
+
+
+async def watch(process: int, until: float, people: list[Page], out: Path) -> list[list[float]]:
+    """A row every so often, on disk at once."""
+    seen, begun = list[list[float]](), time.monotonic()
+    with (out / "soak.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        while time.monotonic() < until:
+            await asyncio.sleep(EVERY)
+            trips = [trip for page in people for trip in page.trips] or [np.nan]
+            for page in people:
+                page.trips.clear()
+            own = [memory(process), descriptors(process), threads(process)]
+            quick = [np.median(trips), np.percentile(trips, 95), len(trips), os.getloadavg()[0]]
+            seen.append([round(float(value), 2) for value in (time.monotonic() - begun, *own, *quick)])
+            writer.writerow(seen[-1])
+            file.flush()
+    return seen
+
+
+async def soak(process: int, *, minutes: float, people: list[Page], out: Path) -> list[list[float]]:
     until = time.monotonic() + 60.0 * minutes
-    people, seen = [Page(address, seed + number) for number in range(pages)], []
-    await asyncio.gather(watch(process, until, seen), *(page.live(until) for page in people))
-    return seen, people
+    seen, *_ = await asyncio.gather(
+        watch(process, until, people, out), *(page.live(until) for page in people)
+    )
+    return seen
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=120.0)
     parser.add_argument("--pages", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("out/soak"))
     given = parser.parse_args()
-    with tempfile.TemporaryFile("w+") as log:
+    given.out.mkdir(parents=True, exist_ok=True)
+    people = [Page("", given.seed + number) for number in range(given.pages)]
+    with tempfile.TemporaryDirectory() as cache, (given.out / "soak.log").open("w+") as log:
         command = [sys.executable, "-m", "poise", "studio", "--no-open", "--port", "0"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server:
+        own = os.environ | {"POISE_CACHE": cache}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=own) as server:
             assert server.stdout is not None
             address = server.stdout.readline().split()[0].replace("http://", "ws://") + "ws"
-            seen, people = asyncio.run(
-                soak(address, server.pid, minutes=given.minutes, pages=given.pages, seed=given.seed)
-            )
-            alive = server.poll() is None
-            server.terminate()
+            for page in people:
+                page.address = address
+            try:
+                seen = asyncio.run(soak(server.pid, minutes=given.minutes, people=people, out=given.out))
+                alive = server.poll() is None
+            finally:
+                server.terminate()
         log.seek(0)
         complaints = log.read().strip()
+    draw(seen, given.out / "soak.png")
     return report(seen, people, complaints, alive=alive)
 
 
-def report(seen: list[float], people: list[Page], complaints: str, *, alive: bool) -> int:
-    """What was seen, in words; 0 if all was well."""
-    after = seen[int(WARM_SHARE * len(seen)) :]
+def draw(seen: list[list[float]], path: Path) -> None:
+    """Memory, descriptors and answers over time."""
+    import matplotlib.pyplot as plt
+
+    table = dict(zip(COLUMNS, np.array(seen).T, strict=True))
+    minutes = table["seconds"] / 60.0
+    figure, axes = plt.subplots(4, 1, sharex=True, figsize=(9, 9), layout="constrained")
+    for axis, names, label in (
+        (axes[0], ("memory_mb",), "memory, MB"),
+        (axes[1], ("descriptors", "threads"), "descriptors, threads"),
+        (axes[2], ("drag_median_ms", "drag_p95_ms"), "drag to pose, ms"),
+        (axes[3], ("load",), "load average"),
+    ):
+        for name in names:
+            axis.plot(minutes, table[name], label=name, linewidth=1.0)
+        axis.set_ylabel(label)
+        axis.legend(loc="upper left", frameon=False)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylim(bottom=0.0)
+    axes[1].set_ylim(bottom=0.0)
+    axes[2].set_yscale("log")
+    axes[0].axvline(WARM_SHARE * minutes[-1], color="grey", linestyle=":")
+    axes[3].set_xlabel("minutes")
+    figure.savefig(path, dpi=110)
+
+
+def growth(values: list[float]) -> tuple[float, float]:
+    """The medians of the first and of the last quarter after warming up."""
+    after = values[int(WARM_SHARE * len(values)) :]
     quarter = max(1, len(after) // 4)
-    first, last = float(np.median(after[:quarter])), float(np.median(after[-quarter:]))
+    return float(np.median(after[:quarter])), float(np.median(after[-quarter:]))
+
+
+def report(seen: list[list[float]], people: list[Page], complaints: str, *, alive: bool) -> int:
+    """What was seen, in words; 0 if all was well."""
     heard = sum((page.heard for page in people), Counter())
     undeserved = [words for page in people for words in page.undeserved]
-    print(f"{len(seen)} s; heard {dict(heard.most_common())}")
-    print("memory in MB, over time:", ", ".join(f"{value:.0f}" for value in seen[:: max(1, len(seen) // 12)]))
-    print(
-        f"memory {first:.1f} MB after warming up, {last:.1f} MB at the end: {100 * (last / first - 1):+.1f} %"
-    )
+    print(f"{seen[-1][0]:.0f} s; heard {dict(heard.most_common())}")
+    grown = False
+    for name, column in (("memory, MB", 1), ("descriptors", 2)):
+        first, last = growth([row[column] for row in seen])
+        grown |= last > first * (1.0 + GROWTH)
+        print(
+            f"{name}: {first:.1f} after warming up, {last:.1f} at the end: {100 * (last / first - 1):+.1f} %"
+        )
     print(f"undeserved refusals: {Counter(undeserved).most_common(5)}")
     print(
         f"the server {'lives' if alive else 'has died'}; it complained of: {complaints[-2000:] or 'nothing'}"
     )
-    return int(not alive or bool(undeserved) or bool(complaints) or last > first * (1.0 + GROWTH))
+    return int(not alive or bool(undeserved) or bool(complaints) or grown)
 
 
 if __name__ == "__main__":
