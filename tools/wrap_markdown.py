@@ -58,9 +58,18 @@ def _paragraph(lines: list[str]) -> list[str]:
     words = " ".join(line.strip() for line in [lines[0][len(first) :], *lines[1:]])
     rest = " " * len(first)
     found = textwrap.wrap(
-        words, COLUMNS, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        words,
+        COLUMNS,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    return found if all(not ITEM.match(line) and not STAYS.match(line.strip()) for line in found[1:]) else list(lines)
+    return (
+        found
+        if all(not ITEM.match(line) and not STAYS.match(line.strip()) for line in found[1:])
+        else list(lines)
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -24,13 +24,13 @@ class Pose:
         self.position, self.root, self.maps = position, root, maps
 
     @classmethod
-    def named(cls, mean: Tensor, tasks: Tasks) -> Pose:
-        """The pose a mean names; a given root is F itself."""
-        maps = mean[:, 9:].reshape(len(mean), -1, 3)
+    def named(cls, mean: Tensor, tasks: Tasks, zeros: Tensor) -> Pose:
+        """The pose a mean names for performers with these joint zeros; a given root is F itself."""
+        maps = mean[:, 9:].reshape(len(mean), -1, 3) + zeros[:, 1:]
         given = tasks.given
         position = torch.where(given, torch.zeros_like(mean[:, :3]), mean[:, :3])
         eye = torch.eye(3, device=mean.device)
-        root = torch.where(given[..., None], eye, from_columns(mean[:, 3:9]))
+        root = torch.where(given[..., None], eye, times(from_columns(mean[:, 3:9]), exponential(zeros[:, 0])))
         return cls(position, root, maps)
 
     def still(self) -> Pose:
@@ -149,14 +149,13 @@ def freedoms_counted(tasks: Tasks) -> Tensor:
     return counted
 
 
-def alternatives_loss(logits: Tensor, means: Tensor, tasks: Tasks) -> Tensor:
+def alternatives_loss(logits: Tensor, means: Tensor, tasks: Tasks, zeros: Tensor) -> Tensor:
     """The best alternative is drawn to the truth, and foretold by its logit."""
     counted = freedoms_counted(tasks)[:, :1]
     place = _length(means[..., :3] - tasks.position[:, None]) * counted
     turn = _length(means[..., 3:9] - columns(tasks.root)[:, None]) * counted
-    maps = _length((means[..., 9:] - tasks.maps.flatten(1)[:, None]).reshape(*means.shape[:2], -1, 3)).mean(
-        -1
-    )
+    wanted = (tasks.maps - zeros[:, 1:]).flatten(1)
+    maps = _length((means[..., 9:] - wanted[:, None]).reshape(*means.shape[:2], -1, 3)).mean(-1)
     loss = maps + 0.2 * turn + 0.5 * place
     best = loss.argmin(1)
     picked = loss.gather(1, best[:, None])[:, 0]

@@ -7,17 +7,16 @@ from torch import Tensor, nn
 
 from poise.priors.universal import layout
 
-DROPPED = 0.1  # of the values inside a block, while training
 FLOOR = 2e-5  # radians or metres squared: no freedom is surer
 
 
 class Block(nn.Module):
     """One residual block."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, dropped: float) -> None:
         super().__init__()
         self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
-        self.dropout = nn.Dropout(DROPPED)
+        self.dropout = nn.Dropout(dropped)
         nn.init.normal_(self.down.weight, std=0.3 * width**-0.5)
         nn.init.zeros_(self.down.bias)
 
@@ -28,11 +27,11 @@ class Block(nn.Module):
 class Network(nn.Module):
     """From inputs to the heads' outputs."""
 
-    def __init__(self, width: int = 512, blocks: int = 3) -> None:
+    def __init__(self, width: int = 512, blocks: int = 3, dropped: float = 0.1) -> None:
         super().__init__()
         inputs = sum(rows * columns for _, rows, columns in layout.INPUTS)
         self.first = nn.Linear(inputs, width)
-        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Block(width, dropped) for _ in range(blocks))
         self.norm = nn.LayerNorm(width)
         self.mean = _head(width, layout.MEAN)
         self.spread = _head(width, layout.FREEDOMS * (1 + layout.RANK))

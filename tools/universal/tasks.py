@@ -39,6 +39,8 @@ class Tasks:
     """A batch: inputs of the network, and what is known of the answer, all in the frame F."""
 
     inputs: Tensor
+    who: Tensor  # batch: the performer's number
+    mirror: Tensor  # batch, 1, 1: whether he is seen in a mirror
     offsets: Tensor  # batch, joints, 3
     given: Tensor  # batch, 1: whether the root is given
     root: Tensor  # batch, 3, 3
@@ -104,7 +106,7 @@ class Sampler:
             velocities=velocities,
             moving=(torch.arange(count, device=device) < moving)[:, None],
         )
-        return self.tasks(now, offsets, given, origin, axes, shown)
+        return self.tasks(now, (frames.body[chosen], mirror, offsets), given, origin, axes, shown)
 
     def exact(self, chosen: Tensor, preset: int, *, given: bool) -> Tasks:
         """The tasks of one preset on recorded frames as they are, root given or guessed from the handles."""
@@ -118,7 +120,8 @@ class Sampler:
         else:
             origin, axes = self.guessed(now[2][:, self.points], mask)
         flags = torch.full((count, 1), given, device=device)
-        return self.tasks(now, offsets, flags, origin, axes, self._plain(mask))
+        performer = self.frames.body[chosen], plain, offsets
+        return self.tasks(now, performer, flags, origin, axes, self._plain(mask))
 
     def again(self, tasks: Tasks, position: Tensor, root: Tensor) -> Tasks:
         """The tasks seen from predicted roots instead."""
@@ -127,7 +130,8 @@ class Sampler:
             tasks.position, tasks.root, tasks.local, offsets)[1], tasks.local)  # fmt: skip
         mask = tasks.inputs[:, : 7 * len(self.points)].reshape(-1, len(self.points), 7)[..., 0] > 0.5
         up = tasks.inputs[:, self.up_at : self.up_at + 3]
-        return self.tasks(now, offsets, tasks.given, position, root, self._plain(mask), up)
+        performer = tasks.who, tasks.mirror, offsets
+        return self.tasks(now, performer, tasks.given, position, root, self._plain(mask), up)
 
     up_at = sum(rows * width for name, rows, width in layout.INPUTS[:4]) + 1
 
@@ -139,11 +143,12 @@ class Sampler:
         return Shown(mask, nothing, nothing, turns, no, no, nothing, no)
 
     def tasks(
-        self, now: tuple[Tensor, ...], offsets: Tensor, given: Tensor, origin: Tensor, axes: Tensor, shown: Shown,
-        up: Tensor | None = None,
+        self, now: tuple[Tensor, ...], performer: tuple[Tensor, Tensor, Tensor], given: Tensor, origin: Tensor,
+        axes: Tensor, shown: Shown, up: Tensor | None = None,
     ) -> Tasks:  # fmt: skip
         """Everything as seen from F, as the network reads it."""
         position, root, places, turns, local = now
+        who, mirror, offsets = performer
         into = axes.transpose(-1, -2)
         seen = apply(into[:, None], places - origin[:, None])
         facing = times(into[:, None], turns)
@@ -171,6 +176,8 @@ class Sampler:
         take = lambda values: torch.take_along_dim(values, picked[..., None], dim=1)  # noqa: E731
         return Tasks(
             inputs=inputs,
+            who=who,
+            mirror=mirror,
             offsets=offsets,
             given=given,
             root=times(into, root),
@@ -195,13 +202,16 @@ class Sampler:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _bodies(self, chosen: Tensor, mirror: Tensor) -> tuple[Tensor, Tensor]:
-        """Anyone's bodies for frames, mirrored where the frame is, with limbs a little longer or shorter.
+        """Bodies for frames, mirrored where the frame is: the performer's own bones, each as long as somebody's.
 
-        A body that is always the performer's own names him, and with him how his joints were calibrated.
+        Lengths that are always the performer's own name him, and with him how his joints were calibrated. Bones keep
+        his directions, since his rotations make a pose only with those.
         """
         frames, count, device = self.frames, len(chosen), chosen.device
         own = frames.body[chosen]
-        offsets = frames.bodies[torch.randint(len(frames.bodies), (count,), device=device)]
+        offsets, others = frames.bodies[own], torch.randint(len(frames.bodies), (count,), device=device)
+        size = lambda bodies: bodies.norm(dim=-1, keepdim=True)  # noqa: E731
+        offsets = offsets * (size(frames.bodies[others]) / size(offsets).clamp_min(1e-6))
         flipped = offsets[:, self.swap] * self.across
         offsets = torch.where(mirror, flipped, offsets)
         varied = 0.06 * torch.randn(count, 1 + max(number for _, number in GROUPS), device=device)

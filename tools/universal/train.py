@@ -19,16 +19,22 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
-from body import Body, exponential  # noqa: E402
+from body import Body, exponential, logarithm  # noqa: E402
 from losses import POSITIONS, Pose, alternatives_loss, errors, finished, freedoms_counted, unlikeliness  # noqa: E402
 from network import Network  # noqa: E402
-from tasks import Frames, Sampler  # noqa: E402
+from tasks import Frames, Sampler, Tasks  # noqa: E402
+from zeros import foretold  # noqa: E402
 
 from poise.priors.universal import layout  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
 
 SAVE_S = 60.0  # seconds between checkpoints
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
+WAYS = (
+    "mean",
+    "bones",
+    "spread",
+)  # how joint zeros of strangers are taken: none, by bones, and with their spread
 CHECKS = (("five, given", 0, True), ("six, free", 1, False), ("three, free", 2, False))
 STILL = {"LeftHandIndex1": (0.0, 0.0, -0.12), "RightHandIndex1": (0.0, 0.0, 0.12)}
 
@@ -40,8 +46,10 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     table = read_table(options.data)
     held = {name for draw in STRANGERS for name in draw} | set(CHOICE)
-    learned = frames_of(table, [p for p in sorted(set(table.performers)) if p not in held], device)
-    chosen = frames_of(table, list(CHOICE), device)
+    known = [p for p in sorted(set(table.performers)) if p not in held]
+    aside = known[1 :: options.aside] if options.aside else []
+    learned = frames_of(table, [p for p in known if p not in aside], device)
+    chosen = frames_of(table, [*CHOICE, *aside], device)
     body = Body(
         table.parents.tolist(),
         [table.joints.index(n) for n in layout.MOVING],
@@ -58,10 +66,10 @@ def main() -> None:
         "batch": options.batch,
         "database": "CMU Graphics Lab Motion Capture Database, mocap.cs.cmu.edu, NSF EIA-0196217",
     }  # fmt: skip
-    write(
-        trainer.average, body, lengths, learned.bodies.mean(0), header, options.out / "universal.safetensors"
-    )
-    print(json.dumps(trainer.check(), indent=1))
+    tables = {"references": body.references, "lengths": lengths, "body": learned.bodies.mean(0)}
+    arrays = {name: value.cpu().numpy() for name, value in tables.items()} | trainer.foretold()
+    write(trainer.average, arrays, header, options.out / "universal.safetensors")
+    print("final", json.dumps(trainer.check()))
 
 
 def frames_of(table: PoseTable, performers: list[str], device: torch.device) -> Frames:
@@ -107,12 +115,14 @@ class Trainer:
     def __init__(self, sampler: Sampler, checks: Sampler, options: argparse.Namespace) -> None:
         self.sampler, self.checks, self.options = sampler, checks, options
         self.device = sampler.points.device
-        self.network = Network(options.width, options.blocks).to(self.device)
+        self.network = Network(options.width, options.blocks, options.dropped).to(self.device)
+        self.zeros = torch.zeros(len(sampler.frames.bodies), 1 + len(layout.MOVING), 3, device=self.device)
+        self.zeros.requires_grad_(options.zeros > 0)
         self.average = copy.deepcopy(self.network).eval()
         self.rate = torch.tensor(0.0, device=self.device)
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), lr=self.rate, weight_decay=options.decay, betas=(0.9, 0.99),
-            capturable=self.device.type == "cuda",
+            [{"params": self.network.parameters()}, {"params": [self.zeros], "weight_decay": 0.0}],
+            lr=self.rate, weight_decay=options.decay, betas=(0.9, 0.99), capturable=self.device.type == "cuda",
         )  # fmt: skip
         self.step, self.steps, self.finish_weight = 0, options.steps, torch.tensor(0.0, device=self.device)
         self.kept = options.out / "checkpoint.pt"
@@ -150,30 +160,49 @@ class Trainer:
         self.steps = self.step + max(0, int(left * 400 / (now - begun)))
         return begun
 
-    def check(self, count: int = 4096) -> dict[str, list[float]]:
-        """Degrees and centimetres on the performers of CHOICE, and the share of truths within 95 % regions."""
-        torch.manual_seed(1)
+    def check(self, count: int = 4096) -> dict[str, dict[str, list[float]]]:
+        """Of performers held out: degrees, centimetres, degrees without their zeros, shares of truths within 95 %."""
         shares, found = self.checks.frames.shares, {}
-        chosen = torch.searchsorted(shares, torch.rand(count, device=self.device).double()).clamp_max(
-            len(shares) - 1
-        )
+        picked = torch.rand(count, generator=torch.Generator().manual_seed(1)).double().to(self.device)
+        chosen = torch.searchsorted(shares, picked).clamp_max(len(shares) - 1)
+        told = self.foretold()
         with torch.no_grad():
             for name, preset, given in CHECKS:
-                found[name] = self._checked(chosen, preset, given)
+                found[name] = {how: self._checked(chosen, preset, given, told, how) for how in WAYS}
         return found
+
+    def foretold(self) -> dict[str, np.ndarray]:
+        """What bones say of joint zeros."""
+        bodies, zeros = (x.detach().double().cpu().numpy() for x in (self.sampler.frames.bodies, self.zeros))
+        return foretold(bodies, zeros)
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _checked(self, chosen: torch.Tensor, preset: int, given: bool) -> list[float]:
+    def _checked(
+        self, chosen: torch.Tensor, preset: int, given: bool, told: dict[str, np.ndarray], how: str
+    ) -> list[float]:
         body, sampler = self.sampler.body, self.checks
         tasks = sampler.exact(chosen, preset, given=given)
+        known = told["zeros.mean"][None]
+        if how != "mean":
+            figures = layout.figure(sampler.frames.bodies.double().cpu().numpy())
+            known = known + (figures - told["zeros.centre"]) @ told["zeros.weight"].T
+        known = torch.tensor(known, device=self.device).float().expand(len(sampler.frames.bodies), -1)
+        zeros = known[tasks.who].reshape(len(chosen), -1, 3)
         mean, variances, factors, *_ = self.average(tasks.inputs)
-        pose = Pose.named(mean, tasks)
+        pose = Pose.named(mean, tasks, zeros)
         if not given:
             tasks = sampler.again(tasks, pose.position, pose.root)
             mean, variances, factors, *_ = self.average(tasks.inputs)
-            pose = Pose.named(mean, tasks)
+            pose = Pose.named(mean, tasks, zeros)
         counted = freedoms_counted(tasks)
+        if how == "spread":
+            values, vectors = np.linalg.eigh(told["zeros.spread"])
+            low = torch.tensor(
+                (vectors * np.sqrt(np.maximum(values, 0)))[:, -40:], device=self.device
+            ).float()
+            low = torch.nn.functional.pad(low, (0, 0, 3, 0)).expand(len(factors), -1, -1)
+            factors = torch.cat([factors, low], -1)
         variances, factors = variances * counted, factors * counted[..., None]
         met = finished(body, pose, tasks, variances, factors, rounds=4)
         result = []
@@ -182,30 +211,38 @@ class Trainer:
             angle = ((turns.diagonal(dim1=-2, dim2=-1).sum(-1) - 1) / 2).clamp(-1, 1).acos()
             places, _ = body.forward(at.position, at.root, body.local(at.maps), tasks.offsets)
             result += [math.degrees(angle.mean()), 100 * float((places - tasks.places).norm(dim=-1).mean())]
+        apart = logarithm(turns)
+        own = torch.zeros(len(sampler.frames.bodies), *apart.shape[1:], device=self.device)
+        own = (
+            own.index_add(0, tasks.who, apart)
+            / tasks.who.bincount(minlength=len(own)).clamp_min(1)[:, None, None]
+        )
+        result.append(math.degrees((apart - own[tasks.who]).norm(dim=-1).mean()))
         gap = pose.gap(Pose(tasks.position, tasks.root, tasks.maps))
         spread = (variances + factors.square().sum(-1)).clamp_min(1e-9)
-        inside = (gap.square() / spread)[:, 6:].reshape(count := len(gap), -1, 3).sum(-1) < 7.815
-        return [round(x, 3) for x in (*result, float(inside.float().mean()))] + [count]
+        inside = (gap.square() / spread)[:, 6:].reshape(len(gap), -1, 3).sum(-1) < 7.815
+        return [round(x, 3) for x in (*result, float(inside.float().mean()))]
 
     def _once(self) -> None:
         sampler, body = self.sampler, self.sampler.body
         tasks = sampler.draw(self.options.batch)
         mean, variances, factors, logits, means = self.network(tasks.inputs)
+        zeros = self._zeros(tasks)
         counted = freedoms_counted(tasks)
-        pose = Pose.named(mean, tasks)
+        pose = Pose.named(mean, tasks, zeros)
         turn, place = errors(body, pose, tasks)
         nll = unlikeliness(pose, tasks, variances, factors)
-        others = alternatives_loss(logits, means, tasks)
+        others = alternatives_loss(logits, means, tasks, zeros)
         met = finished(body, pose, tasks, variances * counted, factors * counted[..., None])
         met_turn, met_place = errors(body, met, tasks)
         weight = self.finish_weight
         loss = (
             (turn + POSITIONS * place).mean() * (1 - 0.6 * weight) + 0.05 * nll.mean() + 0.1 * others.mean()
-            + weight * (met_turn + POSITIONS * met_place).mean()
+            + weight * (met_turn + POSITIONS * met_place).mean() + self.options.zeros * zeros.square().mean()
         )  # fmt: skip
         self.optimiser.zero_grad(set_to_none=False)
         loss.backward()
-        for parameter in self.network.parameters():
+        for parameter in (*self.network.parameters(), *([self.zeros] if self.options.zeros else [])):
             parameter.grad.nan_to_num_(0.0, 0.0, 0.0)
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimiser.step()
@@ -215,6 +252,11 @@ class Trainer:
                 kept.lerp_(new, 1 - decay)
             now = torch.stack([x.mean() for x in (turn, place, nll, met_turn, met_place)])
             self.losses.lerp_(now, 0.01)
+
+    def _zeros(self, tasks: Tasks) -> torch.Tensor:
+        """The performers' joint zeros, the root's first."""
+        own = self.zeros[tasks.who]
+        return torch.where(tasks.mirror, own[:, self.sampler.swap_maps] * -self.sampler.across, own)
 
     def _captured(self):
         """The step as one graph of the device, which costs no launches."""
@@ -252,7 +294,8 @@ class Trainer:
     def _save(self) -> None:
         state = {
             "network": self.network.state_dict(), "average": self.average.state_dict(), "steps": self.steps,
-            "optimiser": self.optimiser.state_dict(), "step": self.step, "random": torch.get_rng_state(),
+            "optimiser": self.optimiser.state_dict(), "zeros": self.zeros.detach(), "step": self.step,
+            "random": torch.get_rng_state(),
         }  # fmt: skip
         part = self.kept.with_suffix(".part")
         torch.save(state, part)
@@ -264,40 +307,45 @@ class Trainer:
             self.network.load_state_dict(state["network"])
             self.average.load_state_dict(state["average"])
             self.optimiser.load_state_dict(state["optimiser"])
+            self.zeros.data.copy_(state["zeros"])
             self.step, self.steps = state["step"], max(state["steps"], self.options.steps)
             torch.set_rng_state(state["random"].cpu())
 
 
-def write(
-    network: Network, body: Body, lengths: torch.Tensor, mean_body: torch.Tensor, header: dict, path: Path
-) -> None:
+def write(network: Network, tables: dict[str, np.ndarray], header: dict, path: Path) -> None:
     """The weights as float16, small tables as float32, in one safetensors file."""
     from safetensors.numpy import save_file
 
     arrays = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    arrays = {
-        name: np.ascontiguousarray(a.astype(np.float16 if a.ndim == 2 else np.float32))
-        for name, a in arrays.items()
-    }
-    arrays |= {
-        "references": body.references.cpu().numpy(), "lengths": lengths.cpu().numpy(), "body": mean_body.cpu().numpy(),
-    }  # fmt: skip
-    save_file(arrays, path, {"universal": json.dumps(header)})
+    arrays = {name: a.astype(np.float16 if a.ndim == 2 else np.float32) for name, a in arrays.items()}
+    arrays |= {name: table.astype(np.float32) for name, table in tables.items()}
+    save_file(
+        {n: np.ascontiguousarray(a) for n, a in arrays.items()}, path, {"universal": json.dumps(header)}
+    )
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=22000)
+    parser.add_argument("--steps", type=int, default=15600)
     parser.add_argument("--minutes", type=float, default=0.0, help="as many steps as fit, instead of --steps")
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--decay", type=float, default=0.1)
+    parser.add_argument(
+        "--dropped", type=float, default=0.1, help="share of values inside a block, while training"
+    )
+    parser.add_argument(
+        "--zeros", type=float, default=0.1, help="how much joint zeros of performers cost; 0: none"
+    )
     parser.add_argument("--average", type=float, default=0.9995)
     parser.add_argument("--show", type=float, default=10.0, help="seconds between lines of the bar")
+    parser.add_argument(
+        "--aside", type=int, default=0, help="keep one performer in so many aside, to choose settings by"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--plain", action="store_true", help="on CUDA, launch each step instead of replaying one graph"

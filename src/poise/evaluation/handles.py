@@ -40,53 +40,89 @@ def evaluate_handles(
     stride: int = 1,
     independent: bool = False,
     free_root: bool = False,
+    handles: Sequence[str] = (),
     engine: Engine | None = None,
     progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
 ) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds; the engine works on several at once.
 
-    Frames are warm-started from the one before unless `independent`; `free_root` solves the root too, from six handles.
+    Frames are warm-started from the one before unless `independent`; `free_root` solves the root too, from six handles
+    unless others are named. Of several folds, `deg_spread` and `mpjpe_spread_cm` are the deviations between them.
     """
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
     for name in methods:
         method_named(name)  # a wrong name is reported before the work begins
-    tasks = [_HandlesTask(name, fold, stride, independent, free_root) for name in methods for fold in folds]
+    names = tuple(handles) or (FREE_ROOT_HANDLES if free_root else HANDLES)
+    tasks = [
+        _HandlesTask(name, alike, stride, independent, free_root, names)
+        for name in methods
+        for alike in _learned_alike(folds)
+    ]
     progress(methods[0], 0, len(tasks))
-    scores = {name: Scores() for name in methods}
+    scores: dict[str, list[Scores]] = {name: [] for name in methods}
     for count, done in enumerate((engine or Engine()).each(_fold_scores, tasks), start=1):
         if done.value is None:
             raise PoiseError(f"{tasks[done.number].method} was lost: {done.lost}")
-        scores[tasks[done.number].method].take(done.value)
+        scores[tasks[done.number].method].extend(done.value)
         progress(tasks[done.number].method, count, len(tasks))
-    return [{"method": name, **found.metrics()} for name, found in scores.items()]
+    return [{"method": name, **_over_folds(found)} for name, found in scores.items()]
+
+
+def _learned_alike(folds: Sequence[Fold]) -> list[tuple[Fold, ...]]:
+    """Folds with the same clips to learn from, so that every method learns from them once."""
+    found: dict[int, list[Fold]] = {}
+    for fold in folds:
+        found.setdefault(id(fold.train) if fold.train else -id(fold), []).append(fold)
+    return [tuple(alike) for alike in found.values()]
+
+
+def _over_folds(scores: Sequence[Scores]) -> dict[str, float]:
+    """The metrics over all frames, and by how much folds differ."""
+    whole, each = Scores(), [own.metrics() for own in scores]
+    for own in scores:
+        whole.take(own)
+    metrics = whole.metrics()
+    if len(each) > 1:
+        for name, of in (("deg_spread", "deg_per_joint"), ("mpjpe_spread_cm", "mpjpe_cm")):
+            metrics[name] = float(np.std([own[of] for own in each], ddof=1))
+    return metrics
 
 
 @dataclass(frozen=True)
 class _HandlesTask:
-    """One method on one fold."""
+    """One method on folds with the same clips to learn from."""
 
     method: str
-    fold: Fold
+    folds: tuple[Fold, ...]
     stride: int
     independent: bool
     free_root: bool
+    handles: tuple[str, ...]
 
 
-def _fold_scores(task: _HandlesTask) -> Scores:
-    method, scores = method_named(task.method), Scores()
-    method.learn(task.fold.train)
-    for clip in task.fold.test:
-        scores.add(
-            recover(method, clip[:: task.stride], independent=task.independent, free_root=task.free_root)
-        )
+def _fold_scores(task: _HandlesTask) -> list[Scores]:
+    method, scores = method_named(task.method), [Scores() for _ in task.folds]
+    method.learn(task.folds[0].train)
+    for fold, own in zip(task.folds, scores, strict=True):
+        for clip in fold.test:
+            few = clip[:: task.stride]
+            own.add(
+                recover(method, few, task.handles, independent=task.independent, free_root=task.free_root)
+            )
     return scores
 
 
-def recover(method: Method, clip: Motion, *, independent: bool = False, free_root: bool = False) -> Recovered:
+def recover(
+    method: Method,
+    clip: Motion,
+    names: Sequence[str] = HANDLES,
+    *,
+    independent: bool = False,
+    free_root: bool = False,
+) -> Recovered:
     """One clip from its handles, by a method that has learned; a frame that fails is counted, never left out."""
     root: Root = "solved" if free_root else "given"
-    names = FREE_ROOT_HANDLES if free_root else HANDLES
     space, answer = method.set_up(clip.skeleton, names, root)
     handles = space.handles(names)
     targets = targets_of(clip, handles)
@@ -168,6 +204,7 @@ class HandlesOptions(EveryFrame):
 
     independent: Annotated[bool, "solve every frame from a cold start, not from the frame before"] = False
     free_root: Annotated[bool, "solve the root too, from six handles"] = False
+    handles: Annotated[str, "other handles than those, by role, with commas: head,left_hand,right_hand"] = ""
     jobs: Annotated[int, Range(least=1), "how many processes of this machine work"] = 1
     scheduler: Annotated[str, "work on the dask cluster with this address (tcp://host:8786) instead"] = ""
 
@@ -180,6 +217,7 @@ def _run(request: Request, progress: Progress) -> list[Row]:
         stride=options.stride,
         independent=options.independent,
         free_root=options.free_root,
+        handles=tuple(name.strip() for name in options.handles.split(",") if name.strip()),
         progress=progress,
         engine=Engine(options.jobs, options.scheduler),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
+from poise.evaluation.naturalness import features, natural_shares
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
@@ -36,17 +37,23 @@ class Scores:
     """Measures per frame, gathered over clips, from which the metrics are read."""
 
     _parts: list[dict[str, Array]] = field(default_factory=list)
+    _turns: dict[bytes, list[Array]] = field(
+        default_factory=dict
+    )  # by performer: what his rotations are missed by
     failed: int = 0
 
     def add(self, recovered: Recovered) -> None:
         """Take in one clip."""
         self.failed += recovered.failed
         self._parts.append(_parts(recovered))
+        self._turns.setdefault(_performer(recovered.space), []).append(_missed_turns(recovered))
 
     def take(self, other: Scores) -> None:
         """Take in what was gathered elsewhere."""
         self.failed += other.failed
         self._parts.extend(other._parts)
+        for performer, turns in other._turns.items():
+            self._turns.setdefault(performer, []).extend(turns)
 
     def metrics(self) -> dict[str, float]:
         """The metrics over all frames of all clips."""
@@ -55,6 +62,8 @@ class Scores:
         reached = all_of["handles"].max(axis=1)
         return {
             "deg_per_joint": float(np.degrees(all_of["angles"].mean())),
+            "deg_zeroed": self._zeroed(),
+            **(natural_shares(all_of["look"], all_of["true_look"]) if "look" in all_of else {}),
             "mse_rad2": float(all_of["squares"].mean()),
             "mpjpe_cm": float(100 * all_of["distances"].mean()),
             "rms_cm": float(100 * np.sqrt((all_of["distances"] ** 2).mean())),
@@ -72,11 +81,34 @@ class Scores:
             "failed": self.failed,
         }
 
+    def _zeroed(self) -> float:
+        """Degrees a joint once a constant offset of every joint of a performer is taken out: his joint zeros."""
+        gathered = [np.concatenate(turns) for turns in self._turns.values()]
+        left = [np.linalg.norm(turns - turns.mean(axis=0), axis=-1).ravel() for turns in gathered]
+        return float(np.degrees(np.concatenate(left).mean()))
+
+
+def _performer(space: PoseSpace) -> bytes:
+    """The body that was posed, and the joints that are compared: one key for all clips of a performer."""
+    return space.skeleton.offsets.tobytes() + space.moving.tobytes()
+
+
+def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
+    """Rotation vectors from the poses that were found to the recorded ones."""
+    moving = recovered.space.moving
+    back = rotations.conjugate(recovered.rotations[:, moving])
+    return rotations.expmap_from_quaternion(rotations.multiply(back, recovered.true_rotations[:, moving]))
+
 
 def _parts(recovered: Recovered) -> dict[str, Array]:
     space, joints = recovered.space, ~recovered.space.skeleton.is_end_site
-    found, _ = world_transforms(space.skeleton, recovered.root_positions, recovered.rotations)
-    truth, _ = world_transforms(space.skeleton, recovered.true_root_positions, recovered.true_rotations)
+    skeleton, looks = space.skeleton, {}
+    found, axes = world_transforms(skeleton, recovered.root_positions, recovered.rotations)
+    truth, true_axes = world_transforms(skeleton, recovered.true_root_positions, recovered.true_rotations)
+    look = features(skeleton, found, axes, recovered.rotations)
+    true_look = features(skeleton, truth, true_axes, recovered.true_rotations)
+    if look is not None and true_look is not None:
+        looks = {"look": look, "true_look": true_look}
     turned, true = recovered.rotations[:, space.moving], recovered.true_rotations[:, space.moving]
     return {
         "angles": rotations.geodesic_distance(turned, true).ravel(),
@@ -86,6 +118,7 @@ def _parts(recovered: Recovered) -> dict[str, Array]:
         "acceleration": _acceleration(found[:, joints]),
         "true_acceleration": _acceleration(truth[:, joints]),
         "seconds": recovered.seconds,
+        **looks,
     }
 
 

@@ -46,11 +46,11 @@ class AutoPrior(BlendPrior):
         """Learn from clips of one topology; the first clip's limb lengths are kept."""
         common_frames(motions)  # refuses what is not of one topology
         own, held = _parted(motions)
-        weight = _best_weight(GaussianPrior.learn(own, clusters=clusters), held)
+        weight = _best_weight(UniversalPrior.learn(own), GaussianPrior.learn(own, clusters=clusters), held)
         progress(0.5)
-        whole = GaussianPrior.learn(motions, clusters=clusters)
+        people, whole = UniversalPrior.learn(motions), GaussianPrior.learn(motions, clusters=clusters)
         progress(1.0)
-        return cls([UniversalPrior(motions[0].skeleton), whole], [weight, 1.0 - weight])
+        return cls([people, whole], [weight, 1.0 - weight])
 
     def on_body(self, skeleton: Any) -> AutoPrior:
         """The same blend on a skeleton of the same topology and other limb lengths."""
@@ -69,12 +69,12 @@ def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
     ]
 
 
-def _best_weight(gaussian: GaussianPrior, held: Sequence[Motion]) -> float:
+def _best_weight(people: UniversalPrior, gaussian: GaussianPrior, held: Sequence[Motion]) -> float:
     """The universal prior's weight with which held-out poses are found best from their handles."""
     errors = np.zeros(len(WEIGHTS))
     for clip in held:
         few = clip[:: max(1, len(clip) * len(held) // TRIED)]
-        universal, own = UniversalPrior(clip.skeleton), gaussian.on_body(clip.skeleton)
+        universal, own = people.on_body(clip.skeleton), gaussian.on_body(clip.skeleton)
         for number, weight in enumerate(WEIGHTS):
             blend: Prior = BlendPrior([universal, own], [weight, 1.0 - weight])
             errors[number] += len(few) * _error(blend, few)

@@ -245,6 +245,10 @@ class BlendGuide(Guide):
         self._parts = tuple(zip(guides, weights, charts, strict=True))
         several = [bool(guide.plan.smooth) for guide in guides]
         self._leader = several.index(True) if any(several) else int(np.argmax(weights))
+        if not any(
+            guide.plan.tracked for guide in guides
+        ):  # none has a state of the frame before to go on from
+            self.plan = Plan(finer=((0, 0, ALL),) * 3)
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
         """Take in the frames before, as each component writes them."""

@@ -13,6 +13,8 @@ from poise.evaluation.report import Request, evaluate
 from poise.formats import write
 from poise.geometry import rotations
 from poise.motion import Motion
+from poise.priors.blend import BlendPrior
+from poise.priors.gaussian import GaussianPrior
 from poise.priors.universal import layout, network
 from poise.priors.universal.body import fitted
 from poise.priors.universal.prior import UniversalPrior
@@ -166,3 +168,21 @@ def test_evaluation_needs_nothing_to_learn_from(walk: Motion, tmp_path: Path) ->
     assert all(row["failed"] == 0 for row in rows.values())
     assert rows["universal"]["mpjpe_cm"] < rows["dls"]["mpjpe_cm"]
     assert rows["auto"]["deg_per_joint"] == rows["universal"]["deg_per_joint"]
+
+
+def test_a_blend_of_parts_without_a_state_does_not_depend_on_the_frame_before(
+    other: UniversalPrior, walk: Motion
+) -> None:
+    blend = BlendPrior([other, GaussianPrior.learn([walk], clusters=5)], [0.25, 0.75])
+    poses = blend.space.q_from_frames(walk.root_positions, walk.rotations)[[0, 16]]
+    targets = [blend.space.handle_positions(q, blend.space.handles(FIVE))[0] for q in poses]
+
+    def answers(solver: Solver, frames: tuple[int, ...]) -> np.ndarray:
+        for frame in frames:
+            start = np.concatenate([poses[frame][:ROOT_SIZE], blend.mean])
+            q = solver.solve(start, targets=targets[frame]).q
+        return q
+
+    handles = [Position(name, (0.0, 0.0, 0.0)) for name in FIVE]
+    followed, alone = (Solver(blend, handles, root="given") for _ in range(2))
+    np.testing.assert_allclose(answers(followed, (0, 1)), answers(alone, (1,)), atol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 MOVING = (
     "LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase",
     "RightUpLeg", "RightLeg", "RightFoot", "RightToeBase",
@@ -66,3 +68,19 @@ def begin_of(block: str) -> int:
     """Where a block of the input vector begins."""
     before = [name for name, _, _ in INPUTS].index(block)
     return sum(rows * columns for _, rows, columns in INPUTS[:before])
+
+
+DIRECTED = (  # bones whose directions at rest differ between performers: a sign of how their joints were calibrated
+    "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightToeBase", "Spine", "Spine1", "Neck1", "Head", "Head_end",
+    "LeftArm", "RightArm",
+)  # fmt: skip
+
+
+def figure(offsets: np.ndarray) -> np.ndarray:
+    """What a body's bones say of how its joints were calibrated: directions at rest, and logarithms of lengths."""
+    directed = offsets[..., [JOINTS.index(name) for name in DIRECTED], :]
+    lengths = np.linalg.norm(offsets[..., [JOINTS.index(name) for name in BONES], :], axis=-1)
+    units = directed / np.maximum(np.linalg.norm(directed, axis=-1, keepdims=True), 1e-6)
+    return np.concatenate(
+        [units.reshape(*offsets.shape[:-2], -1), np.log(np.maximum(lengths, 1e-3))], axis=-1
+    )

@@ -41,6 +41,15 @@ class NetworkLayers(NamedTuple):
     spread_bias: Array
 
 
+class ZeroWeights(NamedTuple):
+    """What is known of joint zeros (see `zeros`): mean + weight @ (figure - centre), and the covariance around it."""
+
+    centre: Array
+    mean: Array
+    weight: Array
+    spread: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Weights:
     """All that has been learned."""
@@ -48,6 +57,7 @@ class Weights:
     layers: NetworkLayers
     others: Array  # the alternatives' head
     others_bias: Array
+    zeros: ZeroWeights
     references: Float[Array, "joints 3 3"]
     lengths: Float[Array, "bones"]
     body: Float[Array, "joints 3"]
@@ -104,7 +114,8 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
             ("ups", np.array([[0.0, 1.0, 0.0]])), ("quantiles", np.zeros(101)),
         )
     }  # fmt: skip
-    return Weights(layers, found["others.weight"], found["others.bias"], header=header, **plain)
+    zeros = ZeroWeights(*(found[f"zeros.{name}"].astype(np.float64) for name in ZeroWeights._fields))
+    return Weights(layers, found["others.weight"], found["others.bias"], zeros, header=header, **plain)
 
 
 @compiled

@@ -26,7 +26,8 @@ from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
 from poise.priors.universal.body import fitted, typical_body
 from poise.priors.universal.network import NamedPrediction, asked, shipped
-from poise.schema import Schema
+from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
+from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -34,6 +35,8 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 Array = np.ndarray
 
 NEAR = 0.12  # metres that handles may lack in a pose whose root is taken for the one before
+SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # of clips, to learn joint zeros by
+APART = 0.5  # seconds between frames that say something new of joint zeros
 SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
 _POINTS, _FRAME, _BONES = (layout.begin_of(block) for block in ("points", "frame", "bones"))
 _VELOCITIES, _MOVING = layout.begin_of("velocities"), layout.begin_of("moving")
@@ -45,27 +48,41 @@ _PAIRS = tuple(
 )
 
 
+_ZEROS = layout.FREEDOMS - 3
+_PERFORMER: Declared = {
+    "mean": Numbers(axes=f"{_ZEROS}"), "spread": Numbers(axes=f"{_ZEROS} {_ZEROS}", definite=True),
+}  # fmt: skip
+
+
 class UniversalPrior:
     """What has been learned from everyone, on one skeleton."""
 
     kind = "universal"
-    about = "people in general: comes with Poise, learns nothing"
+    about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
     Options = PriorOptions
-    schema = Schema({})
+    schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
 
-    def __init__(self, skeleton: Skeleton) -> None:
+    def __init__(self, skeleton: Skeleton, zeros: Zeros | None = None) -> None:
         self.weights = shipped()
         self.fit = fitted(skeleton, self.weights)
         self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
+        told = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
+        self.zeros, self._performer = told if zeros is None else zeros, zeros is not None
 
     @classmethod
     def learn(
         cls, motions: Sequence[Motion], *, progress: Callable[[float], None] = lambda _: None
     ) -> UniversalPrior:
-        """The prior on the clips' skeleton; of the clips nothing is learned."""
+        """The prior on the clips' skeleton, with the joint zeros of their performer."""
         skeleton, _ = common_frames(motions)
+        prior = cls(skeleton)
+        gaps = np.concatenate([prior.on_body(motion.skeleton)._gaps(motion) for motion in motions])
+        middle = np.median(gaps, axis=0)
+        noise = (gaps - middle).T @ (gaps - middle) / len(gaps) + _SHARED * np.eye(len(middle))
+        rows = np.pad(prior.fit.maps, ((0, 0), (3, 0)))
+        seen = middle + rows @ prior.zeros.mean
         progress(1.0)
-        return cls(skeleton)
+        return cls(skeleton, prior.zeros.after(rows, seen, noise / len(gaps)))
 
     @classmethod
     def of_people(cls) -> UniversalPrior:
@@ -75,15 +92,15 @@ class UniversalPrior:
     @classmethod
     def restored(cls, stored: Stored) -> UniversalPrior:
         """The prior again, on the body that was kept."""
-        return cls(stored.space.skeleton)
+        return cls(stored.space.skeleton, Zeros(**stored.arrays) if stored.header["performer"] else None)
 
     def arrays(self) -> dict[str, Array]:
-        """Nothing: the weights come with Poise."""
-        return {}
+        """What clips said of the performer's joint zeros; the weights come with Poise."""
+        return self.zeros._asdict() if self._performer else {}
 
     def header(self) -> dict[str, Any]:
-        """Nothing beside the body."""
-        return {}
+        """Whether clips have said anything of a performer."""
+        return {"performer": self._performer}
 
     @property
     def summary(self) -> str:
@@ -108,8 +125,8 @@ class UniversalPrior:
         return self._unasked.mean[ROOT_SIZE:]
 
     def on_body(self, skeleton: Skeleton) -> UniversalPrior:
-        """The same knowledge on another skeleton."""
-        return UniversalPrior(skeleton)
+        """The same knowledge on another skeleton; what clips said of the performer's joints stays known."""
+        return UniversalPrior(skeleton, self.zeros if self._performer else None)
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
         """Made ready for these handles; with a frame rate, it goes by how fast they move."""
@@ -129,6 +146,14 @@ class UniversalPrior:
     def percentile(self, q: Float[Array, "size"]) -> float:
         """The share of recorded poses, in percent, that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
+
+    def _gaps(self, motion: Motion) -> Float[Array, "frames maps"]:
+        """From what is expected of a clip's handles to what was recorded, every now and then."""
+        handles, every = self.space.handles(SHOWN), max(1, round(motion.fps * APART))
+        poses = self.space.q_from_frames(motion.root_positions[::every], motion.rotations[::every])
+        guide, shown = self.guide(handles), self.space.points(poses, handles)
+        seen = [guide.seen_from(q, targets, given=True) for q, targets in zip(poses, shown, strict=True)]
+        return np.stack([q[ROOT_SIZE:] - one.mean[ROOT_SIZE:] for q, one in zip(poses, seen, strict=True)])
 
     @cached_property
     def _unasked(self) -> ExpectedPose:
@@ -163,6 +188,7 @@ class UniversalGuide(Guide):
     def __init__(self, prior: UniversalPrior, handles: Handles, fps: float | None = None) -> None:
         self.space, self.handles, self.fps = prior.space, handles, fps
         self._weights, self._fit = prior.weights, prior.fit
+        self._zeros = on_maps(prior.zeros, prior.fit.maps)
         fit, joints = prior.fit, handles.joints
         self._rows = fit.rows[joints]
         self._offsets = fit.shifts[joints] + np.einsum("hab,hb->ha", fit.turns[joints], handles.offsets)
@@ -294,16 +320,24 @@ class UniversalGuide(Guide):
         else:
             own += (self._fit.maps * variances[ROOT_FREEDOMS:]) @ self._fit.maps.T
             np.einsum("ii->i", own)[:] += _SHARED
+        own += self._zeros.maps
+        if not given:
+            turns = into[:, 3:]
+            across = turns @ self._zeros.across
+            covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += turns @ self._zeros.root @ turns.T
+            covariance[:ROOT_FREEDOMS, ROOT_FREEDOMS:] += across
+            covariance[ROOT_FREEDOMS:, :ROOT_FREEDOMS] += across.T
         return ExpectedPose(mean, covariance, not given, named.hidden, (origin, axes))
 
     def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
         """A pose vector from what the network names, and the canonical root's axes."""
-        root = axes if given else axes @ _from_columns(named[3:9])
+        root = axes if given else axes @ _from_columns(named[3:9]) @ self._zeros.turn
         place = origin if given else origin + axes @ named[:3]
         q = np.empty(self.space.size)
         q[:3] = place + root @ self._fit.root_shift
         q[3:ROOT_SIZE] = rotations.quaternion_from_matrix(root @ self._fit.root_turn)
-        q[ROOT_SIZE:] = named[9:] if self._plain else self._fit.maps @ named[9:]
+        q[ROOT_SIZE:] = self._zeros.shift
+        q[ROOT_SIZE:] += named[9:] if self._plain else self._fit.maps @ named[9:]
         return q, root
 
 

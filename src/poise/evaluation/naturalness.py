@@ -1,0 +1,158 @@
+"""How natural poses look, by measures that no method optimises: the share of frames that could have been recorded.
+
+Each measure is one number per frame, the larger the stranger: the farthest joint angle, the farthest limb twist, how
+deep limbs are in the body, how far the centre of mass is from the feet, how deep feet are in the floor. A frame is
+natural by a measure if it is less strange than the strangest 5 % of the frames that were recorded.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.skeleton.mass import segment_masses
+from poise.skeleton.measure import standing_height
+from poise.skeleton.roles import MAIN_ROLES, SIDES
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+MEASURES = ("joints", "twists", "clear", "balance", "floor")
+USUAL = 95.0  # percent of recorded frames that are natural by one measure, by definition
+LEAST = np.radians(3.0)  # half the range, at least, of an angle
+SLACK = 0.005  # metres: what is less deep or less far is not seen
+_JOINTS = tuple(role for role in MAIN_ROLES if role != "pelvis")
+_TWISTED = {f"{side}_{a}": f"{side}_{b}" for side in SIDES for a, b in (
+    ("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
+_RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
+_LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (
+    ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
+_PAIRS = (
+    *((f"{side}_forearm", other) for side in SIDES for other in ("torso", "head", "left_thigh", "right_thigh")),
+    ("left_forearm", "right_forearm"), ("left_shin", "right_shin"),
+    ("left_shin", "right_thigh"), ("right_shin", "left_thigh"),
+)  # fmt: skip
+
+
+def features(
+    skeleton: Skeleton,
+    positions: Float[Array, "frames joints 3"],
+    matrices: Float[Array, "frames joints 3 3"],
+    local: Float[Array, "frames joints 4"],
+) -> Float[Array, "frames features"] | None:
+    """What the measures are taken of; None for a body without the main roles."""
+    if not set(MAIN_ROLES) <= set(skeleton.roles):
+        return None
+    angles = rotations.expmap_from_quaternion(local[:, [skeleton.index(role) for role in _JOINTS]])
+    twists = [_twist(skeleton, local, role, child) for role, child in _TWISTED.items()]
+    return np.concatenate(
+        [
+            angles.reshape(len(local), -1),
+            np.stack(twists, axis=1),
+            _depth(skeleton, positions)[:, None],
+            _off_balance(skeleton, positions, matrices)[:, None],
+            -positions[..., 1].min(axis=1)[:, None],
+        ],
+        axis=1,
+        dtype=np.float32,
+    )
+
+
+def natural_shares(
+    found: Float[Array, "frames features"], recorded: Float[Array, "frames features"]
+) -> dict[str, float]:
+    """The share of frames that are natural by all measures, and by each."""
+    within = {}
+    for name, part in _PARTS.items():
+        own, usual = (_strangeness(which[:, part], recorded[:, part]) for which in (found, recorded))
+        within[name] = own <= np.percentile(usual, USUAL) + SLACK
+    every = np.all(list(within.values()), axis=0)
+    return {
+        "natural": float(every.mean()), **{f"natural_{n}": float(w.mean()) for n, w in within.items()}
+    }  # fmt: skip
+
+
+_PARTS = {
+    "joints": slice(0, 3 * len(_JOINTS)),
+    "twists": slice(3 * len(_JOINTS), 3 * len(_JOINTS) + len(_TWISTED)),
+    **{name: slice(at - 3, at - 2 or None) for at, name in enumerate(MEASURES[2:])},
+}
+
+
+def _strangeness(
+    of: Float[Array, "frames part"], recorded: Float[Array, "frames part"]
+) -> Float[Array, "frames"]:
+    """The farthest component from the middle of what was recorded, in half ranges; one component as it is."""
+    if of.shape[1] == 1:
+        return np.asarray(of[:, 0])
+    low, middle, high = np.percentile(recorded, [0.5, 50.0, 99.5], axis=0)
+    gaps = of - middle
+    return np.asarray(
+        (gaps / np.where(gaps > 0, np.maximum(high - middle, LEAST), np.minimum(low - middle, -LEAST))).max(
+            axis=1
+        )
+    )
+
+
+def _twist(
+    skeleton: Skeleton, local: Float[Array, "frames joints 4"], role: str, child: str
+) -> Float[Array, "frames"]:
+    """The turn of a limb about its own bone."""
+    bone = skeleton.offsets[skeleton.index(child)]
+    quaternion = local[:, skeleton.index(role)]
+    along = quaternion[:, 1:] @ (bone / max(float(np.linalg.norm(bone)), 1e-9))
+    turn = 2.0 * np.arctan2(along, quaternion[:, 0])
+    return np.asarray((turn + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+def _depth(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> Float[Array, "frames"]:
+    """By how much limbs, as capsules, are inside each other or the body."""
+    at = {role: positions[:, skeleton.index(role)] for role in MAIN_ROLES}
+    shoulders = 0.5 * (at["left_upper_arm"] + at["right_upper_arm"])
+    ends = {"torso": (at["pelvis"], shoulders), "head": (at["head"], at["head"] + 1e-6)}
+    ends |= {name: (at[a], at[b]) for name, (a, b) in _LIMBS.items()}
+    height = _height(skeleton)
+    deep = [
+        height * (_radius(a) + _radius(b)) - _apart(*ends[a], *ends[b]) for a, b in _PAIRS
+    ]  # fmt: skip
+    return np.maximum(np.max(deep, axis=0), 0.0)
+
+
+def _radius(segment: str) -> float:
+    return _RADII[segment.split("_")[-1]]
+
+
+def _apart(a: Array, b: Array, c: Array, d: Array) -> Float[Array, "frames"]:
+    """The distance of segments a-b and c-d, frame by frame (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+    one, two, gap = b - a, d - c, a - c
+    aa, ee, f, cc, bb = (
+        np.einsum("fi,fi->f", u, v) for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
+    )
+    denominator = aa * ee - bb * bb
+    s = np.clip(np.where(denominator > 1e-12, (bb * f - cc * ee) / np.maximum(denominator, 1e-12), 0.0), 0, 1)
+    t = np.clip((bb * s + f) / np.maximum(ee, 1e-12), 0.0, 1.0)
+    s = np.clip((bb * t - cc) / np.maximum(aa, 1e-12), 0.0, 1.0)
+    return np.asarray(np.linalg.norm(gap + s[:, None] * one - t[:, None] * two, axis=-1))
+
+
+def _off_balance(
+    skeleton: Skeleton,
+    positions: Float[Array, "frames joints 3"],
+    matrices: Float[Array, "frames joints 3 3"],
+) -> Float[Array, "frames"]:
+    """How far the centre of mass is, seen from above, from the line between the feet."""
+    masses = segment_masses(skeleton)
+    centre = np.einsum("j,fja->fa", masses.fraction, positions) + np.einsum(
+        "j,fjab,jb->fa", masses.fraction, matrices, masses.centre
+    )
+    flat = np.array([1.0, 0.0, 1.0])
+    left, right = (positions[:, skeleton.index(f"{side}_foot")] * flat for side in SIDES)
+    return _apart(left, right, centre * flat, centre * flat + 1e-9)
+
+
+@cache
+def _height(skeleton: Skeleton) -> float:
+    return standing_height(skeleton)
