@@ -11,6 +11,9 @@ from poise.formats import read
 from poise.motion.motion import Motion
 from poise.priors import model_file
 from poise.priors.gaussian import GaussianPrior
+from poise.vision.people import models
+from poise.vision.sources import VideoSource
+from pose2sim import SINGLE, recordings
 
 Program = Callable[..., Any]
 POINTS = (
@@ -65,3 +68,24 @@ def test_mistakes_are_told_in_one_line(poise: Program, model: Path, photo: Path,
         assert run.code == 2
         assert message in run.err
         assert run.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+def test_a_real_photo_needs_neither_points_nor_a_model(poise: Program, tmp_path: Path) -> None:
+    source = VideoSource(recordings() / SINGLE / "videos" / "cam02.mp4")
+    photo, check = tmp_path / "man.png", tmp_path / "check.png"
+    Image.fromarray(source.read()[1][::2, ::2, ::-1]).save(photo)
+    run = poise("image", photo, "-o", tmp_path / "pose.bvh", "--overlay", check, "--height", 1.7)
+    assert run.code == 0, run.err
+    assert "a person 1.70 m tall" in run.out
+    assert "--point left_hand=" in run.out
+    assert read(tmp_path / "pose.bvh").skeleton.height == pytest.approx(1.7, abs=0.02)
+    assert check.exists()
+
+
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+def test_a_photo_of_nobody_is_refused(poise: Program, photo: Path) -> None:
+    run = poise("image", photo)
+    assert run.code == 2
+    assert "no person is found in the photo" in run.err
+    assert "need a model" in poise("image", photo, *POINTS).err

@@ -14,6 +14,9 @@ from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
 from poise.studio import messages as said
 from poise.studio.session import Session
+from poise.vision.people import models
+from poise.vision.sources import VideoSource
+from pose2sim import SINGLE, recordings
 from running_studio import Heard, kept
 
 SIZE = (640, 480)
@@ -54,6 +57,32 @@ def test_the_body_follows_the_points_of_a_photo(photo: Session) -> None:
     assert [type(message) for message in followed] == [said.Pose, said.PhotoSolved]
     chosen = photo.answer(said.ChooseAlternative(number=len(solved.alternatives) - 1))
     assert isinstance(chosen[0], said.Pose)
+
+
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
+    session: Session, tmp_path: Path, unchecked_shapes: None
+) -> None:
+    del unchecked_shapes
+    source = VideoSource(recordings() / SINGLE / "videos" / "cam02.mp4")
+    Image.fromarray(source.read()[1][::2, ::2, ::-1]).save(tmp_path / "man.png")
+    heard = Heard(session)
+    session.answer(said.OpenPhoto(upload=kept(session, tmp_path / "man.png"), width=1, height=1))
+    solved = heard.wait_for(
+        said.PhotoSolved, lambda message: session.jobs.idle and len(message.alternatives) > 0
+    )
+    skeleton, points = session.state.pose.skeleton, session.state.photo.points
+    assert len(points) >= 10
+    seen = np.frombuffer(solved.pixels, "<f4").reshape(-1, 2)
+    off = [np.hypot(*(seen[skeleton.index(point.joint)] - point.pixel)) for point in points]
+    assert np.median(off) < 15.0
+    places, _ = world_transforms(skeleton, session.state.pose.root_position, session.state.pose.rotations)
+    lean = places[skeleton.index("head")] - places[skeleton.index("pelvis")]
+    assert np.degrees(np.arccos(lean[1] / np.linalg.norm(lean))) < 25.0  # he stands
+    x, y = points[0].pixel
+    moved = said.PhotoPoint(joint=points[0].joint, pixel=(x + 5.0, y - 5.0))
+    followed = session.answer(said.MovePoint(seq=1, point=moved))
+    assert [type(message) for message in followed] == [said.Pose, said.PhotoSolved]
 
 
 def test_photos_are_explained_when_they_cannot_be_used(

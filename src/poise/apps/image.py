@@ -3,13 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poise.apps.outputs import save
-from poise.capture.image_files import Shot
-from poise.capture.image_poses import Explanation
+from poise.capture.image_files import Points, Shot, check_points
+from poise.capture.image_placing import View
+from poise.capture.image_poses import Explanation, explain
+from poise.capture.people.take import CapturedPerson, capture_person
+from poise.capture.photos import ALTERNATIVES, focal_of
 from poise.formats.files import make_folder
+from poise.skeleton.skeleton import Pose
+from poise.solvers.solve import Model, space_of
+from poise.vision.people.person import Person
+from poise.vision.people.photos import person_in_photo, points_of, watched_in_photo
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+@dataclass(frozen=True, eq=False)
+class FoundInPhoto:
+    """The person found in a photo, and the body that was solved from that."""
+
+    person: Person
+    points: Points
+    body: CapturedPerson
+
+    @property
+    def pose(self) -> Pose:
+        """The pose, of a body of the person's size."""
+        return self.body.motion[0]
+
+
+def find_in_photo(
+    photo: Image.Image, *, number: int | None = None, fov: float | None = None, height: float | None = None
+) -> FoundInPhoto:
+    """The person in a photo (from 1, where there are several), with no point given."""
+    person = person_in_photo(photo, number)
+    focal = None if fov is None and photo.info.get("exif_focal") is None else focal_of(Shot(photo, {}), fov)
+    watched = watched_in_photo(person, photo.size, focal)
+    body = capture_person(watched, known=False, height=height)
+    return FoundInPhoto(person, points_of(person, photo.size), body)
+
+
+def explained(model: Model, photo: Image.Image, found: FoundInPhoto) -> list[Explanation]:
+    """Poses of a model's own body that explain the points found, that of the detector's shape first."""
+    camera, space = found.body.cameras[0], space_of(model)
+    first = None
+    if found.pose.skeleton.same_topology(space.skeleton):
+        first = space.q_from_frames(found.pose.root_position, found.pose.rotations)
+    check_points(found.points, photo.size)
+    return explain(model, [View(camera, found.points)], first=first)[:ALTERNATIVES]
 
 
 def described(one: Explanation, best: Explanation) -> str:
@@ -39,6 +85,28 @@ def save_overlay(shot: Shot, found: Sequence[Explanation], path: Path) -> Path:
     make_folder(path.parent)
     poses = [one.space.pose_from_q(one.q) for one in found]
     return pictures.save(draw_overlay(shot.photo, found[0].views[0].camera, shot.points, poses), path)
+
+
+def save_found(photo: Image.Image, found: FoundInPhoto, path: Path) -> Path:
+    """The photo with the points found and the body over it, and the body from the side."""
+    from poise import pictures
+    from poise.pictures.overlay import draw_overlay
+
+    make_folder(path.parent)
+    return pictures.save(draw_overlay(photo, found.body.cameras[0], found.points, [found.pose]), path)
+
+
+def report_found(found: FoundInPhoto) -> dict[str, Any]:
+    """The pose and the points, as JSON."""
+    names = found.pose.skeleton.names
+    return {
+        "points_px": {name: pixel.tolist() for name, pixel in found.points.items()},
+        "height_m": round(found.pose.skeleton.height, 3),
+        "root_position": found.pose.root_position.tolist(),
+        "camera_position": found.body.cameras[0].centre.tolist(),
+        "rotations_wxyz": dict(zip(names, found.pose.rotations.tolist(), strict=True)),
+        "uncertainty_cm": dict(zip(names, (100.0 * found.body.sigmas[0]).round(1).tolist(), strict=True)),
+    }
 
 
 def report(found: Sequence[Explanation]) -> dict[str, Any]:

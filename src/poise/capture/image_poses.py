@@ -45,9 +45,15 @@ class Explanation(Solution):
 
 
 def explain(
-    model: Model, views: Sequence[View], *, pixels: float = PIXELS, starts: int = STARTS, flips: bool = True
+    model: Model,
+    views: Sequence[View],
+    *,
+    pixels: float = PIXELS,
+    starts: int = STARTS,
+    flips: bool = True,
+    first: Float[Array, "size"] | None = None,
 ) -> list[Explanation]:
-    """Distinct poses that explain the points of all views, most likely first."""
+    """Distinct poses that explain the points of all views, likeliest first, after that from `first` if given."""
     space = space_of(model)
     constraints = [constraint for view in views for constraint in view.constraints()]
     if len({constraint.at.joint for constraint in constraints}) < 2:
@@ -60,7 +66,8 @@ def explain(
         best = max(found, key=lambda one: one.posterior)
         others = [flipped(space, best.q, views[0].camera, limb) for limb in LIMBS]
         found += [run(start) for start in others if start is not None]
-    return told_apart(sorted(found, key=lambda one: -one.posterior))
+    ranked = sorted(found, key=lambda one: -one.posterior)
+    return told_apart(ranked if first is None else [run(first), *ranked])
 
 
 class _ImageRun:

@@ -33,6 +33,7 @@ Examples:
   poise evaluate performance --split boxing --stride 4
   poise evaluate cameras --split boxing --plots cameras
   poise evaluate cameras --split walk --cameras 1 --markers 19
+  poise evaluate video --recording Pose2Sim/Demo_SinglePerson
   poise evaluate reduction --split walk --plots reduction
   poise evaluate search --split everything --plots search
   poise evaluate topology --split gaits --plots topology

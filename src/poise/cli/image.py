@@ -1,4 +1,4 @@
-"""`poise image MODEL PHOTO --point NAME=column,row ...`: a whole-body pose from points in a photo."""
+"""`poise image [MODEL] PHOTO [--point NAME=column,row ...]`: a whole-body pose from a photo."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from poise.capture.image_files import Shot
+    from poise.capture.image_poses import Explanation
 
 app = App(
     name="image",
     help_epilogue="""\
+Without points the person in the photo is found, and the points with them
+(--overlay shows them). Without a model the body gets the person's size; with
+one it is the model's own, and alternatives are given. Points can be given by
+hand instead, for a model:
+
 A point is where a joint or a role (left_hand, head, ...) is seen: its column
 and row in pixels, from the top left corner. Three or four make a pose; more
 make it surer. What one photo leaves open, such as whether an arm points to
@@ -27,6 +33,8 @@ comes out with the pose. Several photos, each with a camera: name a .toml
 file with [[views]] instead of the photo. docs/image.md tells both formats.
 
 Examples:
+  poise image photo.jpg -o pose.glb --overlay check.png
+  poise image box.poise photo.jpg --person 2 -o pose.bvh
   poise image pitch.poise photo.jpg --point LeftHand=412,233 \\
       --point RightHand=620,180 --point LeftFoot=390,700 -o pose.glb --overlay check.png
   poise image box.poise photo.jpg --camera camera.toml --point head=480,120 \\
@@ -38,10 +46,12 @@ Examples:
 
 @app.default
 def image(
-    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
-    photo: Annotated[Path, Parameter(help="The photo, or a .toml file of several views.")],
-    *,
+    *files: Annotated[
+        Path, Parameter(help="[A model written by poise learn and] the photo, or a .toml of several views.")
+    ],
     point: Annotated[tuple[str, ...], Parameter(help="NAME=column,row; may be given many times.")] = (),
+    person: Annotated[int | None, Parameter(help="Which person, from 1, where no points are given.")] = None,
+    height: Annotated[float | None, Parameter(help="The person's height in metres, if known.")] = None,
     camera: Annotated[Path | None, Parameter(help="A camera file, where the camera is known.")] = None,
     fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if not.")] = None,
     pitch: Annotated[float | None, Parameter(help="Degrees that the camera looks down, if known.")] = None,
@@ -53,20 +63,72 @@ def image(
     overlay: Annotated[Path | None, Parameter(help="A picture: over the photo, and from the side.")] = None,
     json: Annotated[bool, Parameter(help="Print the alternatives as JSON.")] = False,
 ) -> None:
-    """Find the likeliest poses that explain points in a photo."""
+    """Find the likeliest poses that explain a photo, by points in it or by the person found in it."""
+    if not 1 <= len(files) <= 2:
+        raise InvalidValueError(f"give a photo, or a model and a photo; got {len(files)} files")
+    model, photo = (None, files[0]) if len(files) == 1 else files
+    if not point and camera is None and photo.suffix.lower() != ".toml":
+        _find(model, photo, person, height, fov, output, overlay, json=json)
+        return
+    if model is None:
+        raise InvalidValueError(
+            "points, a camera and several views need a model: poise image MODEL PHOTO ..."
+        )
+    _by_points(model, _shots(photo, point, camera), fov, pitch, alternatives, output, overlay, json=json)
+
+
+def _find(
+    model: Path | None, path: Path, person: int | None, height: float | None, fov: float | None,
+    output: Path | None, overlay: Path | None, *, json: bool,
+) -> None:  # fmt: skip
+    """The person in a photo, with no point given."""
     from poise.apps import image as app
+    from poise.apps.outputs import save
+    from poise.capture.image_files import Shot, read_photo
+    from poise.priors.model_file import load
+
+    photo = read_photo(path)
+    with terminal.working("finding the person"):
+        found = app.find_in_photo(photo, number=person, fov=fov, height=height)
+        explained = None if model is None else app.explained(load(model), photo, found)
+    if explained is not None:
+        _say(Shot(photo, found.points), explained, output, overlay, json=json)
+        return
+    files = [] if output is None else [save(found.pose, output)]
+    if overlay is not None:
+        files.append(app.save_found(photo, found, overlay))
+    if json:
+        terminal.print_json(app.report_found(found))
+        return
+    points = " ".join(f"--point {name}={x:.0f},{y:.0f}" for name, (x, y) in found.points.items())
+    print(f"a person {found.pose.skeleton.height:.2f} m tall, {len(found.points)} points found: {points}")
+    for file in files:
+        print(f"{file}: {terminal.file_size(file)}")
+
+
+def _by_points(
+    model: Path, shots: list[Shot], fov: float | None, pitch: float | None, alternatives: int,
+    output: Path | None, overlay: Path | None, *, json: bool,
+) -> None:  # fmt: skip
     from poise.capture.photos import pose_from_shots
     from poise.priors.model_file import load
 
-    shots = _shots(photo, point, camera)
     if fov is not None and shots[0].camera is not None:
         raise InvalidValueError("the camera file tells the field of view; leave --fov out")
     prior = load(model)
     with terminal.working("solving"):
         found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
+    _say(shots[0], found, output, overlay, json=json)
+
+
+def _say(
+    shot: Shot, found: list[Explanation], output: Path | None, overlay: Path | None, *, json: bool
+) -> None:
+    from poise.apps import image as app
+
     files = app.save_alternatives(found, output) if output is not None else []
     if overlay is not None:
-        files.append(app.save_overlay(shots[0], found, overlay))
+        files.append(app.save_overlay(shot, found, overlay))
     if json:
         terminal.print_json(app.report(found))
         return

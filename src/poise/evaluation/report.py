@@ -65,6 +65,7 @@ ABOUT = {
     "markers": "markers of a take (C3D, TRC, a motion, the split optical) hidden after its first third, and filled",
     "performance": "a few markers, or six inertial sensors, in, the whole body out",
     "cameras": "as performance, filmed by simulated cameras: pictures in, the whole body out",
+    "video": "people without markers, filmed by real cameras: one and two of them beside all",
     "reduction": "how many dimensions poses need",
     "search": "nearest frames during a performance",
     "topology": "walks and runs in one latent space, seven models; splits gaits, other-gaits, many-gaits",

@@ -43,6 +43,7 @@ Progress = Callable[[int, int], None]
 ROUNDS = 16
 ASKED_EVERY = 4  # rounds after which the prior is asked again
 CONTACTS = range(4, 10)  # rounds in which feet that stand are looked for; then they are known
+FEWEST_FRAMES = 3  # in which it can be seen that a foot stands
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
 SETTLED = 2e-3  # radians or metres: a largest step this short ends the rounds
 
@@ -101,7 +102,7 @@ class TakeSolver:
         """The take, from a rough one."""
         q = q.copy()
         for number in range(ROUNDS):
-            if number in CONTACTS:
+            if number in CONTACTS and len(q) >= FEWEST_FRAMES:
                 self._find_feet(q)
             self._hold_feet(q)
             if number % ASKED_EVERY == 0:

@@ -1,4 +1,4 @@
-"""Posing from a photo: points are placed in the picture, the body follows; other poses that fit are offered."""
+"""Posing from a photo: the person is found, points can be moved, the body follows; other poses that fit are offered."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from poise.apps.image import explained, find_in_photo
 from poise.capture.image_files import Shot, read_photo
 from poise.capture.image_placing import View
-from poise.capture.image_poses import Explanation
-from poise.capture.photos import FEWEST, pose_from_shots
-from poise.errors import InvalidValueError
+from poise.capture.image_poses import Explanation, explain
+from poise.capture.photos import ALTERNATIVES, FEWEST, pose_from_shots
+from poise.errors import InvalidValueError, PoiseError
 from poise.geometry.cameras import Camera
-from poise.solvers.solve import Model, Solver
+from poise.solvers.solve import Model, Solver, space_of
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
 from poise.studio.jobs import Done, Report
@@ -22,6 +23,7 @@ from poise.studio.models import PLAIN
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import planted
 from poise.studio.state import Placed, State
+from poise.vision.people.models import available
 
 SEARCH = "movePoint"
 
@@ -32,6 +34,7 @@ class PhotoPanel:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._camera: Camera | None = None
+        self._upright: Camera | None = None  # where the person that was found says how the camera is held
         self._found: Sequence[Explanation] = ()
 
     @property
@@ -46,12 +49,15 @@ class PhotoPanel:
         }
 
     def open(self, message: messages.OpenPhoto) -> Answer:
-        """A photo that can be read, without points yet."""
+        """A photo that can be read; the person in it is looked for."""
         session = self._session
         photo = read_photo(session.uploads.find(message.upload, owner=session.token).path)
-        self._camera, self._found = None, ()
+        self._camera, self._upright, self._found = None, None, ()
         opened = Photo(upload=message.upload, width=photo.width, height=photo.height, points=[])
-        return session.commit(session.state.with_(photo=opened))
+        answer = session.commit(session.state.with_(photo=opened))
+        if available():
+            self._find_person(message.upload)
+        return answer
 
     def move_point(self, message: messages.MovePoint) -> Answer:
         """While a point moves the body follows it; when it rests, all poses that fit are searched for."""
@@ -139,10 +145,14 @@ class PhotoPanel:
         if photo is None or len(points) < FEWEST:
             return
         path, model = session.uploads.find(photo.upload, owner=session.token).path, self._model(state)
+        camera, start = self._upright, state.placed.in_space(space_of(model))
 
         def work(report: Report) -> Done:
             report(0.1)
-            found = pose_from_shots(model, [Shot(read_photo(path), points)])
+            if camera is None:
+                found = pose_from_shots(model, [Shot(read_photo(path), points)])
+            else:
+                found = explain(model, [View(camera, points)], first=start)[:ALTERNATIVES]
 
             def take() -> Answer:
                 if session.state.photo is None or _points(session.state).keys() != points.keys():
@@ -153,6 +163,39 @@ class PhotoPanel:
             return Done(take)
 
         session.jobs.start_newest(SEARCH, "looking for poses that fit", work)
+
+    def _find_person(self, upload: str) -> None:
+        """The person in the photo that was opened, in the background: points that can be moved, and poses that fit."""
+        session = self._session
+        path, model = session.uploads.find(upload, owner=session.token).path, self._model(session.state)
+        joints = session.state.pose.skeleton.roles
+
+        def work(report: Report) -> Done:
+            photo = read_photo(path)
+            report(0.1)
+            try:
+                seen = find_in_photo(photo, number=1)
+            except PoiseError:  # nobody, or too little of them: points are marked by hand
+                return Done(list)
+            report(0.5)
+            found = explained(model, photo, seen)
+
+            def take() -> Answer:
+                opened = session.state.photo
+                if opened is None or opened.upload != upload or opened.points:
+                    return []
+                points = [
+                    PhotoPoint(joint=joints[role], pixel=(float(x), float(y)))
+                    for role, (x, y) in seen.points.items()
+                    if role in joints
+                ]
+                answer = session.commit(self._with_points(opened, points))
+                self._found, self._upright = found, seen.body.cameras[0]
+                return [*answer, *self._taken(found[0])]
+
+            return Done(take)
+
+        session.jobs.start_newest(SEARCH, "looking for the person", work)
 
     def _taken(self, one: Explanation) -> Answer:
         session = self._session

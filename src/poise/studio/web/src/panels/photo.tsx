@@ -71,7 +71,7 @@ export function PhotoPanel(): JSX.Element {
     <>
       <Section title="Photo">
         {!picture.value && (
-          <p class="empty">Drop a picture of a person here, then mark a few joints in it. Four or five are enough.</p>
+          <p class="empty">Drop a picture of a person here: the body is found. Move points that are off, or mark your own.</p>
         )}
         <div class="row">
           <PickFiles
