@@ -52,9 +52,9 @@ def run(request: Request, progress: Progress) -> list[Row]:
     take = watch_videos([str(video) for video in videos], rig=load_rig(cameras), progress=progress)
     detecting = (time.perf_counter() - begun) / (take.people.frames * len(videos))
     truth = capture(take)
-    every = [(k,) for k in range(len(videos))]
-    sets = [*((one, known) for known in (True, False) for one in every)]
-    sets += [(pair, True) for pair in combinations(range(len(videos)), 2)]
+    numbers = range(len(videos))
+    sets: list[tuple[tuple[int, ...], bool]] = [((k,), known) for known in (True, False) for k in numbers]
+    sets += [(pair, True) for pair in combinations(numbers, 2)]
     rows: list[Row] = []
     for number, (chosen, known) in enumerate(sets):
         progress("comparing cameras", number, len(sets))
