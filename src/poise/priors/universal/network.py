@@ -120,7 +120,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
 
 @compiled
 def evaluate(layers: NetworkLayers, inputs: Array, hidden: Array, mean: Array, spread: Array) -> None:
-    """The heads' outputs for one input; `hidden` is left with what the heads read."""
+    """The heads' outputs for one input; `hidden` is left with what the heads read. No spread is made without room."""
     width = len(layers.first_bias)
     h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(len(inputs)):
@@ -136,9 +136,10 @@ def evaluate(layers: NetworkLayers, inputs: Array, hidden: Array, mean: Array, s
         h += normed + layers.biases[block, 1]
     _normed(h, layers.norms[-1], hidden)
     np.dot(layers.mean, hidden, mean)
-    np.dot(layers.spread, hidden, spread)
     mean += layers.mean_bias
-    spread += layers.spread_bias
+    if len(spread) > 0:
+        np.dot(layers.spread, hidden, spread)
+        spread += layers.spread_bias
 
 
 @compiled
@@ -164,6 +165,14 @@ class NamedPrediction(NamedTuple):
     variances: Float[Array, "freedoms"]
     factors: Float[Array, "freedoms rank"]
     hidden: Float[Array, "width"]
+
+
+def mean_of(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "mean"]:
+    """The network's mean alone for one input."""
+    layers = weights.layers
+    hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
+    evaluate(layers, inputs, hidden, mean, np.empty(0, np.float32))
+    return mean.astype(np.float64)
 
 
 def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> NamedPrediction:

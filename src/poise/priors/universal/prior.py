@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.geometry import rotations
+from poise.geometry.alignment import quaternion_of
 from poise.motion.motion import Motion
 from poise.priors.forms import fixed
 from poise.priors.model_file import Stored
@@ -25,10 +26,10 @@ from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
 from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
 from poise.priors.universal.body import fitted, typical_body
-from poise.priors.universal.network import NamedPrediction, asked, shipped
+from poise.priors.universal.network import NamedPrediction, asked, mean_of, shipped
 from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
 from poise.schema import Declared, Numbers, Schema, flag
-from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 
@@ -215,8 +216,9 @@ class UniversalGuide(Guide):
         if len(targets) and farthest_gap(self.space, q, self.handles, targets) < NEAR:
             expected = self.seen_from(q, targets, given=False)
         else:
-            first = [self._asked(*frame, targets, given=False) for frame in self._guessed(q, targets)]
-            expected = self._again(min(first, key=lambda one: self._lacking(one, targets)), targets)
+            first = [self._roughly(*frame, targets) for frame in self._guessed(q, targets)]
+            nearest = min(first, key=lambda one: self._lacking(one, targets))
+            expected = self.seen_from(nearest, targets, given=False)
         return [Start(expected.mean, expected)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
@@ -227,7 +229,7 @@ class UniversalGuide(Guide):
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
     ) -> ExpectedPose:
         """What is expected of handles as seen from the root of a pose, which is given or only near."""
-        axes = rotations.matrix_from_quaternion(q[3:ROOT_SIZE]) @ self._fit.root_turn.T
+        axes = _axes_of(q) @ self._fit.root_turn.T
         expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
         if given:
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
@@ -278,7 +280,7 @@ class UniversalGuide(Guide):
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
     ) -> list[tuple[Array, Array]]:
         """Frames at the middle of the handles: facing as the pose at hand does, and across what is left and right."""
-        axes = rotations.matrix_from_quaternion(q[3:ROOT_SIZE]) @ self._fit.root_turn.T
+        axes = _axes_of(q) @ self._fit.root_turn.T
         if len(targets) == 0:
             return [(q[:3] - axes @ self._fit.root_shift, _heading(axes[:, 0]))]
         known = {int(row): target for row, target in zip(self._rows, targets, strict=True)}
@@ -287,20 +289,27 @@ class UniversalGuide(Guide):
         sides = [axes[:, 0], left] if np.hypot(left[0], left[2]) > SIDEWAYS else [axes[:, 0]]
         return [(targets.mean(axis=0), _heading(side)) for side in sides]
 
-    def _lacking(self, expected: ExpectedPose, targets: Float[Array, "handles 3"]) -> float:
-        return farthest_gap(self.space, expected.mean, self.handles, targets) if len(targets) else 0.0
+    def _lacking(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> float:
+        return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
 
-    def _again(self, expected: ExpectedPose, targets: Float[Array, "handles 3"]) -> ExpectedPose:
-        return self.seen_from(expected.mean, targets, given=False)
+    def _roughly(self, origin: Array, axes: Array, targets: Array) -> Float[Array, "size"]:
+        """The pose expected from a frame that is guessed."""
+        named = mean_of(self._weights, self._inputs(origin, axes, targets, given=False))
+        return self._pose(named, origin, axes, given=False)[0]
 
     def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> ExpectedPose:
+        named = asked(self._weights, self._inputs(origin, axes, targets, given=given))
+        return self._expected(named, origin, axes, given=given)
+
+    def _inputs(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Float[Array, "inputs"]:
+        """What is shown to the network."""
         inputs = self._blank.copy()
         inputs[_FRAME], inputs[_FRAME + 1 : _FRAME + 4] = given, axes[1]
         if len(targets):
             _show(inputs, self._rows, self._offsets, targets, origin, axes)
             if self._before is not None:
                 _show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
-        return self._expected(asked(self._weights, inputs), origin, axes, given=given)
+        return inputs
 
     def _expected(self, named: NamedPrediction, origin: Array, axes: Array, *, given: bool) -> ExpectedPose:
         """The network's Gaussian in the world and on this body."""
@@ -335,7 +344,7 @@ class UniversalGuide(Guide):
         place = origin if given else origin + axes @ named[:3]
         q = np.empty(self.space.size)
         q[:3] = place + root @ self._fit.root_shift
-        q[3:ROOT_SIZE] = rotations.quaternion_from_matrix(root @ self._fit.root_turn)
+        quaternion_of(root @ self._fit.root_turn, q[3:ROOT_SIZE])
         q[ROOT_SIZE:] = self._zeros.shift
         q[ROOT_SIZE:] += named[9:] if self._plain else self._fit.maps @ named[9:]
         return q, root
@@ -351,12 +360,33 @@ def _heading(left: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return np.array([[x, 0.0, -z], [0.0, 1.0, 0.0], [z, 0.0, x]])
 
 
+@compiled
 def _from_columns(six: Float[Array, "6"]) -> Float[Array, "3 3"]:
     """A rotation from its first two columns, made orthonormal."""
-    a = six[:3] / max(float(np.linalg.norm(six[:3])), 1e-9)
-    b = six[3:] - (a @ six[3:]) * a
-    b /= max(float(np.linalg.norm(b)), 1e-9)
-    return np.column_stack([a, b, np.cross(a, b)])
+    turn = np.empty((3, 3))
+    size = max(np.sqrt(six[0] ** 2 + six[1] ** 2 + six[2] ** 2), 1e-9)
+    along = (six[0] * six[3] + six[1] * six[4] + six[2] * six[5]) / size
+    for i in range(3):
+        turn[i, 0] = six[i] / size
+        turn[i, 1] = six[3 + i] - along * turn[i, 0]
+    size = max(np.sqrt(turn[0, 1] ** 2 + turn[1, 1] ** 2 + turn[2, 1] ** 2), 1e-9)
+    for i in range(3):
+        turn[i, 1] /= size
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        turn[i, 2] = turn[j, 0] * turn[k, 1] - turn[k, 0] * turn[j, 1]
+    return turn
+
+
+@compiled
+def _axes_of(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
+    """The axes of a pose's root."""
+    axes = np.empty((3, 3))
+    m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
+    for i in range(3):
+        for j in range(3):
+            axes[i, j] = m[3 * i + j]
+    return axes
 
 
 def _root_jacobian(axes: Array, root: Array, turn: Array, shift: Array) -> Float[Array, "6 6"]:
