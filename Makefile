@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ docs: .venv/.dev ## build the documentation into site/, warnings are errors
 docs-pictures: .venv/.dev ## draw the documentation's pictures again
 	$(BIN)/python docs/make_front_picture.py
 	$(BIN)/python docs/make_performer_sheets.py
+
+tasks: .venv/.dev ## pose twelve everyday tasks with every prior, on one page to look at
+	$(BIN)/python docs/make_task_pictures.py
 
 studio-pictures: .venv/.dev page ## take the pictures of the studio again, from the real page
 	@tools/browser.sh

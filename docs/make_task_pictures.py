@@ -1,0 +1,96 @@
+"""Makes the page of twelve everyday tasks, each posed by every prior: `python docs/make_task_pictures.py`.
+
+The handles of each task, as shares of stature, are all that is given; the root is free. Priors that learn do so from
+recordings where there are any (POISE_MOCAP), else from the performer. Writes docs/images/tasks.webp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from poise import performer, read
+from poise.evaluation.methods import learner_named
+from poise.motion.motion import Motion
+from poise.motion.recordings import find_recordings
+from poise.pictures import draw_panels
+from poise.priors.prior import Prior
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.measure import standing_height
+from poise.skeleton.skeleton import Pose
+from poise.solvers.constraints import Constraint, LookAt, Position
+from poise.solvers.solve import solve
+
+FILE = Path(__file__).parent / "images" / "tasks.webp"
+PRIORS = ("dls", "gaussian-100", "style", "local", "auto", "universal")
+CLIPS = ("02_01", "07_01", "14_02", "63_03", "124_01", "124_07", "06_14", "13_11", "02_07", "131_01")
+PANEL = (190, 230)
+Place = tuple[float, float, float]
+FEET: dict[str, Place] = {"left_foot": (0.06, 0.045, 0.0), "right_foot": (-0.06, 0.045, 0.0)}
+TASKS: dict[str, dict[str, Place]] = {  # to the left, up and forward, of stature
+    "shelf": {**FEET, "right_hand": (-0.1, 1.1, 0.22)},
+    "lift": {**FEET, "left_hand": (0.1, 0.14, 0.22), "right_hand": (-0.1, 0.14, 0.22)},
+    "sit": {"pelvis": (0.0, 0.27, -0.12), "left_foot": (0.08, 0.045, 0.14), "right_foot": (-0.08, 0.045, 0.14)},
+    "kneel": {"left_shin": (0.07, 0.035, 0.02), "right_foot": (-0.08, 0.045, 0.2), "head": (0.0, 0.64, 0.02)},
+    "kick": {"left_foot": (0.05, 0.045, 0.0), "right_foot": (-0.05, 0.45, 0.4)},
+    "wave": {**FEET, "right_hand": (-0.26, 0.95, 0.08)},
+    "push": {"left_foot": (0.06, 0.045, 0.12), "right_foot": (-0.06, 0.05, -0.24),
+             "left_hand": (0.12, 0.74, 0.42), "right_hand": (-0.12, 0.74, 0.42)},
+    "pull": {"left_foot": (0.07, 0.045, 0.14), "right_foot": (-0.07, 0.045, 0.0), "pelvis": (0.0, 0.48, -0.14),
+             "left_hand": (0.07, 0.6, 0.26), "right_hand": (-0.07, 0.6, 0.26)},
+    "throw": {"left_foot": (0.07, 0.045, 0.24), "right_foot": (-0.08, 0.045, -0.16),
+              "left_hand": (0.18, 0.76, 0.28), "right_hand": (-0.24, 0.95, -0.16)},
+    "climb": {"left_foot": (0.07, 0.3, 0.18), "right_foot": (-0.07, 0.045, 0.0),
+              "left_hand": (0.1, 0.8, 0.26), "right_hand": (-0.1, 1.05, 0.22)},
+    "look behind": FEET,
+    "guard": {"left_foot": (0.1, 0.045, 0.1), "right_foot": (-0.1, 0.045, -0.1),
+              "left_hand": (0.06, 0.82, 0.18), "right_hand": (-0.07, 0.8, 0.12)},
+}  # fmt: skip
+BEHIND: Place = (-0.8, 0.85, -1.0)  # what is looked at over the shoulder
+
+
+def main() -> None:
+    clips = _clips()
+    skeleton = clips[0].skeleton
+    priors = {
+        name: None if name == "dls" else learner_named(name)(clips).on_body(skeleton) for name in PRIORS
+    }
+    rows = [_row(task, handles, priors, standing_height(skeleton)) for task, handles in TASKS.items()]
+    page = Image.new("RGB", (max(row.width for row in rows), sum(row.height for row in rows)), "white")
+    for number, row in enumerate(rows):
+        page.paste(row, (0, sum(above.height for above in rows[:number])))
+    page.save(FILE, quality=80)
+
+
+def _clips() -> list[Motion]:
+    folder = find_recordings()
+    if folder is None:
+        return [performer.act(action, fps=30, seed=0) for action in ("walk", "box", "throw", "reach")]
+    return [read(folder / "cmu" / f"{name}.bvh")[::12] for name in CLIPS]
+
+
+def _row(
+    task: str, handles: Mapping[str, Place], priors: Mapping[str, Prior | None], height: float
+) -> Image.Image:
+    places = {role: height * np.array(place) for role, place in handles.items()}
+    wanted: list[Constraint] = [Position(role, tuple(place)) for role, place in places.items()]
+    if task == "look behind":
+        wanted.append(LookAt("head", tuple(height * np.array(BEHIND))))
+    poses = {f"{task}: {name}": _posed(prior, priors["universal"], wanted) for name, prior in priors.items()}
+    return draw_panels(poses, handles=places, size=PANEL, columns=len(poses), floor=0.0)
+
+
+def _posed(prior: Prior | None, people: Prior | None, wanted: list[Constraint]) -> Pose:
+    """By a prior, or without one from where the universal one would stand."""
+    assert isinstance(people, UniversalPrior)
+    model = people.space if prior is None else prior
+    start = people.space.standing(people.mean) if prior is None else None
+    solution = solve(model, wanted, start=start, method="dls" if prior is None else "map")
+    return model.pose_from_q(solution.q) if prior is None else prior.space.pose_from_q(solution.q)
+
+
+if __name__ == "__main__":
+    main()
