@@ -357,7 +357,7 @@ class Problem:
             status, taken = solve()
             solved, total = errors.copy(), total + taken
             errors[:] = self.errors(q)[0]
-            rank, wrong = self._rank(errors), np.linalg.norm((errors - solved)[linear])
+            rank, wrong = self.rank(errors), np.linalg.norm((errors - solved)[linear])
             if wrong <= AGREED * self.settings.tolerance or status == core.BROKEN:
                 return status, total
             if best is None or rank < best[0]:
@@ -370,7 +370,7 @@ class Problem:
             return core.REACHED, total
         return max(status, core.RELAXED), total
 
-    def _rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
+    def rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
         """Lower is better: the largest hard error, then what soft ones cost."""
         hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
         return max(hard, default=0.0), self.soft_loss(errors)

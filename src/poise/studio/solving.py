@@ -23,7 +23,8 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
-from poise.solvers.solution import STATUSES, Solution
+from poise.solvers.problem import Problem
+from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.messages import LOOK_AT, Handle, Quaternion, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
@@ -43,6 +44,7 @@ LOOKING = 4.0  # times as far hips may turn where the head looks at something
 REACH = 3.0  # metres that any joint may go for each metre of the handle under the hand
 SETTLING = 0.015  # metres that any joint goes as the hand lets go
 LEVER = 0.3  # metres for each radian that a handle is turned by
+CLOSE = 0.003  # metres that a handle may lag behind on the way
 EASINGS = (0.9, 0.45, 0.2, 0.0)  # shares of the way allowed that are tried, the largest first
 FAR, NEAR = (
     0.52,
@@ -166,17 +168,16 @@ class Poser:
         far = gone(goal.q)
         if far <= most:
             return solved
-        left, tolerance = problem.cost(problem.errors(goal.q)[0]), problem.settings.tolerance
+        left = problem.rank(problem.errors(goal.q)[0])[0]
         for easing in EASINGS:
             q = space.integrate(start, easing * most / far * problem.way(start, goal.q))
             status, steps, errors = problem.finish(q, problem.diagonal())
-            if gone(q) <= most and problem.cost(errors) <= left + tolerance**2:
-                eased = replace(
-                    goal, q=q, measure=partial(problem.residuals, errors), status=STATUSES[status],
-                    iterations=goal.iterations + steps,
-                )  # fmt: skip
-                return replace(solved, placed=Placed(eased.pose, q, space), solution=eased)
-        return solved  # the handle cannot be met otherwise
+            if gone(q) <= most and problem.rank(errors)[0] <= left + CLOSE:
+                return _at(solved, q, STATUSES[status], steps, errors, problem)
+        if goal.reached:
+            return solved  # the handle cannot be met otherwise
+        q = space.integrate(start, EASINGS[0] * most / far * problem.way(start, goal.q))
+        return _at(solved, q, goal.status, 0, problem.errors(q)[0], problem)
 
     def _stepped(self, state: State, dragged: str) -> SolvedState | None:
         """The pose after a step towards a handle that is too far away; None where a step does not bring it nearer."""
@@ -256,6 +257,17 @@ class Poser:
             self._likelihood = (now, found, share)
             return found, share
         return known[0], known[1]
+
+
+def _at(
+    solved: SolvedState, q: Float[Array, "size"], status: Status, steps: int, errors: Array, problem: Problem
+) -> SolvedState:
+    """What was solved, but at another pose."""
+    eased = replace(
+        solved.solution, q=q, measure=partial(problem.residuals, errors), status=status,
+        iterations=solved.solution.iterations + steps,
+    )  # fmt: skip
+    return replace(solved, placed=Placed(eased.pose, q, problem.space), solution=eased)
 
 
 def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition]:

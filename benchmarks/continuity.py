@@ -1,0 +1,106 @@
+"""Continuity of dragging in the studio: random drags of five models through its own session.
+
+A drag takes a hand, a foot, the head or the hips from where a standing body has it to a random place nearby, in steps
+of about a centimetre, and lets go. Between two steps, what counts is how far the joint that goes farthest goes, over
+what the handle itself goes (asked: at most 3, but where feet step or the handle cannot be met otherwise); at the
+release, how far in centimetres (asked: at most 2). `DRAGS=20` in the environment measures fewer.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+
+from benchmarks.table import Row
+from poise.performer.bodies import Body
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.kinematics import world_transforms
+from poise.studio import messages as said
+from poise.studio.autosave import Autosave
+from poise.studio.defaults import recipes
+from poise.studio.models import ModelStore
+from poise.studio.session import Session
+from poise.studio.uploads import Uploads
+
+DRAGS = int(os.environ.get("DRAGS", "200"))
+MODELS = ("people", "everything", "nearest of everything", "reach", "pitch")
+ROLES = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis")
+SPREAD = {"hand": 0.5, "foot": 0.25, "head": 0.2, "pelvis": 0.2}  # metres
+STEP = 0.012  # metres that a handle goes between two moments
+_NUMBERS = count(1)
+
+
+def run() -> list[Row]:
+    """Median, 95th percentile and worst of steps and releases, for each model."""
+    os.environ.setdefault("POISE_CACHE", tempfile.mkdtemp())
+    models, known = ModelStore(), recipes()
+    models.add(UniversalPrior(Body().skeleton), "people")
+    for name in MODELS[1:]:
+        models.add(known[name].cached(), name)
+    return [row for name in MODELS for row in _rows(name, models)]
+
+
+def _rows(name: str, models: ModelStore) -> Iterator[Row]:
+    random = np.random.default_rng(7)
+    found = [_dragged(models, name, random) for _ in range(DRAGS)]
+    steps = np.array([ratio for ratios, _, _ in found for ratio in ratios])
+    releases = 100.0 * np.array([release for _, release, _ in found])
+    jumps, excused = int(np.sum(steps > 3.0)), sum(excuses for *_, excuses in found)
+    yield Row(f"{name}: step over the handle's, median", float(np.median(steps)), "times")
+    yield Row(f"{name}: 95th percentile", float(np.percentile(steps, 95)), "times", note="at most 3")
+    yield Row(
+        f"{name}: worst",
+        float(steps.max()),
+        "times",
+        note=f"{jumps} of {len(steps)} over 3; left out: {excused}",
+    )
+    yield Row(f"{name}: release, median", float(np.median(releases)), "cm")
+    yield Row(f"{name}: 95th percentile", float(np.percentile(releases, 95)), "cm")
+    yield Row(f"{name}: worst", float(releases.max()), "cm", note="at most 2")
+
+
+def _dragged(models: ModelStore, name: str, random: np.random.Generator) -> tuple[list[float], float, int]:
+    """One drag: every step over the handle's, how far the release goes, and the steps that had to jump."""
+    uploads, autosave = Uploads(), Autosave()
+    session = Session(models, uploads, autosave)
+    try:
+        session.answer(said.ChooseModel(model=name.replace(" ", "-")))
+        return _moments(session, random)
+    finally:
+        session.close()
+        autosave.close()
+        uploads.close()
+
+
+def _moments(session: Session, random: np.random.Generator) -> tuple[list[float], float, int]:
+    role = ROLES[random.integers(len(ROLES))]
+    session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role)))
+    start = np.array(session.state.handle(role).position)
+    way = random.normal(size=3) * SPREAD[role.split("_")[-1]]
+    moments, ratios, excused = max(int(np.linalg.norm(way) / STEP), 2), [], 0
+    for moment in range(1, moments + 1):
+        before, feet = _joints(session), session.state.anchors
+        went, status = _moved(session, role, start + way * moment / moments, before)
+        if feet is not session.state.anchors or status != "reached":
+            excused += 1
+        else:
+            ratios.append(went / (float(np.linalg.norm(way)) / moments))
+    return ratios, _moved(session, role, start + way, _joints(session), last=True)[0], excused
+
+
+def _moved(
+    session: Session, role: str, to: np.ndarray, before: np.ndarray, *, last: bool = False
+) -> tuple[float, str]:
+    x, y, z = to.tolist()
+    pose = session.answer(said.Drag(seq=next(_NUMBERS), handle=role, position=(x, y, z), last=last))[-1]
+    assert isinstance(pose, said.Pose)
+    return float(np.linalg.norm(_joints(session) - before, axis=-1).max()), pose.status
+
+
+def _joints(session: Session) -> np.ndarray:
+    pose = session.state.pose
+    return np.asarray(world_transforms(pose.skeleton, pose.root_position, pose.rotations)[0])
