@@ -15,7 +15,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.studio import messages as said
 from poise.studio.session import Session
 from poise.vision.people import models
-from poise.vision.sources import VideoSource
+from poise.vision.sources import VideoSource, write_video
 from pose2sim import SINGLE, recordings
 from running_studio import Heard, kept
 
@@ -83,6 +83,26 @@ def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
     moved = said.PhotoPoint(joint=points[0].joint, pixel=(x + 5.0, y - 5.0))
     followed = session.answer(said.MovePoint(seq=1, point=moved))
     assert [type(message) for message in followed] == [said.Pose, said.PhotoSolved]
+
+
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+def test_the_person_in_a_real_video_comes_to_the_timeline(
+    session: Session, tmp_path: Path, unchecked_shapes: None
+) -> None:
+    del unchecked_shapes
+    source = VideoSource(recordings() / SINGLE / "videos" / "cam01.mp4")
+    pictures = [source.read()[1][::2, ::2].copy() for _ in range(8)]
+    write_video(tmp_path / "walk.avi", pictures, fps=30.0, size=(540, 960))
+    heard = Heard(session)
+    session.answer(said.OpenVideo(upload=kept(session, tmp_path / "walk.avi")))
+    heard.wait_for(said.MotionRange, lambda _: session.jobs.idle)
+    timeline = session.state.timeline
+    assert (timeline.frames, timeline.clip) == (8, "walk")
+    positions, _ = world_transforms(
+        session.state.pose.skeleton, session.state.pose.root_position, session.state.pose.rotations
+    )
+    head, foot = (positions[session.state.pose.skeleton.index(role), 1] for role in ("head", "left_foot"))
+    assert head - foot > 1.0
 
 
 def test_photos_are_explained_when_they_cannot_be_used(

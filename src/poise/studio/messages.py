@@ -385,6 +385,12 @@ class OpenTake(Wire, tag="openTake"):
     upload: Name
 
 
+class OpenVideo(Wire, tag="openVideo"):
+    """Solve the body of the person in an uploaded video and put it on the timeline."""
+
+    upload: Name
+
+
 class HideMarker(Wire, tag="hideMarker"):
     """Hide a marker of the take over a range of frames, or show it again."""
 
@@ -518,6 +524,7 @@ ClientMessage = (
     | ChooseAlternative
     | ClosePhoto
     | OpenTake
+    | OpenVideo
     | HideMarker
     | FillTake
     | Perform

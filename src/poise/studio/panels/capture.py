@@ -1,4 +1,4 @@
-"""Capture: a take of markers with its gaps, more of them hidden by hand, filled by a style learned from the take."""
+"""Capture: a take of markers with its gaps, hidden by hand or filled by a style of the take; a person in a video."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.video import capture as solve_video
+from poise.apps.video import watch_videos
 from poise.capture.marker_filling import Filled
 from poise.capture.marker_takes import MatchedTake, read_take
 from poise.capture.markers import Capture, fill_gaps, solve, template
@@ -59,6 +61,7 @@ class CapturePanel:
         """Who answers what."""
         return {
             messages.OpenTake: self.open,
+            messages.OpenVideo: self.open_video,
             messages.HideMarker: self.hide,
             messages.FillTake: self.fill,
         }
@@ -83,6 +86,29 @@ class CapturePanel:
             return Done(opened)
 
         return [session.jobs.start("openTake", f"opening {path.name}", work)]
+
+    def open_video(self, message: messages.OpenVideo) -> Answer:
+        """The largest person in a video, solved in the background and put on the timeline."""
+        session = self._session
+        path = session.uploads.find(message.upload, owner=session.token).path
+        if not template().same_topology(session.state.pose.skeleton):
+            raise InvalidValueError(
+                "a person in a video is solved on the performer's body; choose People as the model"
+            )
+
+        def work(report: Report) -> Done:
+            take = watch_videos([str(path)], progress=lambda _, done, total: report(0.7 * done / total))
+            if take.people.frames > MOST_FRAMES:
+                raise InvalidValueError(
+                    f"{path.name} has {take.people.frames} frames; the studio shows up to {MOST_FRAMES}"
+                )
+            found = solve_video(
+                take, person=1, progress=lambda _, done, total: report(0.7 + 0.3 * done / total)
+            )
+            motion = replace(found.motion, name=path.stem)
+            return Done(lambda: put_on_timeline(session, motion))
+
+        return [session.jobs.start("openVideo", f"finding the person in {path.name}", work)]
 
     def hide(self, message: messages.HideMarker) -> Answer:
         """As if the marker had not been seen there; or seen again."""

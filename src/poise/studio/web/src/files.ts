@@ -6,6 +6,7 @@ import { addToLearn } from "./panels/learn";
 import { openPhoto } from "./panels/photo";
 
 const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
+const VIDEOS = /\.(mp4|mov|avi|mkv)$/i;
 const SCENES = /\.scene$/i;
 const MODELS = /\.poise$/i;
 
@@ -18,6 +19,7 @@ export async function openFile(file: File): Promise<void> {
   if (IMAGES.test(file.name)) return openPhoto(file);
   if (isTake && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
   if (isMotion && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
+  if (VIDEOS.test(file.name)) return openAs(file, "openVideo", "capture");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
   if (isMotion || isTake) {
@@ -25,13 +27,13 @@ export async function openFile(file: File): Promise<void> {
     return;
   }
   state.notify(
-    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), pictures (PNG, JPEG), models and scenes.`,
+    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), videos (MP4), pictures (PNG, JPEG), models and scenes.`,
   );
 }
 
 async function openAs(
   file: File,
-  type: "openTake" | "openClip" | "openScene" | "openModel",
+  type: "openTake" | "openVideo" | "openClip" | "openScene" | "openModel",
   workspace: state.Workspace | null,
 ): Promise<void> {
   const id = await upload(file);

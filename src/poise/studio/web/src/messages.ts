@@ -267,6 +267,12 @@ export interface OpenTake {
   upload: string;
 }
 
+/** Solve the body of the person in an uploaded video and put it on the timeline. */
+export interface OpenVideo {
+  type: "openVideo";
+  upload: string;
+}
+
 /** Hide a marker of the take over a range of frames, or show it again. */
 export interface HideMarker {
   type: "hideMarker";
@@ -631,6 +637,7 @@ export type ClientMessage =
   | ChooseAlternative
   | ClosePhoto
   | OpenTake
+  | OpenVideo
   | HideMarker
   | FillTake
   | Perform

@@ -1,6 +1,6 @@
 /** Capture: a take of markers, its gaps, and how well they were filled. */
 import type { JSX } from "preact";
-import { EyeOff, FolderOpen, Eye, Wand2 } from "lucide-preact";
+import { EyeOff, FolderOpen, Eye, Video, Wand2 } from "lucide-preact";
 import { openFile } from "../files";
 import { frame } from "../shown";
 import { centimetres } from "../stage/handle_marks";
@@ -19,8 +19,8 @@ export function CapturePanel(): JSX.Element {
       <Section title="Take" aside={<span class="quiet">{take?.name}</span>}>
         {!take && (
           <p class="empty">
-            Open a recording of markers, or drop it on the page. Gaps are filled by a style learned from the take
-            itself.
+            Open a recording of markers, or drop it on the page: gaps are filled by a style learned from the take
+            itself. Or open a video of a person without markers: the body comes to the timeline.
           </p>
         )}
         {take && <TakeFacts take={take} />}
@@ -30,6 +30,13 @@ export function CapturePanel(): JSX.Element {
             icon={FolderOpen}
             accept={state.takeFiles.value.join(",")}
             kind={take ? "plain" : "primary"}
+            onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
+          />
+          <PickFiles
+            label="Open a video"
+            icon={Video}
+            accept="video/mp4,.mp4,.mov,.avi,.mkv"
+            kind="plain"
             onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
           />
           {take && (

@@ -71,7 +71,9 @@ export function PhotoPanel(): JSX.Element {
     <>
       <Section title="Photo">
         {!picture.value && (
-          <p class="empty">Drop a picture of a person here: the body is found. Move points that are off, or mark your own.</p>
+          <p class="empty">
+            Drop a picture of a person here: the body is found. Move points that are off, or mark your own.
+          </p>
         )}
         <div class="row">
           <PickFiles
