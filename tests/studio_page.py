@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -46,8 +47,9 @@ def browser() -> Iterator[Browser]:
 class Server:
     """`poise studio` as a process of its own, which can be killed and started again on the same port."""
 
-    def __init__(self, models: Sequence[Path] = ()) -> None:
+    def __init__(self, models: Sequence[Path] = (), *, cache: Path | None = None) -> None:
         self._models = models
+        self._env = os.environ | ({"POISE_CACHE": str(cache)} if cache else {})
         self.address = self._start("0")
 
     def _start(self, port: str) -> str:
@@ -61,7 +63,7 @@ class Server:
             "--port",
             port,
         ]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self._env)
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if found := re.search(r"http://\S+", line):

@@ -157,7 +157,6 @@ def test_what_a_recording_cannot_have_is_said(session: Session, walk: Motion) ->
     edited(session, 60)
     style = said.StyleKey(frame=3, weights=[said.Weight(model="walk", weight=1.0)])
     for message in (
-        said.PutPin(pin=said.Pin(handle="hand", first=1, last=5)),
         said.PutStyleKey(key=style),
         said.SolveTimeline(),
     ):

@@ -31,6 +31,8 @@ _EXPECTILE = 0.02  # how little a point above the floor's plane counts against o
 _TELLING_WAY = 0.2  # metres that the feet must spread for the floor's slope to be found
 _STEEPEST = 0.06
 _SHORTEST = 0.06  # seconds that a contact, or a break in one, lasts at least
+_HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand that stays, a body that moves meanwhile
+_HAND_SHORTEST = 0.2  # seconds that a hand stays where it is at least
 _GRAVITY = 9.81
 
 
@@ -77,6 +79,19 @@ def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:
     return Contacts(
         standing[..., 0] | standing[..., 1], standing, _floor_of(points) if floor is None else floor
     )
+
+
+def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
+    """Whether the left and the right hand hold on to something: they stay for a while, and the body does not."""
+    skeleton = motion.skeleton
+    joints = [skeleton.index(f"{side}_hand") for side in SIDES]
+    positions, _ = joint_transforms(motion)
+    pace = np.linalg.norm(_smoothed(derivative(positions[:, [0, *joints]], motion.fps), motion.fps), axis=-1)
+    scale = np.sqrt(_GRAVITY * max(leg_length(skeleton), 1e-6))
+    still = _held(pace[:, 1:] < _HAND_STILL * scale, pace[:, 1:] > 2.0 * _HAND_STILL * scale)
+    shortest = max(round(_HAND_SHORTEST * motion.fps), 1)
+    runs = np.stack([_without_short_runs(hand, False, shortest) for hand in still.T], axis=-1)
+    return runs & _while_moving(runs, pace[:, 0] > _BODY_MOVES * scale)
 
 
 def floor_height(motion: Motion) -> float:
@@ -178,6 +193,16 @@ def _held(on: Bool[Array, "frames *n"], off: Bool[Array, "frames *n"]) -> Bool[A
     last = np.where(last < 0, np.argmax(decided, axis=0), last)
     held: Array = np.take_along_axis(on & ~off, last, axis=0)
     return held
+
+
+def _while_moving(runs: Bool[Array, "frames n"], moves: Bool[Array, "frames"]) -> Bool[Array, "frames n"]:
+    """The runs of truth during which something moves at least once."""
+    kept = np.zeros_like(runs)
+    for column in range(runs.shape[1]):
+        number = np.cumsum(np.diff(runs[:, column], prepend=False) & runs[:, column])
+        telling = np.unique(number[runs[:, column] & moves])
+        kept[:, column] = runs[:, column] & np.isin(number, telling)
+    return kept
 
 
 def _without_blips(standing: Bool[Array, "frames 2 2"], shortest: int) -> Bool[Array, "frames 2 2"]:

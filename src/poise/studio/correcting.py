@@ -1,8 +1,8 @@
-"""Keys over a recording: at its frame a key bends the recorded pose as little as it can, and fades to either side."""
+"""Keys and pins over a recording: they bend the recorded pose as little as they can, and fade to either side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -17,22 +17,32 @@ from poise.studio.state import Placed, State
 MET = 1e-3  # metres and radians within which a pose that is shown meets a key
 
 
-def recorrected(state: State, timeline: Timeline, frames: Iterable[int], poser: Poser) -> State:
+def recorrected(
+    state: State,
+    timeline: Timeline,
+    frames: Iterable[int],
+    poser: Poser,
+    report: Callable[[int], None] | None = None,
+) -> State:
     """A state under a timeline whose keys at some frames are others: the corrections there follow from them."""
     assert state.layers is not None
     layers, changed = state.layers, state.with_(timeline=timeline)
-    for frame in frames:
-        fewer = len(_keys_at(timeline, frame)) < len(_keys_at(state.timeline, frame))
-        layers = _recorrected(changed, layers, frame, layers.base if fewer else layers.motion, poser)
+    for done, frame in enumerate(frames):
+        if report is not None:
+            report(done)
+        fewer = _asks(timeline, frame) < _asks(state.timeline, frame)
+        start = state.layers.base if fewer else state.layers.motion
+        layers = _recorrected(changed, layers, frame, start, poser)
     return changed.with_(layers=layers)
 
 
 def _recorrected(state: State, layers: Layers, frame: int, start: Motion, poser: Poser) -> Layers:
-    keys = _keys_at(state.timeline, frame)
+    keys = keys_at(state.timeline, frame)
+    posed = [each.ease for each in state.timeline.poses if each.frame == frame]
     if not keys:
-        return layers.without(frame)
+        return layers if posed else layers.without(frame)
     pose = state.pose if _shows(state, keys) else _solved(state, keys, start[frame], poser)
-    ease = max(key.ease for key in keys)
+    ease = max([*posed, *(key.ease for key in keys)])
     return layers.with_correction(Correction.between(layers.base[frame], pose, frame=frame, ease=ease))
 
 
@@ -41,11 +51,23 @@ def at_frame(state: State, frame: int) -> State:
     assert state.motion is not None
     pose = state.motion[frame]
     handles = tuple(following(handle, pose) for handle in state.handles)
-    return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose))
+    return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=False)
 
 
-def _keys_at(timeline: Timeline, frame: int) -> list[Key]:
-    return [key for key in timeline.keys if key.frame == frame]
+def keys_at(timeline: Timeline, frame: int) -> list[Key]:
+    """What handles are asked to do at a frame: by their keys, else by the pins over it."""
+    keys = [key for key in timeline.keys if key.frame == frame]
+    keyed = {key.handle for key in keys}
+    pins = [pin for pin in timeline.pins if pin.first <= frame <= pin.last and pin.handle not in keyed]
+    return keys + [
+        Key(handle=pin.handle, frame=frame, position=pin.position, ease=pin.ease)
+        for pin in pins
+        if pin.position is not None
+    ]
+
+
+def _asks(timeline: Timeline, frame: int) -> int:
+    return len(keys_at(timeline, frame)) + sum(each.frame == frame for each in timeline.poses)
 
 
 def _shows(state: State, keys: Sequence[Key]) -> bool:

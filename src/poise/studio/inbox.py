@@ -11,6 +11,8 @@ from poise.studio import messages
 MOST_WAITING = 500
 STREAMS = (
     messages.Drag,
+    messages.TurnJoints,
+    messages.TakePose,
     messages.DragLatent,
     messages.HoverLatent,
     messages.MovePoint,
@@ -64,6 +66,10 @@ def _gesture(message: messages.ClientMessage) -> object:
     match message:
         case messages.Drag():
             return message.handle, message.position is None, message.rotation is None
+        case messages.TurnJoints():
+            return tuple(message.joints)
+        case messages.TakePose():
+            return message.pose, message.mirrored, tuple(message.joints)
         case messages.DragKey():
             return message.key.handle, message.key.frame
         case messages.MovePoint():

@@ -56,7 +56,8 @@ class TimelinePlan:
         after = whole[max(first - 1, 0)]
         q = frame_by_frame(self.priors, frames, space, fps=whole.fps, after=after)
         part = Motion(space.skeleton, whole.fps, *space.frames_from_q(q))
-        return Layers(joined(whole, part, first))
+        over = () if layers is None else layers.corrections
+        return Layers(joined(whole, part, first), tuple(each for each in over if each.frame < len(whole)))
 
     def all_together(self, progress: Callable[[int, int], None]) -> Keyframed:
         """All frames at once, so that nothing pops."""
@@ -66,8 +67,8 @@ class TimelinePlan:
         """What was solved before, if it is of this length; else the pose, which stands still."""
         timeline = self.state.timeline
         if layers is not None and len(layers) == timeline.frames:
-            return layers.motion.with_frames(
-                layers.motion.root_positions, layers.motion.rotations, fps=timeline.fps
+            return layers.base.with_frames(
+                layers.base.root_positions, layers.base.rotations, fps=timeline.fps
             )
         return held(self.state.pose, timeline.frames, timeline.fps)
 

@@ -8,12 +8,12 @@ corrected frame is exactly as it was made. All other frames are those of the bas
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
@@ -67,14 +67,8 @@ class Layers:
         if not self.corrections:
             return self.base
         roots, joints = self.base.root_positions.copy(), self.base.rotations.copy()
-        added = np.zeros((*joints.shape[:2], 3))
-        touched = np.zeros(len(self), dtype=np.bool_)
-        for correction, first, weights in self._shares():
-            frames = slice(first, first + len(weights))
-            roots[frames] += weights[:, None] * correction.shift
-            added[frames] += weights[:, None, None] * correction.turns
-            touched[frames] = True
-        turns = rotations.quaternion_from_expmap(added[touched])
+        touched, shifts, turns = self._added()
+        roots[touched] += shifts
         joints[touched] = rotations.multiply(joints[touched], turns)
         return self.base.with_frames(roots, joints)
 
@@ -85,17 +79,46 @@ class Layers:
     def with_correction(self, correction: Correction) -> Layers:
         """With a correction in the place of the one of its frame, or added."""
         others = self.without(correction.frame).corrections
-        return Layers(self.base, tuple(sorted((*others, correction), key=lambda each: each.frame)))
+        return replace(self, corrections=tuple(sorted((*others, correction), key=lambda each: each.frame)))
 
     def without(self, frame: int) -> Layers:
         """Without the correction of a frame."""
-        return Layers(self.base, tuple(each for each in self.corrections if each.frame != frame))
+        return replace(self, corrections=tuple(each for each in self.corrections if each.frame != frame))
+
+    def making(self, motion: Motion, span: tuple[int, int]) -> Layers:
+        """Over another base, so that this motion comes of it; corrections within a span of frames go into the base."""
+        first, end = span
+        kept = Layers(self.base, tuple(each for each in self.corrections if not first <= each.frame < end))
+        other = np.zeros(len(self), dtype=np.bool_)
+        start, stop = changed_frames(kept.motion, motion)
+        other[start:stop] = True
+        roots, joints = self.base.root_positions.copy(), self.base.rotations.copy()
+        roots[other], joints[other] = motion.root_positions[other], motion.rotations[other]
+        touched, shifts, turns = kept._added()
+        both, within = touched & other, other[touched]
+        roots[both] -= shifts[within]
+        joints[both] = rotations.multiply(joints[both], rotations.conjugate(turns[within]))
+        return Layers(self.base.with_frames(roots, joints), kept.corrections)
 
     def resized(self, frames: int, fps: float) -> Layers:
         """Cut to so many frames, or with the last one held; at another rate the same frames play faster or slower."""
         kept = np.minimum(np.arange(frames), len(self.base) - 1)
         base = self.base.with_frames(self.base.root_positions[kept], self.base.rotations[kept], fps=fps)
         return Layers(base, tuple(each for each in self.corrections if each.frame < frames))
+
+    def _added(
+        self,
+    ) -> tuple[Bool[Array, "frames"], Float[Array, "touched 3"], Float[Array, "touched joints 4"]]:
+        """Which frames the corrections change, and by what shifts of the root and turns of the joints."""
+        shifts = np.zeros((len(self), 3))
+        turns = np.zeros((*self.base.rotations.shape[:2], 3))
+        touched = np.zeros(len(self), dtype=np.bool_)
+        for correction, first, weights in self._shares():
+            frames = slice(first, first + len(weights))
+            shifts[frames] += weights[:, None] * correction.shift
+            turns[frames] += weights[:, None, None] * correction.turns
+            touched[frames] = True
+        return touched, shifts[touched], rotations.quaternion_from_expmap(turns[touched])
 
     def _shares(self) -> Iterator[tuple[Correction, int, Float[Array, "span"]]]:
         """Every correction with the first frame that has some of it, and how much this one and the next have."""

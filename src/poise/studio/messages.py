@@ -10,10 +10,10 @@ The flow:
     `welcome`, `models`, `body` (skeleton and mesh; again whenever the skeleton changes), `scene` and `pose`.
  2. What a person does is one message each. The server changes the scene and answers `scene` when something other than
     the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it is told.
- 3. Messages that stream (`drag`, `dragLatent`, `hoverLatent`, `movePoint`, `dragKey`) carry `seq`, a number that grows
-    over the session. The newest wins: those that the solver had no time for are dropped. `pose.seq` says which one a
-    pose answers. Everything from the first `drag` to the one with `last` is one step of undo; the smooth model answers
-    (`fine` false) until the last one, which the fine model answers.
+ 3. Messages that stream (`drag`, `turnJoints`, `takePose`, `dragLatent`, `hoverLatent`, `movePoint`, `dragKey`) carry
+    `seq`, a number that grows over the session. The newest wins: those that the solver had no time for are dropped.
+    `pose.seq` says which one a pose answers. Everything from the first `drag` to the one with `last` is one step of
+    undo; the smooth model answers (`fine` false) until the last one, which the fine model answers.
  4. What takes long (learning, exporting, loading, solving) answers with `progress` until its `share` is 1, then with
     its result; `cancel` ends it.
  5. A mistake answers `error`, in words to show to a person; the connection lives on.
@@ -31,6 +31,8 @@ import msgspec
 from msgspec import Meta
 
 PROTOCOL = 1
+CLIPBOARD = "clipboard"
+"""The pose to name in `takePose` for what was copied."""
 LOOK_AT = "look-at"
 """The handle to name in `drag` when what the head looks at is dragged."""
 
@@ -53,6 +55,8 @@ Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
 Feet = Literal["free", "above", "planted"]
 Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
+Easing = Literal["none", "in", "out", "in-out"]
+RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
 
@@ -102,21 +106,34 @@ class Weight(Part):
 
 
 class Key(Part):
-    """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side."""
+    """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side.
+
+    In a motion made of keys `easing` is how the way to the next key is paced.
+    """
 
     handle: Name
     frame: Frame
     position: Vec3 | None = None
     rotation: Quaternion | None = None
     ease: Frame = EASE
+    easing: Easing = "none"
+
+
+class PoseKey(Part):
+    """A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side."""
+
+    frame: Frame
+    ease: Frame = EASE
 
 
 class Pin(Part):
-    """A handle held where it is from a first to a last frame."""
+    """A handle held from a first to a last frame, at a place or where it is; over a recording it comes in by `ease`."""
 
     handle: Name
     first: Frame
     last: Frame
+    position: Vec3 | None = None
+    ease: Frame = EASE
 
 
 class StyleKey(Part):
@@ -129,7 +146,7 @@ class StyleKey(Part):
 class Timeline(Part):
     """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown.
 
-    `clip` names the recording that keys correct; without one, keys make the motion.
+    `clip` names the recording that keys correct; without one, keys make the motion. `poses` are over either.
     """
 
     fps: Annotated[float, Meta(gt=0.0, le=1000.0)]
@@ -139,6 +156,7 @@ class Timeline(Part):
     pins: list[Pin]
     styles: list[StyleKey]
     clip: str | None
+    poses: list[PoseKey] = []
 
 
 class Bearing(Part):
@@ -207,13 +225,69 @@ class RemoveHandle(Wire, tag="removeHandle"):
 
 
 class Drag(Wire, tag="drag"):
-    """A handle (or `look-at`) is being moved, turned or both."""
+    """A handle (or `look-at`) is being moved, turned or both; other handles go along by the same way."""
 
     seq: Seq
     handle: Name
     position: Vec3 | None = None
     rotation: Quaternion | None = None
+    along: Annotated[list[Name], Meta(max_length=64)] = []
     last: bool = False
+
+
+class TurnJoints(Wire, tag="turnJoints"):
+    """Joints turned in the world from where the gesture began; all else keeps its rotation. `ease` keys the pose."""
+
+    seq: Seq
+    joints: Annotated[list[Name], Meta(min_length=1, max_length=200)]
+    turn: Quaternion
+    last: bool = False
+    ease: Frame | None = None
+
+
+class CopyPose(Wire, tag="copyPose"):
+    """Remember the pose shown, for `takePose`."""
+
+
+class TakePose(Wire, tag="takePose"):
+    """Go a share of the way to a pose of the library or the clipboard, with all joints or some; `ease` keys it.
+
+    The body stays above its place on the floor and keeps its heading.
+    """
+
+    seq: Seq
+    pose: Name = CLIPBOARD
+    share: Share = 1.0
+    mirrored: bool = False
+    joints: Annotated[list[Name], Meta(max_length=200)] = []
+    last: bool = False
+    ease: Frame | None = None
+
+
+class AskPoses(Wire, tag="askPoses"):
+    """The poses of the library that this body can take."""
+
+
+class KeepPose(Wire, tag="keepPose"):
+    """Put the pose shown into the library."""
+
+    name: Name
+
+
+class DropPose(Wire, tag="dropPose"):
+    """Take a pose out of the library."""
+
+    pose: Name
+
+
+class ExportPoses(Wire, tag="exportPoses"):
+    """Write the library as a file; `file` answers."""
+
+
+class OpenPoses(Wire, tag="openPoses"):
+    """Add the poses of an uploaded file to the library."""
+
+    upload: Name
 
 
 class SetFeet(Wire, tag="setFeet"):
@@ -316,6 +390,59 @@ class RemoveKey(Wire, tag="removeKey"):
 
     handle: Name
     frame: Frame
+
+
+class KeyPlace(Wire):
+    """Which key: of a handle, or of the whole body."""
+
+    handle: Name | None
+    frame: Frame
+
+
+class MoveKeys(Wire, tag="moveKeys"):
+    """Move keys in time, together."""
+
+    keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
+    by: Annotated[int, Meta(ge=-36_000, le=36_000)]
+
+
+class EaseKeys(Wire, tag="easeKeys"):
+    """Change over how many frames keys fade, or how the way to the next is paced."""
+
+    keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
+    ease: Frame | None = None
+    easing: Easing | None = None
+
+
+class RemoveKeys(Wire, tag="removeKeys"):
+    """Take keys away, together."""
+
+    keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
+
+
+class EditRange(Wire, tag="editRange"):
+    """Change the frames of a range, its ends eased in; "cycle" ends it in the pose that it begins with.
+
+    A motion made of keys becomes a recording by that.
+    """
+
+    first: Frame
+    last: Frame
+    edit: RangeEdit
+    ease: Frame = EASE
+
+
+class AskContacts(Wire, tag="askContacts"):
+    """When feet stand and hands hold on to something; `contacts` answers."""
+
+
+class LockContact(Wire, tag="lockContact"):
+    """Hold a foot or hand where it touches, over a contact."""
+
+    part: Name
+    first: Frame
+    last: Frame
+    ease: Frame = EASE
 
 
 class PutPin(Wire, tag="putPin"):
@@ -496,6 +623,14 @@ ClientMessage = (
     | PutHandle
     | RemoveHandle
     | Drag
+    | TurnJoints
+    | CopyPose
+    | TakePose
+    | AskPoses
+    | KeepPose
+    | DropPose
+    | ExportPoses
+    | OpenPoses
     | SetFeet
     | SetBearing
     | SetLookAt
@@ -513,6 +648,12 @@ ClientMessage = (
     | PutKey
     | DragKey
     | RemoveKey
+    | MoveKeys
+    | EaseKeys
+    | RemoveKeys
+    | EditRange
+    | AskContacts
+    | LockContact
     | PutPin
     | RemovePin
     | PutStyleKey
@@ -644,7 +785,8 @@ class Pose(Wire, tag="pose"):
     """The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is.
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
-    pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown.
+    pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown. A pose made
+    `by_hand` is not that of the motion's frame.
     """
 
     seq: int
@@ -658,6 +800,7 @@ class Pose(Wire, tag="pose"):
     percentile: float | None
     latent: tuple[float, float] | None
     microseconds: float
+    by_hand: bool
 
 
 class Ghost(Wire, tag="ghost"):
@@ -706,6 +849,35 @@ class MotionRange(Wire, tag="motion"):
     path_handles: list[str]
     paths: bytes
     unmet: list[int]
+
+
+class KeptPose(Wire):
+    """A pose of the library, standing at the origin."""
+
+    id: str
+    name: str
+    world: bytes
+
+
+class Poses(Wire, tag="poses"):
+    """The library, as far as this body can take it; `others` are of other skeletons."""
+
+    poses: list[KeptPose]
+    others: int
+
+
+class Contact(Wire):
+    """A foot that stands or a hand that holds, by its role, over a range of frames."""
+
+    part: str
+    first: int
+    last: int
+
+
+class ContactsFound(Wire, tag="contacts"):
+    """All contacts of the motion."""
+
+    contacts: list[Contact]
 
 
 class PhotoSolved(Wire, tag="photo"):
@@ -791,6 +963,8 @@ ServerMessage = (
     | HoverPose
     | LatentMap
     | MotionRange
+    | Poses
+    | ContactsFound
     | PhotoSolved
     | Take
     | Performing

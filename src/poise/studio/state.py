@@ -44,7 +44,7 @@ class State:
     """One moment of a session: the model, the handles, the pose, and the motion as layers, where there is one.
 
     `anchors` are where planted feet stand and which way the hips face; a motion that is not `smooth` yet is still to be
-    solved as a whole.
+    solved as a whole. A pose made `by_hand` is not that of the motion's frame.
     """
 
     model: str
@@ -59,6 +59,7 @@ class State:
     smooth: bool = True
     photo: Photo | None = None
     bearing: Bearing = field(default_factory=Bearing)
+    by_hand: bool = False
 
     @property
     def pose(self) -> Pose:

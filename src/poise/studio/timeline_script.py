@@ -11,7 +11,7 @@ from jaxtyping import Float
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, StyleChange, TurnPath
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
-from poise.studio.messages import Key, StyleKey, Timeline, Vec3
+from poise.studio.messages import Key, Pin, StyleKey, Timeline, Vec3
 from poise.studio.solving import feet_of, point_of, taken_sides
 from poise.studio.state import State
 
@@ -31,7 +31,7 @@ def script_of(state: State) -> Script:
             point_of(state.handle(pin.handle)),
             pin.first / timeline.fps,
             pin.last / timeline.fps,
-            _place(state, pin.handle),
+            _place(state, pin),
         )
         for pin in timeline.pins
         if pin.last > pin.first
@@ -54,7 +54,7 @@ def path_of(state: State, handle: str) -> HandlePath:
     tangents = np.full((len(frames), 3), np.nan)
     return HandlePath(
         point_of(own), frames / timeline.fps, points, tangents,
-        ("none",) * len(frames), tolerance=None if own.hard else own.tolerance,
+        _eases(timeline, handle, frames), tolerance=None if own.hard else own.tolerance,
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def turn_path_of(state: State, handle: str) -> TurnPath | None:
         return None
     frames, quaternions = _through(timeline, turns)
     return TurnPath(
-        point_of(own), frames / timeline.fps, quaternions, ("none",) * len(frames),
+        point_of(own), frames / timeline.fps, quaternions, _eases(timeline, handle, frames),
         tolerance=None if own.hard else own.turn_tolerance,
     )  # fmt: skip
 
@@ -104,6 +104,19 @@ def with_key(timeline: Timeline, key: Key) -> Timeline:
     )
 
 
+def with_pins(timeline: Timeline, pins: Sequence[Pin]) -> Timeline:
+    """With pins in the place of those of their handles that they overlap."""
+
+    def overlap(old: Pin) -> bool:
+        return any(
+            old.handle == pin.handle and old.first <= pin.last and pin.first <= old.last for pin in pins
+        )
+
+    return msgspec.structs.replace(
+        timeline, pins=[*(old for old in timeline.pins if not overlap(old)), *pins]
+    )
+
+
 def without_handle(timeline: Timeline, handle: str) -> Timeline:
     """Without anything of a handle that is no more."""
     keys = [key for key in timeline.keys if key.handle != handle]
@@ -119,6 +132,11 @@ def _turns(state: State) -> list[TurnPath]:
 
 def _keys_of(timeline: Timeline, handle: str) -> list[Key]:
     return sorted((key for key in timeline.keys if key.handle == handle), key=lambda key: key.frame)
+
+
+def _eases(timeline: Timeline, handle: str, frames: Float[Array, "keys"]) -> tuple[str, ...]:
+    eases = {key.frame: key.easing for key in timeline.keys if key.handle == handle}
+    return tuple(eases.get(int(frame), "none") for frame in frames)
 
 
 def _through(
@@ -140,11 +158,11 @@ def _shares(key: StyleKey, names: Sequence[str]) -> Float[Array, "styles"]:
     return shares / shares.sum() if shares.sum() > 0 else np.full(len(names), 1.0 / len(names))
 
 
-def _place(state: State, handle: str) -> Float[Array, "3"] | None:
-    """Where a pinned handle is held: on its own path, where it has keys, else where it is in the scene."""
-    if any(key.handle == handle for key in state.timeline.keys):
+def _place(state: State, pin: Pin) -> Float[Array, "3"] | None:
+    """Where a pin holds its handle: where it says, on the handle's own path, or where that is in the scene."""
+    if pin.position is None and any(key.handle == pin.handle for key in state.timeline.keys):
         return None
-    position = state.handle(handle).position
+    position = pin.position or state.handle(pin.handle).position
     return None if position is None else np.array(position)
 
 

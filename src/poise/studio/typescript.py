@@ -34,6 +34,7 @@ def typescript() -> str:
     known = {**asked, **sent}
     parts = [
         f"export const PROTOCOL = {messages.PROTOCOL};\n",
+        f'export const CLIPBOARD = "{messages.CLIPBOARD}";\n',
         f'export const LOOK_AT = "{messages.LOOK_AT}";\n',
         f"export const EASE = {messages.EASE};\n",
     ]

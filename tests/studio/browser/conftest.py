@@ -38,8 +38,8 @@ def models(
 
 
 @pytest.fixture(scope="session")
-def server(models: list[Path]) -> Iterator[Server]:
-    server = Server(models)
+def server(models: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(models, cache=tmp_path_factory.mktemp("cache"))
     yield server
     server.kill()
 

@@ -5,15 +5,19 @@ from poise.studio.panels.files import FilesPanel
 from poise.studio.panels.learning import LearningPanel
 from poise.studio.panels.performing import PerformingPanel
 from poise.studio.panels.photo import PhotoPanel
+from poise.studio.panels.poses import PosesPanel
 from poise.studio.panels.posing import PosingPanel
+from poise.studio.panels.ranges import RangesPanel
 from poise.studio.panels.streaming import StreamingPanel
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.panels.timeline import TimelinePanel
 
 PANELS = (
     PosingPanel,
+    PosesPanel,
     StylesPanel,
     TimelinePanel,
+    RangesPanel,
     PhotoPanel,
     CapturePanel,
     PerformingPanel,

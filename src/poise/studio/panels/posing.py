@@ -128,6 +128,8 @@ class PosingPanel:
         handle = state.handle(message.handle)
         changes = {"position": message.position, "rotation": message.rotation}
         given = {name: value for name, value in changes.items() if value is not None}
+        if message.position is not None:
+            state = _along(state, message.along, np.subtract(message.position, place_or(handle, state)))
         return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
 
     def _checked(self, handle: Handle) -> Handle:
@@ -185,12 +187,26 @@ def _way_of(before: State, after: State, handle: str) -> float:
             return LEVER
         return min(float(np.linalg.norm(np.subtract(before.look_at, after.look_at))), LEVER)
     old, new = before.handle(handle), after.handle(handle)
-    start = old.position or place_of(old, before.pose)
+    start = place_or(old, before)
     way = 0.0 if new.position is None else float(np.linalg.norm(np.subtract(new.position, start)))
     if new.rotation is None:
         return way
     turns = np.array([old.rotation or turn_of(old.joint, before.pose), new.rotation])
     return way + LEVER * float(rotations.geodesic_distance(*turns))
+
+
+def _along(state: State, others: list[str], way: np.ndarray) -> State:
+    """Other handles moved as one of them was."""
+    for handle in map(state.handle, others):
+        state = state.with_handle(
+            msgspec.structs.replace(handle, position=vec3(np.add(place_or(handle, state), way)))
+        )
+    return state
+
+
+def place_or(handle: Handle, state: State) -> Vec3:
+    """Where a handle should be, or where the body has it."""
+    return handle.position or place_of(handle, state.pose)
 
 
 def _settled(state: State, dragged: str) -> State:

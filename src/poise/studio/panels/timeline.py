@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from poise.apps.learning import read_motion
@@ -9,16 +11,19 @@ from poise.errors import InvalidValueError
 from poise.motion.retarget import retarget
 from poise.priors.registry import learn
 from poise.studio import messages
+from poise.studio.contacts import locked
 from poise.studio.correcting import at_frame, recorrected
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import SMOOTHED, Span, TimelinePlan, about, is_made_of_keys, same_motion, stretches
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
+from poise.studio.panels.holding import hold
+from poise.studio.rekeying import POSES, eased, moved, removed
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import point_of, points_of, vec3
+from poise.studio.solving import place_of
 from poise.studio.state import Placed, State
-from poise.studio.timeline_script import touched_range, with_key, without_handle
+from poise.studio.timeline_script import touched_range, with_key, with_pins, without_handle
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
@@ -41,9 +46,13 @@ class TimelinePanel:
             messages.PutKey: self.put_key,
             messages.DragKey: self.drag_key,
             messages.RemoveKey: self.remove_key,
+            messages.RemoveKeys: self.remove_keys,
+            messages.MoveKeys: self.move_keys,
+            messages.EaseKeys: self.ease_keys,
             messages.RemoveHandle: self.remove_handle,
             messages.PutPin: self.put_pin,
             messages.RemovePin: self.remove_pin,
+            messages.LockContact: self.lock_contact,
             messages.PutStyleKey: self.put_style,
             messages.RemoveStyleKey: self.remove_style,
             messages.SolveTimeline: self.solve,
@@ -59,6 +68,7 @@ class TimelinePanel:
             keys=[key for key in old.keys if key.frame <= last],
             pins=[_cut(pin, last) for pin in old.pins if pin.first < last],
             styles=[key for key in old.styles if key.frame <= last], clip=old.clip,
+            poses=[key for key in old.poses if key.frame <= last],
         )  # fmt: skip
         if state.is_recording and state.layers is not None:
             layers = state.layers.resized(message.frames, message.fps)
@@ -76,7 +86,7 @@ class TimelinePanel:
         if state.is_recording:
             state = at_frame(state, message.frame)
         elif state.motion is not None:
-            state = state.with_(placed=Placed(state.motion[message.frame]))
+            state = state.with_(placed=Placed(state.motion[message.frame]), by_hand=False)
         if state.motion is not None:
             session.solved = None
         pose = session.show(state)
@@ -117,6 +127,18 @@ class TimelinePanel:
         left = msgspec.structs.replace(timeline, keys=[key for key in timeline.keys if key is not gone])
         return self._changed(left, touched_range(timeline, gone), gone.frame)
 
+    def remove_keys(self, message: messages.RemoveKeys) -> Answer:
+        """Fewer keys, of handles or of the whole body."""
+        return self._rekeyed(*removed(self._session.state, message.keys))
+
+    def move_keys(self, message: messages.MoveKeys) -> Answer:
+        """Keys at other frames."""
+        return self._rekeyed(*moved(self._session.state, message.keys, message.by))
+
+    def ease_keys(self, message: messages.EaseKeys) -> Answer:
+        """Keys that come and go otherwise."""
+        return self._rekeyed(eased(self._session.state, message.keys, message.ease, message.easing), [])
+
     def remove_handle(self, message: messages.RemoveHandle) -> Answer:
         """With its keys and pins. The pose stays: what it held is let go only when something else is moved."""
         session = self._session
@@ -131,14 +153,14 @@ class TimelinePanel:
 
     def put_pin(self, message: messages.PutPin) -> Answer:
         """A range in which a handle stays where it is."""
-        timeline, pin = self._session.state.timeline, message.pin
-        self._session.state.handle(pin.handle)
+        state, pin = self._session.state, message.pin
+        handle = state.handle(pin.handle)
         self._within(pin.last)
-        self._not_recorded("pins")
         if pin.last <= pin.first:
             raise InvalidValueError(f"a pin ends after it begins; got frames {pin.first} to {pin.last}")
-        others = [old for old in timeline.pins if old.handle != pin.handle or not _overlap(old, pin)]
-        return self._changed(msgspec.structs.replace(timeline, pins=[*others, pin]))
+        if state.is_recording and state.motion is not None and pin.position is None:
+            pin = msgspec.structs.replace(pin, position=place_of(handle, state.motion[pin.first]))
+        return self._pinned(state.with_(timeline=with_pins(state.timeline, [pin])))
 
     def remove_pin(self, message: messages.RemovePin) -> Answer:
         """One pin less."""
@@ -146,7 +168,14 @@ class TimelinePanel:
         left = [pin for pin in timeline.pins if (pin.handle, pin.first) != (message.handle, message.first)]
         if len(left) == len(timeline.pins):
             raise InvalidValueError(f"{message.handle} is not pinned from frame {message.first}")
-        return self._changed(msgspec.structs.replace(timeline, pins=left))
+        return self._pinned(self._session.state.with_(timeline=msgspec.structs.replace(timeline, pins=left)))
+
+    def lock_contact(self, message: messages.LockContact) -> Answer:
+        """A foot or hand held where it touches."""
+        state = self._session.state
+        if state.motion is None:
+            raise InvalidValueError("there is no motion yet: key a handle, or open a clip")
+        return self._pinned(locked(state, state.motion, message))
 
     def put_style(self, message: messages.PutStyleKey) -> Answer:
         """Other styles from a frame on."""
@@ -207,6 +236,22 @@ class TimelinePanel:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
+    def _pinned(self, state: State) -> Answer:
+        """A state whose timeline has other pins than the one that stands."""
+        if state.is_recording:
+            return [hold(self._session, state)]
+        return self._changed(state.timeline, state=state)
+
+    def _rekeyed(self, state: State, frames: list[int]) -> Answer:
+        """Keys are others, with the corrections of the whole body: what handles ask for at some frames follows."""
+        session, before = self._session, self._session.state
+        if before.is_recording:
+            asked = before.with_(layers=state.layers)
+            state = recorrected(asked, state.timeline, frames, session.poser)
+        elif not same_motion(before.timeline, state.timeline):
+            return self._changed(state.timeline, state=state)
+        return session.begin_with(at_frame(state, state.timeline.frame) if state.motion else state)
+
     def _checked(self, key: Key) -> Key:
         """A key within the timeline of a handle that is there, at a place."""
         state = self._session.state
@@ -215,7 +260,7 @@ class TimelinePanel:
         if key.position is not None:
             return key
         pose = state.motion[key.frame] if state.motion is not None else state.pose
-        return msgspec.structs.replace(key, position=vec3(points_of(pose, [point_of(handle)])[0]))
+        return msgspec.structs.replace(key, position=place_of(handle, pose))
 
     def _within(self, frame: int) -> None:
         if frame >= self._session.state.timeline.frames:
@@ -247,9 +292,9 @@ class TimelinePanel:
         if state.is_recording:
             changed = recorrected(state, timeline, [] if frame is None else [frame], session.poser)
             return session.begin_with(at_frame(changed, timeline.frame))
-        state = state.with_(timeline=msgspec.structs.replace(timeline, clip=None))
+        state = state.with_(timeline=msgspec.structs.replace(timeline, clip=None), by_hand=False)
         if not is_made_of_keys(timeline):
-            return session.commit(state.with_(layers=None, smooth=True))
+            return session.commit(_without_keys(state))
         whole = span if span is not None and self._fits(timeline) else (0, timeline.frames)
         part = about(timeline.frame if frame is None else frame, whole)
         state = self._solved(state, part)
@@ -307,7 +352,8 @@ class TimelinePanel:
         session = self._session
         if not wanted or layers is None:
             return []
-        session.revise(layers=layers, smooth=True)
+        over = () if session.state.layers is None else session.state.layers.corrections
+        session.revise(layers=replace(layers, corrections=over), smooth=True)
         session.keep()
         return session.motion_shown()
 
@@ -316,12 +362,15 @@ def _with_part(now: Layers | None, solved: Layers, part: Span) -> Layers:
     """A stretch put into the motion as it is by now."""
     if now is None or len(now) != len(solved):
         return solved
-    return Layers(joined(now.motion, solved.motion[part[0] : part[1]], part[0]))
+    return replace(now, base=joined(now.base, solved.base[part[0] : part[1]], part[0]))
+
+
+def _without_keys(state: State) -> State:
+    """Without a motion; but one that whole poses are over stays, as a recording."""
+    if state.timeline.poses:
+        return state.with_(timeline=msgspec.structs.replace(state.timeline, clip=POSES), smooth=True)
+    return state.with_(layers=None, smooth=True)
 
 
 def _cut(pin: messages.Pin, last: int) -> messages.Pin:
     return msgspec.structs.replace(pin, last=min(pin.last, last))
-
-
-def _overlap(one: messages.Pin, other: messages.Pin) -> bool:
-    return one.first <= other.last and other.first <= one.last

@@ -8,6 +8,7 @@ import { openPhoto } from "./panels/photo";
 const IMAGES = /\.(png|jpe?g|webp|bmp)$/i;
 const VIDEOS = /\.(mp4|mov|avi|mkv)$/i;
 const SCENES = /\.scene$/i;
+const POSES = /\.poses$/i;
 const MODELS = /\.poise$/i;
 
 const hasExtension = (file: File, extensions: readonly string[]): boolean =>
@@ -21,6 +22,7 @@ export async function openFile(file: File): Promise<void> {
   if (isMotion && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
   if (VIDEOS.test(file.name)) return openAs(file, "openVideo", "capture");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
+  if (POSES.test(file.name)) return openAs(file, "openPoses", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
   if (isMotion || isTake) {
     addToLearn([file]);
@@ -33,7 +35,7 @@ export async function openFile(file: File): Promise<void> {
 
 async function openAs(
   file: File,
-  type: "openTake" | "openVideo" | "openClip" | "openScene" | "openModel",
+  type: "openTake" | "openVideo" | "openClip" | "openScene" | "openModel" | "openPoses",
   workspace: state.Workspace | null,
 ): Promise<void> {
   const id = await upload(file);

@@ -3,6 +3,8 @@
 
 export const PROTOCOL = 1;
 
+export const CLIPBOARD = "clipboard";
+
 export const LOOK_AT = "look-at";
 
 export const EASE = 12;
@@ -40,14 +42,70 @@ export interface RemoveHandle {
   id: string;
 }
 
-/** A handle (or `look-at`) is being moved, turned or both. */
+/** A handle (or `look-at`) is being moved, turned or both; other handles go along by the same way. */
 export interface Drag {
   type: "drag";
   seq: number;
   handle: string;
   position?: [number, number, number] | null;
   rotation?: [number, number, number, number] | null;
+  along?: string[];
   last?: boolean;
+}
+
+/** Joints turned in the world from where the gesture began; all else keeps its rotation. `ease` keys the pose. */
+export interface TurnJoints {
+  type: "turnJoints";
+  seq: number;
+  joints: string[];
+  turn: [number, number, number, number];
+  last?: boolean;
+  ease?: number | null;
+}
+
+/** Remember the pose shown, for `takePose`. */
+export interface CopyPose {
+  type: "copyPose";
+}
+
+/** Go a share of the way to a pose of the library or the clipboard, with all joints or some; `ease` keys it. */
+export interface TakePose {
+  type: "takePose";
+  seq: number;
+  pose?: string;
+  share?: number;
+  mirrored?: boolean;
+  joints?: string[];
+  last?: boolean;
+  ease?: number | null;
+}
+
+/** The poses of the library that this body can take. */
+export interface AskPoses {
+  type: "askPoses";
+}
+
+/** Put the pose shown into the library. */
+export interface KeepPose {
+  type: "keepPose";
+  name: string;
+}
+
+/** Take a pose out of the library. */
+export interface DropPose {
+  type: "dropPose";
+  pose: string;
+}
+
+/** Write the library as a file; `file` answers. */
+export interface ExportPoses {
+  type: "exportPoses";
+}
+
+/** Add the poses of an uploaded file to the library. */
+export interface OpenPoses {
+  type: "openPoses";
+  upload: string;
 }
 
 /** Whether feet stay planted where they are, stay above the floor, or go where they will. */
@@ -156,6 +214,7 @@ export interface Key {
   position: [number, number, number] | null;
   rotation: [number, number, number, number] | null;
   ease: number;
+  easing: "none" | "in" | "out" | "in-out";
 }
 
 /** Key a handle at a frame; targets left out are where the body is at that frame. */
@@ -179,11 +238,63 @@ export interface RemoveKey {
   frame: number;
 }
 
-/** A handle held where it is from a first to a last frame. */
+/** Which key: of a handle, or of the whole body. */
+export interface KeyPlace {
+  handle: string | null;
+  frame: number;
+}
+
+/** Move keys in time, together. */
+export interface MoveKeys {
+  type: "moveKeys";
+  keys: KeyPlace[];
+  by: number;
+}
+
+/** Change over how many frames keys fade, or how the way to the next is paced. */
+export interface EaseKeys {
+  type: "easeKeys";
+  keys: KeyPlace[];
+  ease?: number | null;
+  easing?: "none" | "in" | "out" | "in-out" | null;
+}
+
+/** Take keys away, together. */
+export interface RemoveKeys {
+  type: "removeKeys";
+  keys: KeyPlace[];
+}
+
+/** Change the frames of a range, its ends eased in; "cycle" ends it in the pose that it begins with. */
+export interface EditRange {
+  type: "editRange";
+  first: number;
+  last: number;
+  edit: "mirror" | "reverse" | "cycle";
+  ease?: number;
+}
+
+/** When feet stand and hands hold on to something; `contacts` answers. */
+export interface AskContacts {
+  type: "askContacts";
+}
+
+/** Hold a foot or hand where it touches, over a contact. */
+export interface LockContact {
+  type: "lockContact";
+  part: string;
+  first: number;
+  last: number;
+  ease?: number;
+}
+
+/** A handle held from a first to a last frame, at a place or where it is; over a recording it comes in by `ease`. */
 export interface Pin {
   handle: string;
   first: number;
   last: number;
+  position: [number, number, number] | null;
+  ease: number;
 }
 
 /** Hold a handle over a range of frames. */
@@ -439,6 +550,12 @@ export interface Body {
   triangles: Uint8Array;
 }
 
+/** A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side. */
+export interface PoseKey {
+  frame: number;
+  ease: number;
+}
+
 /** What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown. */
 export interface Timeline {
   fps: number;
@@ -448,6 +565,7 @@ export interface Timeline {
   pins: Pin[];
   styles: StyleKey[];
   clip: string | null;
+  poses: PoseKey[];
 }
 
 /** An image in which points of the body are marked. */
@@ -504,6 +622,7 @@ export interface Pose {
   percentile: number | null;
   latent: [number, number] | null;
   microseconds: number;
+  byHand: boolean;
 }
 
 /** The previous result, under which model; `world` is empty to take it away. */
@@ -544,6 +663,33 @@ export interface MotionRange {
   pathHandles: string[];
   paths: Uint8Array;
   unmet: number[];
+}
+
+/** A pose of the library, standing at the origin. */
+export interface KeptPose {
+  id: string;
+  name: string;
+  world: Uint8Array;
+}
+
+/** The library, as far as this body can take it; `others` are of other skeletons. */
+export interface Poses {
+  type: "poses";
+  poses: KeptPose[];
+  others: number;
+}
+
+/** A foot that stands or a hand that holds, by its role, over a range of frames. */
+export interface Contact {
+  part: string;
+  first: number;
+  last: number;
+}
+
+/** All contacts of the motion. */
+export interface ContactsFound {
+  type: "contacts";
+  contacts: Contact[];
 }
 
 /** Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit. */
@@ -609,6 +755,14 @@ export type ClientMessage =
   | PutHandle
   | RemoveHandle
   | Drag
+  | TurnJoints
+  | CopyPose
+  | TakePose
+  | AskPoses
+  | KeepPose
+  | DropPose
+  | ExportPoses
+  | OpenPoses
   | SetFeet
   | SetBearing
   | SetLookAt
@@ -626,6 +780,12 @@ export type ClientMessage =
   | PutKey
   | DragKey
   | RemoveKey
+  | MoveKeys
+  | EaseKeys
+  | RemoveKeys
+  | EditRange
+  | AskContacts
+  | LockContact
   | PutPin
   | RemovePin
   | PutStyleKey
@@ -664,6 +824,8 @@ export type ServerMessage =
   | HoverPose
   | LatentMap
   | MotionRange
+  | Poses
+  | ContactsFound
   | PhotoSolved
   | Take
   | Performing

@@ -45,6 +45,15 @@ export class Motion {
     );
   }
 
+  /** Where a joint is in every frame. */
+  way(joint: number): Vec3[] {
+    if (joint < 0) return [];
+    return Array.from({ length: this.frames }, (_, frame) => {
+      const at = (frame * this.joints + joint) * STRIDE;
+      return this.known[frame] ? [this.world[at]!, this.world[at + 1]!, this.world[at + 2]!] : [NaN, NaN, NaN];
+    });
+  }
+
   private take(range: MotionRange): void {
     const size = this.joints * STRIDE;
     const last = Math.min(range.first + range.frames, this.frames);

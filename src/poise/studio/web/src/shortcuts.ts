@@ -2,9 +2,10 @@
 import * as state from "./state";
 import type { Director } from "./stage/director";
 import { VIEWS } from "./stage/views";
-import { scrub, togglePlay, frame } from "./shown";
+import { CLIPBOARD } from "./messages";
+import { clock, frame, scrub, togglePlay } from "./shown";
 import { keySelected } from "./timeline/keys";
-import { changeHandle, mirror, redo, removeHandle, reset, say, undo } from "./studio";
+import { applyPose, changeHandle, copyPose, mirror, redo, removeHandle, reset, say, undo } from "./studio";
 import { toggleTheme } from "./theme";
 
 export interface Shortcut {
@@ -15,8 +16,21 @@ export interface Shortcut {
 }
 
 function toggleSelected(what: "pinned" | "hard"): void {
-  const handle = state.selectedHandle.value;
-  if (handle) changeHandle(handle.id, { [what]: !handle[what] });
+  const wanted = !state.selectedHandle.value?.[what];
+  selectedIds().forEach((id) => changeHandle(id, { [what]: wanted }));
+}
+
+/** The handles that are selected. */
+function selectedIds(): string[] {
+  const ids = new Set([state.selected.value, ...state.alsoSelected.value]);
+  return state.handles.value.map(({ id }) => id).filter((id) => ids.has(id));
+}
+
+/** The range from here, or up to here. */
+function bound(end: 0 | 1): void {
+  const [first, last] = state.range.value ?? [0, clock.value.frames - 1];
+  const next = end ? [first, frame.value] : [frame.value, last];
+  state.range.value = [Math.min(...next), Math.max(...next)];
 }
 
 const NUDGE = 0.01; // metres
@@ -41,7 +55,21 @@ const nudges: readonly Shortcut[] = (
 export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "Q", words: "Drag in the plane of the view", group: "Pose", does: () => (state.tool.value = "drag") },
   { keys: "W", words: "Move with the gizmo", group: "Pose", does: () => (state.tool.value = "move") },
-  { keys: "E", words: "Turn with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
+  { keys: "E", words: "Turn joints with the gizmo", group: "Pose", does: () => (state.tool.value = "rotate") },
+  {
+    keys: "X",
+    words: "Axes of the joint or of the world",
+    group: "Pose",
+    does: () => (state.localAxes.value = !state.localAxes.value),
+  },
+  { keys: "Ctrl+C", words: "Copy the pose", group: "Pose", does: copyPose },
+  { keys: "Ctrl+V", words: "Paste it", group: "Pose", does: () => applyPose(CLIPBOARD, 1, false, true) },
+  {
+    keys: "Ctrl+Shift+V",
+    words: "Paste it mirrored",
+    group: "Pose",
+    does: () => applyPose(CLIPBOARD, 1, true, true),
+  },
   { keys: "P", words: "Pin or unpin the handle", group: "Pose", does: () => toggleSelected("pinned") },
   { keys: "H", words: "Hard or soft", group: "Pose", does: () => toggleSelected("hard") },
   { keys: "Delete", words: "Remove the key or the handle", group: "Pose", does: removeSelected },
@@ -58,6 +86,8 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ".", words: "One frame on", group: "Time", does: () => scrub(frame.value + 1, true) },
   { keys: "Home", words: "First frame", group: "Time", does: () => scrub(0, true) },
   { keys: "End", words: "Last frame", group: "Time", does: () => scrub(Number.MAX_SAFE_INTEGER, true) },
+  { keys: "[", words: "The range begins here", group: "Time", does: () => bound(0) },
+  { keys: "]", words: "The range ends here", group: "Time", does: () => bound(1) },
   { keys: "O", words: "Onion skin", group: "Time", does: () => (state.onion.value = !state.onion.value) },
   ...VIEWS.map((view, number) => ({
     keys: String(number + 1),
@@ -78,15 +108,16 @@ export const SHORTCUTS: readonly Shortcut[] = [
 ];
 
 function removeSelected(): void {
-  const key = state.selectedKey.value;
-  state.selectedKey.value = null;
-  if (key) say({ type: "removeKey", ...key });
-  else if (state.selected.value) removeHandle(state.selected.value);
+  const keys = state.selectedKeys.value;
+  state.selectedKeys.value = [];
+  if (keys.length) say({ type: "removeKeys", keys: [...keys] });
+  else selectedIds().forEach(removeHandle);
 }
 
 function letGo(): void {
   if (state.showHelp.value) state.showHelp.value = false;
-  else state.selected.value = null;
+  else if (state.range.value) state.range.value = null;
+  else state.select(null);
 }
 
 function named(event: KeyboardEvent): string {

@@ -32,7 +32,8 @@ export const bodyIsShown = computed(() => {
 function followsMotion(): boolean {
   if (state.isLive.value) return false;
   if (state.workspace.value === "capture") return bodyIsShown.value;
-  return state.workspace.value === "animate" && !state.dragged.value && !state.pose.value?.residuals.length;
+  const posed = !!state.pose.value?.residuals.length || !!state.pose.value?.byHand;
+  return state.workspace.value === "animate" && !state.dragged.value && !posed;
 }
 
 effect(() => {
@@ -60,10 +61,18 @@ function play(): void {
     state.notify("There is nothing to play yet: key a handle at two frames, or open a clip.", "info");
     return;
   }
-  from = frame.value >= clock.value.frames - 1 ? 0 : frame.value;
+  const [first, last] = looped();
+  from = frame.value < first || frame.value >= last ? first : frame.value;
   began = performance.now();
   state.playing.value = true;
   requestAnimationFrame(step);
+}
+
+/** What plays round and round: the range, or all. */
+function looped(): readonly [number, number] {
+  const end = clock.value.frames - 1;
+  const [first, last] = state.range.value ?? [0, end];
+  return last <= end ? [first, last] : [0, end];
 }
 
 function stop(): void {
@@ -75,6 +84,7 @@ function stop(): void {
 function step(now: number): void {
   if (!state.playing.value) return;
   const passed = Math.floor((Math.max(now - began, 0) / 1000) * clock.value.fps);
-  frame.value = (from + passed) % clock.value.frames;
+  const [first, last] = looped();
+  frame.value = first + ((from - first + passed) % (last - first + 1));
   requestAnimationFrame(step);
 }

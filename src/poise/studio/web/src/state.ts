@@ -3,14 +3,17 @@ import { computed, signal } from "@preact/signals";
 import type { Vec2, Vec3 } from "./arrays";
 import type {
   Body,
+  Contact,
   Handle,
   Joint,
   Kept,
+  KeyPlace,
   LatentMap,
   LearnableKind,
   Model,
   Performing,
   Pose,
+  Poses,
   Progress,
   Scene,
 } from "./messages";
@@ -56,14 +59,30 @@ export const asked = signal(0);
 export const learningCurve = signal<readonly number[]>([]);
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
 /** Scenes of this browser's earlier sessions that can be taken up again. */
+/** The library of poses, once it was asked for. */
+export const poses = signal<Poses | null>(null);
+/** When feet stand and hands hold on, in the motion that is shown. */
+export const contacts = signal<readonly Contact[]>([]);
 export const kept = signal<readonly Kept[]>([]);
 export const notices = signal<readonly Notice[]>([]);
 
 export const workspace = signal<Workspace>("pose");
 export const tool = signal<Tool>("drag");
+/** Whether the gizmo has the joint's axes, not the world's. */
+export const localAxes = signal(false);
+/** A handle, or in the Rotate tool a joint that has none. */
 export const selected = signal<string | null>(null);
+/** What is selected besides. */
+export const alsoSelected = signal<ReadonlySet<string>>(new Set());
 export const selectedMarker = signal<string | null>(null);
-export const selectedKey = signal<{ readonly handle: string; readonly frame: number } | null>(null);
+export const selectedKeys = signal<readonly KeyPlace[]>([]);
+export const selectedContact = signal<Contact | null>(null);
+/** A range of the timeline: its first and last frame. */
+export const range = signal<readonly [number, number] | null>(null);
+export const showGraph = signal(false);
+export const showContacts = signal(true);
+/** Paste and the library change the selected joints alone. */
+export const onlySelected = signal(false);
 export const playing = signal(false);
 export const autoKey = signal(true);
 /** Frames to either side over which a key changes a recording. */
@@ -92,6 +111,22 @@ export const handles = computed<readonly Handle[]>(() => scene.value?.handles ??
 export const selectedHandle = computed<Handle | null>(
   () => handles.value.find((handle) => handle.id === selected.value) ?? null,
 );
+
+/** The joints that are selected, by name. */
+export const selectedJoints = computed<readonly string[]>(() => {
+  const ids = selected.value === null ? [] : [selected.value, ...alsoSelected.value];
+  return [...new Set(ids)].map((id) => handles.value.find((handle) => handle.id === id)?.joint ?? id);
+});
+
+export const isKeying = computed(() => workspace.value === "animate" && autoKey.value);
+
+export function select(id: string | null, more = false): void {
+  const others = new Set(more ? alsoSelected.value : []);
+  if (more && selected.value && selected.value !== id) others.add(selected.value);
+  if (id) others.delete(id);
+  alsoSelected.value = others;
+  selected.value = id;
+}
 
 export function jointNumber(name: string): number {
   return body.value?.joints.findIndex((joint) => joint.name === name) ?? -1;

@@ -72,13 +72,45 @@ export function changeHandle(id: string, change: Partial<Handle>): void {
 }
 
 export function removeHandle(id: string): void {
-  if (state.selected.value === id) state.selected.value = null;
+  if (state.selected.value === id) state.select(null);
   say({ type: "removeHandle", id });
 }
 
 export function drag(handle: string, target: { position?: Vec3; rotation?: Quat }, last: boolean): void {
   state.ghostOf.value = null;
-  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, last }));
+  const along = target.position ? alongWith(handle) : [];
+  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, along, last }));
+}
+
+/** The handles that are selected together with one of them. */
+export function alongWith(handle: string): string[] {
+  const ids = new Set(state.alsoSelected.value);
+  if (state.selected.value) ids.add(state.selected.value);
+  if (!ids.delete(handle)) return [];
+  return state.handles.value.filter(({ id }) => ids.has(id)).map(({ id }) => id);
+}
+
+/** Over how many frames a pose made by hand is keyed; null where nothing is. */
+const poseEase = (last: boolean): number | null => (last && state.isKeying.value ? state.ease.value : null);
+
+export function turnJoints(joints: readonly string[], turn: Quat, last: boolean): void {
+  state.ghostOf.value = null;
+  stream("turn", last, () =>
+    say({ type: "turnJoints", seq: nextSeq(), joints: [...joints], turn, last, ease: poseEase(last) }),
+  );
+}
+
+export function applyPose(pose: string, share: number, mirrored: boolean, last: boolean): void {
+  state.ghostOf.value = null;
+  const joints = state.onlySelected.value ? [...state.selectedJoints.value] : [];
+  stream("pose", last, () =>
+    say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: poseEase(last) }),
+  );
+}
+
+export function copyPose(): void {
+  say({ type: "copyPose" });
+  state.notify("Copied the pose.", "info");
 }
 
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
@@ -107,7 +139,13 @@ export function hoverLatent(point: Vec2): void {
 // --- timeline -------------------------------------------------------------------------------------------------------
 
 export const setTimeline = (fps: number, frames: number): void => say({ type: "setTimeline", fps, frames });
-export const putKey = (key: Key): void => say({ type: "putKey", key });
+
+/** Keys a handle, over the ease and with the pace that its key there has. */
+export function putKey(key: Omit<Key, "ease" | "easing">): void {
+  const known = state.scene.value?.timeline.keys.find((old) => old.handle === key.handle && old.frame === key.frame);
+  say({ type: "putKey", key: { ...key, ease: state.ease.value, easing: known?.easing ?? "none" } });
+}
+
 export const cancel = (task: string): void => say({ type: "cancel", task });
 
 export function openKept(token: string): void {
@@ -170,11 +208,13 @@ function takeIn(message: ServerMessage): void {
     case "body":
       state.body.value = message;
       state.motion.value = null;
+      if (state.poses.value) say({ type: "askPoses" });
       break;
     case "scene":
       if (message.scene.model !== state.scene.value?.model) state.latentPlace.value = null;
       state.scene.value = message.scene;
       if (!message.scene.moving) state.motion.value = null;
+      forgetGone(message.scene);
       break;
     case "pose":
       takePose(message);
@@ -187,6 +227,12 @@ function takeIn(message: ServerMessage): void {
       break;
     case "motion":
       takeMotion(message);
+      break;
+    case "poses":
+      state.poses.value = message;
+      break;
+    case "contacts":
+      state.contacts.value = message.contacts;
       break;
     case "photo":
       state.photoPixels.value = floats(message.pixels);
@@ -218,6 +264,17 @@ function takeIn(message: ServerMessage): void {
     case "file":
       break;
   }
+}
+
+/** What is no more is not selected either. */
+function forgetGone({ timeline }: Scene): void {
+  const keys = new Set([
+    ...timeline.poses.map(({ frame }) => `null ${frame}`),
+    ...timeline.keys.map(({ handle, frame }) => `${handle} ${frame}`),
+  ]);
+  const left = state.selectedKeys.value.filter(({ handle, frame }) => keys.has(`${handle} ${frame}`));
+  if (left.length < state.selectedKeys.value.length) state.selectedKeys.value = left;
+  if (state.range.value && state.range.value[1] >= timeline.frames) state.range.value = null;
 }
 
 function takePose(pose: Pose): void {

@@ -5,6 +5,7 @@ import { openFile } from "../files";
 import * as state from "../state";
 import { Blend } from "./blend";
 import { HandleList } from "./handle_list";
+import { Library } from "./library";
 import { StyleSpace } from "./style_space";
 import { PickFiles, Section } from "./ui";
 
@@ -28,6 +29,7 @@ export function AnimatePanel(): JSX.Element {
         />
       </Section>
       <HandleList />
+      <Library />
       <Blend />
       <StyleSpace />
     </>

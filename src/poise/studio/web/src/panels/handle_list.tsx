@@ -34,7 +34,7 @@ function AddHandle(): JSX.Element {
       aria-label="Add a handle"
       value=""
       onChange={(event) => {
-        state.selected.value = handleOn(event.currentTarget.value).id;
+        state.select(handleOn(event.currentTarget.value).id);
         event.currentTarget.value = "";
       }}
     >
@@ -50,16 +50,17 @@ function AddHandle(): JSX.Element {
 
 function HandleRow({ handle, place }: { handle: Handle; place: HandlePlace | undefined }): JSX.Element {
   const chosen = state.selected.value === handle.id;
+  const also = state.alsoSelected.value.has(handle.id);
   const name = state.labelOf(handle.joint);
   const missed = handle.pinned && place && place.missed > 0.01;
   return (
-    <li class={chosen ? "chosen" : ""}>
+    <li class={chosen || also ? "chosen" : ""}>
       <div class="handle-row">
         <button
           type="button"
           class="name"
           aria-expanded={chosen}
-          onClick={() => (state.selected.value = chosen ? null : handle.id)}
+          onClick={(event) => state.select(chosen && !event.shiftKey ? null : handle.id, event.shiftKey)}
         >
           <span
             class={`bead ${handle.pinned ? (handle.hard ? "hard" : "soft") : "free"} ${missed ? "missed" : ""}`}

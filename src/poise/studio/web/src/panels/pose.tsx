@@ -5,6 +5,7 @@ import * as state from "../state";
 import { setBearing, setFeet } from "../studio";
 import { Blend } from "./blend";
 import { HandleList } from "./handle_list";
+import { Library } from "./library";
 import { StyleSpace } from "./style_space";
 import { Section, Segmented, Toggle } from "./ui";
 
@@ -27,6 +28,7 @@ export function PosePanel(): JSX.Element {
       <StyleSpace />
       <Blend />
       <HandleList />
+      <Library />
       <Section title="Feet">
         <Segmented label="Feet" choices={FEET} value={state.scene.value?.feet ?? null} onChoose={setFeet} />
       </Section>

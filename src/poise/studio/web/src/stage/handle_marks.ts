@@ -20,11 +20,25 @@ export class HandleMarks {
   private paint(pen: CanvasRenderingContext2D): void {
     if (state.playing.value || state.workspace.value === "capture") return;
     this.paintHover(pen);
+    this.paintJoints(pen);
     this.paintLookAt(pen);
     const handles = new Map(state.handles.value.map((handle) => [handle.id, handle]));
     for (const place of handlePlaces()) {
       const handle = handles.get(place.id);
       if (handle) this.paintHandle(pen, handle, place);
+    }
+  }
+
+  /** Joints that are selected without a handle. */
+  private paintJoints(pen: CanvasRenderingContext2D): void {
+    const joints = shownJoints.value;
+    const held = new Set(state.handles.value.map(({ joint }) => joint));
+    for (const name of state.selectedJoints.value) {
+      const number = state.jointNumber(name);
+      const at = joints && number >= 0 && !held.has(name) ? this.stage.project(jointPosition(joints, number)) : null;
+      if (!at) continue;
+      ring(pen, at, RADIUS + 1, palette.value.accent, 2);
+      label(pen, [at[0] + 13, at[1] - 9], state.labelOf(name), palette.value.accent);
     }
   }
 
@@ -36,7 +50,8 @@ export class HandleMarks {
     const colour = missed ? colours.danger : handle.pinned ? colours.accent : colours.quiet;
     if (missed) this.paintMiss(pen, at, place);
     if (!handle.hard) this.paintTolerance(pen, at, place.wanted, handle.tolerance, colour);
-    if (handle.id === state.selected.value) ring(pen, at, RADIUS + 5, colour, 2);
+    if (handle.id === state.selected.value || state.alsoSelected.value.has(handle.id))
+      ring(pen, at, RADIUS + 5, colour, 2);
     dot(pen, at, RADIUS, handle.hard && handle.pinned ? colour : colours.surface, colour);
     if (handle.rotation) paintTurn(pen, at, colour);
   }

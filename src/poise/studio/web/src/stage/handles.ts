@@ -1,11 +1,11 @@
 /** The hand on the stage: choose joints, drag handles in the plane of the view or by the gizmo. */
 import { Object3D, Quaternion, Vector3 } from "three";
 import { TransformControls } from "three/examples/jsm/controls/TransformControls.js";
-import { type Quat, type Vec2, type Vec3, jointRotation } from "../arrays";
+import { type Quat, type Vec2, type Vec3, jointPosition, jointRotation } from "../arrays";
 import { LOOK_AT } from "../messages";
 import { shownJoints } from "../shown";
 import * as state from "../state";
-import { drag, dragKey, handleOn } from "../studio";
+import { alongWith, drag, dragKey, handleOn, turnJoints } from "../studio";
 import { keyDragged } from "../timeline/keys";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
@@ -18,6 +18,7 @@ interface Grip {
   readonly picked: Picked;
   readonly start: Vec2;
   readonly offset: Vec2;
+  readonly more: boolean;
   id: string;
   moved: boolean;
 }
@@ -26,9 +27,12 @@ export class HandleTool {
   private readonly marks: HandleMarks;
   private readonly gizmo: TransformControls;
   private readonly proxy = new Object3D();
+  private readonly began = new Quaternion();
+  /** Where all handles were when the gesture began. */
+  private starts = new Map<string, Vec3>();
   private grip: Grip | null = null;
   /** What was pressed that only a click counts on. */
-  private pressed: { readonly picked: Picked | null; readonly pixel: Vec2 } | null = null;
+  private pressed: { readonly picked: Picked | null; readonly pixel: Vec2; readonly more: boolean } | null = null;
 
   constructor(private readonly stage: Stage) {
     this.marks = new HandleMarks(stage);
@@ -43,12 +47,13 @@ export class HandleTool {
 
   /** Puts the gizmo where the selected handle is. */
   refresh(): void {
-    const place = handlePlaces().find(({ id }) => id === state.selected.value);
-    const wanted = place && state.tool.value !== "drag" && !state.playing.value;
+    const at = handlePlaces().find(({ id }) => id === state.selected.value)?.wanted ?? freeJoint();
+    const wanted = at && state.tool.value !== "drag" && !state.playing.value;
     if (!wanted) this.gizmo.detach();
     else if (!this.gizmo.dragging) {
-      this.proxy.position.set(...place.wanted);
-      this.proxy.quaternion.copy(this.rotationOf(place.id));
+      this.proxy.position.set(...at);
+      this.proxy.quaternion.copy(this.rotationOf(state.selected.value!));
+      this.gizmo.setSpace(state.localAxes.value ? "local" : "world");
       this.gizmo.setMode(state.tool.value === "rotate" ? "rotate" : "translate");
       this.gizmo.attach(this.proxy);
     }
@@ -73,11 +78,11 @@ export class HandleTool {
     const picked = pick(this.stage, pixel);
     if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
     if (!picked || picked.what === "marker") {
-      this.pressed = { picked: null, pixel };
+      this.pressed = { picked: null, pixel, more: event.shiftKey };
       return;
     }
     if (state.tool.value !== "drag" && (picked.what === "joint" || picked.what === "handle")) {
-      this.pressed = { picked, pixel }; // the gizmo moves; a drag beside it turns the view
+      this.pressed = { picked, pixel, more: event.shiftKey }; // the gizmo moves; a drag beside it turns the view
       return;
     }
     const at = this.stage.project(picked.position) ?? pixel;
@@ -86,13 +91,15 @@ export class HandleTool {
       start: pixel,
       offset: [at[0] - pixel[0], at[1] - pixel[1]],
       id: idOf(picked),
+      more: event.shiftKey,
       moved: false,
     };
     this.hover(null);
+    this.remember();
     this.stage.controls.enabled = false;
     this.stage.canvas.setPointerCapture(event.pointerId);
-    if (picked.what === "handle") state.selected.value = picked.id;
-    if (picked.what === "key") state.selected.value = picked.key.handle;
+    if (picked.what === "handle" && !event.shiftKey && !alongWith(picked.id).length) state.select(picked.id);
+    if (picked.what === "key") state.select(picked.key.handle);
   }
 
   private move(event: PointerEvent): void {
@@ -116,8 +123,8 @@ export class HandleTool {
     if (grip?.moved) {
       this.pull(grip, pixel, true);
       state.dragged.value = null;
-    } else if (grip) choose(grip.picked);
-    else if (this.pressed && isClick(this.pressed.pixel, pixel)) choose(this.pressed.picked);
+    } else if (grip) choose(grip.picked, grip.more);
+    else if (this.pressed && isClick(this.pressed.pixel, pixel)) choose(this.pressed.picked, this.pressed.more);
     this.pressed = null;
     this.refresh();
   }
@@ -125,7 +132,7 @@ export class HandleTool {
   private begin(grip: Grip): void {
     if (grip.picked.what !== "joint") return;
     grip.id = handleOn(grip.picked.joint).id;
-    state.selected.value = grip.id;
+    state.select(grip.id);
   }
 
   private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean): void {
@@ -139,6 +146,16 @@ export class HandleTool {
     state.dragged.value = { id, position };
     drag(id, { position }, last);
     if (last && id !== LOOK_AT) keyDragged(id, position);
+    if (last) this.keyAlong(id, position);
+  }
+
+  /** Handles that were moved along are keyed as the one under the hand. */
+  private keyAlong(id: string, position: Vec3): void {
+    const from = this.starts.get(id);
+    for (const other of alongWith(id)) {
+      const start = this.starts.get(other);
+      if (from && start) keyDragged(other, start.map((value, k) => value + position[k]! - from[k]!) as Vec3);
+    }
   }
 
   private hover(picked: Picked | null): void {
@@ -157,10 +174,16 @@ export class HandleTool {
     gizmo.addEventListener("objectChange", () => this.turn(false));
     gizmo.addEventListener("dragging-changed", ({ value }) => {
       this.stage.controls.enabled = !value;
-      if (!value) this.turn(true);
+      if (value) this.remember();
+      else this.turn(true);
     });
     this.stage.scene.add(this.proxy, gizmo.getHelper());
     return gizmo;
+  }
+
+  private remember(): void {
+    this.began.copy(this.proxy.quaternion);
+    this.starts = new Map(handlePlaces().map(({ id, wanted }) => [id, wanted]));
   }
 
   private turn(last: boolean): void {
@@ -168,17 +191,27 @@ export class HandleTool {
     if (!id) return;
     const position = this.proxy.position.toArray();
     if (this.gizmo.mode === "rotate") {
-      const { x, y, z, w } = this.proxy.quaternion;
-      drag(id, { rotation: [w, x, y, z] }, last);
-      if (last) keyDragged(id, position, [w, x, y, z]);
+      if (!state.selectedHandle.value?.pinned) this.turnFreely(id, position, last);
+      else {
+        const { x, y, z, w } = this.proxy.quaternion;
+        drag(id, { rotation: [w, x, y, z] }, last);
+        if (last) keyDragged(id, position, [w, x, y, z]);
+      }
     } else this.pullHandle(id, position, last);
     if (last) state.dragged.value = null;
+  }
+
+  /** The joint turns, and the others that are selected with it; nothing is solved. */
+  private turnFreely(id: string, position: Vec3, last: boolean): void {
+    const { x, y, z, w } = this.proxy.quaternion.clone().multiply(this.began.clone().invert());
+    state.dragged.value = { id, position };
+    turnJoints(state.selectedJoints.value, [w, x, y, z], last);
   }
 
   private rotationOf(id: string): Quaternion {
     const handle = state.handles.value.find((candidate) => candidate.id === id);
     const joints = shownJoints.value;
-    const joint = handle ? state.jointNumber(handle.joint) : -1;
+    const joint = state.jointNumber(handle?.joint ?? id);
     const [w, x, y, z]: Quat = handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]);
     return new Quaternion(x, y, z, w);
   }
@@ -188,10 +221,25 @@ function isClick(from: Vec2, to: Vec2): boolean {
   return Math.hypot(to[0] - from[0], to[1] - from[1]) < CLICK;
 }
 
-function choose(picked: Picked | null): void {
-  if (!picked) state.selected.value = null;
-  else if (picked.what === "joint") state.selected.value = handleOn(picked.joint).id;
-  else if (picked.what === "handle") state.selected.value = picked.id;
+function choose(picked: Picked | null, more: boolean): void {
+  if (!picked && !more) state.select(null);
+  else if (picked?.what === "joint") state.select(turnable(picked.joint) ?? handleOn(picked.joint).id, more);
+  else if (picked?.what === "handle") state.select(picked.id, more);
+}
+
+/** In the Rotate tool a joint needs no handle; the end of a bone turns with its joint. */
+function turnable(name: string): string | null {
+  if (state.tool.value !== "rotate") return null;
+  const joints = state.body.value?.joints ?? [];
+  const joint = joints.find((candidate) => candidate.name === name);
+  return (joint?.end ? joints[joint.parent]?.name : name) ?? null;
+}
+
+/** Where the Rotate tool has a joint that no handle is on. */
+function freeJoint(): Vec3 | null {
+  const joints = shownJoints.value;
+  const number = state.tool.value === "rotate" && state.selected.value ? state.jointNumber(state.selected.value) : -1;
+  return joints && number >= 0 ? jointPosition(joints, number) : null;
 }
 
 function idOf(picked: Picked): string {

@@ -43,7 +43,7 @@ function ticks(pen: CanvasRenderingContext2D, seen: readonly (Vec2 | null)[], co
   for (const at of seen) if (at) pen.fillRect(at[0] - 1.25, at[1] - 1.25, 2.5, 2.5);
 }
 
-export function diamond(pen: CanvasRenderingContext2D, at: Vec2, chosen: boolean, now: boolean): void {
+export function diamond(pen: CanvasRenderingContext2D, at: Vec2, chosen: boolean, now: boolean, picked = false): void {
   const colours = palette.value;
   const size = now ? 7 : 5.5;
   pen.beginPath();
@@ -55,6 +55,6 @@ export function diamond(pen: CanvasRenderingContext2D, at: Vec2, chosen: boolean
   pen.fillStyle = now ? colours.warm : chosen ? colours.accent : colours.quiet;
   pen.fill();
   pen.lineWidth = 1.5;
-  pen.strokeStyle = colours.surface;
+  pen.strokeStyle = picked ? colours.ink : colours.surface;
   pen.stroke();
 }

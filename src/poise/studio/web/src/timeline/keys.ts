@@ -7,35 +7,33 @@ import * as state from "../state";
 import { putKey, say } from "../studio";
 
 export function keySelected(): void {
-  const handle = state.selectedHandle.value;
-  if (!handle) {
+  const ids = new Set([state.selected.value, ...state.alsoSelected.value]);
+  const chosen = state.handles.value.filter(({ id }) => ids.has(id));
+  if (!chosen.length) {
     state.notify("Select a handle first: click a joint on the body.", "info");
     return;
   }
-  keyHandle(handle);
+  chosen.forEach(keyHandle);
 }
 
 /** A key where the stage shows the handle. */
 function keyHandle(handle: Handle): void {
   const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
-  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation, ease: state.ease.value });
+  putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
 }
 
 /** What was dragged on the timeline is keyed at once, if that is wished. */
 export function keyDragged(handle: string, position: Vec3, turned: Quat | null = null): void {
-  if (state.workspace.value !== "animate" || !state.autoKey.value) return;
+  if (!state.isKeying.value) return;
   const held = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
-  putKey({ handle, frame: frame.value, position, rotation: turned ?? held, ease: state.ease.value });
+  putKey({ handle, frame: frame.value, position, rotation: turned ?? held });
 }
 
 export function pinSelected(length: number): void {
-  const handle = state.selectedHandle.value;
-  const last = (state.scene.value?.timeline.frames ?? 1) - 1;
-  if (handle)
-    say({
-      type: "putPin",
-      pin: { handle: handle.id, first: frame.value, last: Math.min(frame.value + length, last) },
-    });
+  const handle = state.selectedHandle.value?.id;
+  const end = (state.scene.value?.timeline.frames ?? 1) - 1;
+  const [first, last] = state.range.value ?? [frame.value, Math.min(frame.value + length, end)];
+  if (handle) say({ type: "putPin", pin: { handle, first, last, position: null, ease: state.ease.value } });
 }
 
 /** From this frame on, the styles as they are now. */

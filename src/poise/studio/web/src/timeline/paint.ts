@@ -3,7 +3,8 @@ import { clock, frame } from "../shown";
 import { diamond } from "../stage/trajectories";
 import * as state from "../state";
 import { palette } from "../theme";
-import { type Bar, LANE, type Lane, RULER, type Scale } from "./lanes";
+import { type Bar, LANE, type Lane, RULER, type Scale, inView, isSelected } from "./lanes";
+import { keysMoved } from "./pointing";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000, 12000]; // frames between labels
 const LABEL_ROOM = 64; // pixels
@@ -14,19 +15,30 @@ export function paintTimeline(
   scale: Scale,
   height: number,
 ): void {
+  paintRange(pen, scale, height);
   paintRuler(pen, scale, height);
   lanes.forEach((lane, number) => paintLane(pen, lane, RULER + number * LANE, scale));
   paintUnmet(pen, scale);
   paintHead(pen, scale, height);
 }
 
-function paintRuler(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
+export function paintRange(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
+  const range = state.range.value;
+  if (!range) return;
+  pen.fillStyle = palette.value.accent;
+  pen.globalAlpha = 0.13;
+  pen.fillRect(scale.x(range[0]), 0, scale.x(range[1]) - scale.x(range[0]), height);
+  pen.globalAlpha = 1;
+}
+
+export function paintRuler(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
   const colours = palette.value;
   const perFrame = scale.x(1) - scale.x(0);
   const step = STEPS.find((frames) => frames * perFrame >= LABEL_ROOM) ?? 12000;
   pen.font = "11px 'Inter Variable', sans-serif";
   pen.textBaseline = "middle";
-  for (let at = 0; at < scale.frames; at += step) {
+  const [first, last] = inView();
+  for (let at = Math.floor(first / step) * step; at <= Math.min(last, scale.frames - 1); at += step) {
     const x = Math.round(scale.x(at)) + 0.5;
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;
@@ -51,21 +63,24 @@ function paintLane(pen: CanvasRenderingContext2D, lane: Lane, top: number, scale
   pen.moveTo(0, top + 0.5);
   pen.lineTo(scale.width, top + 0.5);
   pen.stroke();
-  for (const bar of lane.bars) paintBar(pen, bar, top, scale);
-  const chosenKey = state.selectedKey.value;
+  for (const bar of lane.bars) paintBar(pen, bar, lane, top, scale);
   for (const key of lane.keys) {
-    const chosen = lane.chosen || (chosenKey?.handle === lane.name && chosenKey.frame === key);
-    diamond(pen, [scale.x(key), top + LANE / 2], chosen, key === frame.value);
+    const picked = lane.handle !== undefined && isSelected(lane.handle, key);
+    const at = picked ? key + keysMoved.value : key;
+    diamond(pen, [scale.x(at), top + LANE / 2], lane.chosen || picked, at === frame.value, picked);
   }
 }
 
-function paintBar(pen: CanvasRenderingContext2D, bar: Bar, top: number, scale: Scale): void {
+function paintBar(pen: CanvasRenderingContext2D, bar: Bar, lane: Lane, top: number, scale: Scale): void {
   const colours = palette.value;
-  const tint = { pin: colours.accent, style: colours.good, gap: colours.danger, filled: colours.warm }[bar.kind];
+  const { accent, good, danger, warm, quiet } = colours;
+  const tint = { pin: accent, style: good, gap: danger, filled: warm, contact: quiet }[bar.kind];
   const x = scale.x(bar.first - (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0));
   const width = Math.max(scale.x(bar.last + (bar.kind === "gap" || bar.kind === "filled" ? 0.5 : 0)) - x, 2);
   pen.fillStyle = tint;
-  pen.globalAlpha = bar.kind === "style" ? 0.22 : 0.5;
+  const { part, first } = state.selectedContact.value ?? { part: "", first: -1 };
+  const chosen = lane.name === `contact ${part}` && bar.first === first;
+  pen.globalAlpha = bar.kind === "style" || (bar.kind === "contact" && !chosen) ? 0.22 : 0.5;
   pen.beginPath();
   pen.roundRect(x, top + 5, width, LANE - 9, 4);
   pen.fill();
@@ -87,9 +102,10 @@ function paintUnmet(pen: CanvasRenderingContext2D, scale: Scale): void {
     pen.fillRect(scale.x(missed - 0.5), RULER - 3, Math.max(scale.x(1) - scale.x(0), 1.5), 3);
 }
 
-function paintHead(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
+export function paintHead(pen: CanvasRenderingContext2D, scale: Scale, height: number): void {
   const { accent, surface } = palette.value;
   const x = scale.x(Math.min(frame.value, scale.frames - 1));
+  if (x < 0 || x > scale.width) return;
   pen.fillStyle = accent;
   pen.fillRect(x - 0.75, RULER - 4, 1.5, height);
   const words = String(frame.value);

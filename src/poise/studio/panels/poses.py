@@ -1,0 +1,170 @@
+"""Whole poses: joints turned one by one, copied and pasted, mirrored, and kept in a library."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.geometry import rotations
+from poise.motion.edit import place
+from poise.motion.mirror import mirror
+from poise.motion.motion import Motion
+from poise.motion.world import headings
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.studio import messages
+from poise.studio.arrays import world_of_pose
+from poise.studio.messages import CLIPBOARD
+from poise.studio.pose_library import PoseLibrary
+from poise.studio.rekeying import keyed, posed
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.state import State
+
+
+class PosesPanel:
+    """The body as a whole, without handles."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._library = session, PoseLibrary()
+        self._copied: Pose | None = None
+        self._taken: tuple[State, Pose] | None = None  # what the last pose led to, and what was before it
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {
+            messages.TurnJoints: self.turn,
+            messages.CopyPose: self.copy,
+            messages.TakePose: self.take,
+            messages.AskPoses: self.ask,
+            messages.KeepPose: self.keep,
+            messages.DropPose: self.drop,
+            messages.ExportPoses: self.export,
+            messages.OpenPoses: self.open,
+        }
+
+    def turn(self, message: messages.TurnJoints) -> Answer:
+        """Joints turned from where they were when the gesture began."""
+        before = self._session.history.now.pose
+        return self._posed(turned(before, message.joints, np.array(message.turn)), message.last, message.ease)
+
+    def copy(self, message: messages.CopyPose) -> Answer:
+        """Remembers the pose."""
+        del message
+        self._copied = self._session.state.pose
+        return []
+
+    def take(self, message: messages.TakePose) -> Answer:
+        """A share of the way from the pose before to another; right after another pose, from that before it."""
+        now = self._session.history.now
+        before = self._taken[1] if self._taken and self._taken[0] is now else now.pose
+        goal = self._goal(message.pose, before.skeleton)
+        goal = standing_as(before, goal, mirrored=message.mirrored)
+        answer = self._posed(between(before, goal, message.share, message.joints), message.last, message.ease)
+        if message.last:
+            self._taken = self._session.history.now, before
+        return answer
+
+    def ask(self, message: messages.AskPoses) -> Answer:
+        """The library."""
+        del message
+        return [self._poses()]
+
+    def keep(self, message: messages.KeepPose) -> Answer:
+        """One more in the library."""
+        self._library.add(message.name, self._session.state.pose)
+        return [self._poses()]
+
+    def drop(self, message: messages.DropPose) -> Answer:
+        """One less."""
+        self._library.drop(message.pose)
+        return [self._poses()]
+
+    def export(self, message: messages.ExportPoses) -> Answer:
+        """The library as a file."""
+        del message
+        session = self._session
+        path = session.uploads.folder(session.token) / "library.poses"
+        self._library.write(path)
+        upload = session.uploads.keep(path, owner=session.token)
+        return [
+            messages.FileReady(name=path.name, address=f"files/{upload.id}/{path.name}", size=upload.size)
+        ]
+
+    def open(self, message: messages.OpenPoses) -> Answer:
+        """What is in a file comes on top."""
+        session = self._session
+        self._library.read(session.uploads.find(message.upload, owner=session.token).path)
+        return [self._poses()]
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _posed(self, pose: Pose, last: bool, ease: int | None) -> Answer:
+        """Shows a pose; at the end of the gesture it is a step of undo, and a key where one is asked for."""
+        session = self._session
+        session.solved = None
+        state = posed(session.state, pose)
+        if not last:
+            return [session.show(state, fine=False)]
+        if ease is not None:
+            state = keyed(state, session.history.now.pose, ease)
+        return session.begin_with(state)
+
+    def _goal(self, name: str, skeleton: Skeleton) -> Pose:
+        found = self._copied if name == CLIPBOARD else self._library.find(name).pose(skeleton)
+        if found is None:
+            raise InvalidValueError("nothing was copied yet: copy a pose first")
+        if not found.skeleton.same_topology(skeleton):
+            raise InvalidValueError("the pose that was copied is of another skeleton than this body")
+        return found
+
+    def _poses(self) -> messages.Poses:
+        skeleton = self._session.state.pose.skeleton
+        kept = self._library.poses
+        shown = [
+            messages.KeptPose(id=each.id, name=each.name, world=world_of_pose(each.pose(skeleton)))
+            for each in kept
+            if each.fits(skeleton)
+        ]
+        return messages.Poses(poses=shown, others=len(kept) - len(shown))
+
+
+def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:
+    """Joints turned in the world; along a chain the turns add up, as a spine curls."""
+    skeleton = pose.skeleton
+    numbers = {skeleton.index(joint) for joint in joints}
+    if ends := [skeleton.names[number] for number in numbers if skeleton.is_end_site[number]]:
+        raise InvalidValueError(f"{ends[0]} is the end of a bone and does not turn; use its parent")
+    _, matrices = world_transforms(skeleton, pose.root_position, pose.rotations)
+    turns, turn = pose.rotations.copy(), rotations.normalize(turn)
+    for number in numbers:
+        parent = skeleton.parents[number]
+        above = rotations.quaternion_from_matrix(matrices[parent] if parent >= 0 else np.eye(3))
+        own = rotations.multiply(rotations.multiply(rotations.conjugate(above), turn), above)
+        turns[number] = rotations.multiply(own, turns[number])
+    return Pose(skeleton, pose.root_position, turns)
+
+
+def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
+    """A pose, or its mirror image, above the place of a body and with its heading."""
+    now, other = _clip(body), _clip(pose)
+    other = mirror(other) if mirrored else other
+    x, _, z = body.root_position.tolist()
+    return place(other, at=(x, z), heading=float(headings(now)[0]))[0]
+
+
+def between(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
+    """A share of the way from one pose to another, in all joints or in some."""
+    turns = rotations.slerp(pose.rotations, goal.rotations, np.full(len(pose.rotations), share))
+    root = pose.root_position + share * (goal.root_position - pose.root_position)
+    if not joints:
+        return Pose(pose.skeleton, root, turns)
+    chosen = np.zeros((len(turns), 1), dtype=np.bool_)
+    chosen[[pose.skeleton.index(joint) for joint in joints]] = True
+    return Pose(
+        pose.skeleton, root if chosen[0, 0] else pose.root_position, np.where(chosen, turns, pose.rotations)
+    )
+
+
+def _clip(pose: Pose) -> Motion:
+    return Motion(pose.skeleton, 30.0, pose.root_position[None], pose.rotations[None])

@@ -1,0 +1,273 @@
+/** Above the lanes: playback, keys, what a range or keys that are selected can become, and the timeline's length. */
+import type { JSX } from "preact";
+import {
+  ChartSpline,
+  Diamond,
+  FlipHorizontal2,
+  Footprints,
+  Layers,
+  Lock,
+  Maximize2,
+  Pause,
+  Pin,
+  Play,
+  Repeat,
+  SkipBack,
+  Sparkles,
+  Undo,
+  X,
+} from "lucide-preact";
+import type { EaseKeys, EditRange } from "../messages";
+import { clock, frame, scrub, togglePlay } from "../shown";
+import * as state from "../state";
+import { say, setTimeline } from "../studio";
+import { Button, IconButton, NumberField, Toggle } from "../panels/ui";
+import { keySelected, pinSelected, styleHere } from "./keys";
+import { isZoomed, showAllFrames, showFrames } from "./lanes";
+import { lock } from "./pointing";
+
+const PIN_FRAMES = 15; // how long a new pin lasts at first
+const EASINGS = { none: "through", in: "ease in", out: "ease out", "in-out": "ease in and out" } as const;
+
+export function Transport(): JSX.Element {
+  const capture = state.workspace.value === "capture";
+  const timeline = state.scene.value?.timeline;
+  return (
+    <div class="transport" role="toolbar" aria-label="Playback and keys">
+      <IconButton label="To the first frame" icon={SkipBack} onPress={() => scrub(0, true)} />
+      <IconButton
+        label={state.playing.value ? "Stop" : "Play"}
+        hint="Play or stop (Space)"
+        icon={state.playing.value ? Pause : Play}
+        onPress={togglePlay}
+      />
+      <NumberField
+        label="Frame"
+        digits={0}
+        low={0}
+        high={clock.value.frames - 1}
+        value={frame.value}
+        onEnter={(value) => scrub(value, true)}
+      />
+      <span class="quiet time">{(frame.value / clock.value.fps).toFixed(2)} s</span>
+      {isZoomed() && <IconButton label="Show all frames" icon={Maximize2} onPress={showAllFrames} />}
+      {!capture && (
+        <>
+          <span class="rule" />
+          <Button label="Key" icon={Diamond} hint="Key the selected handle here (K)" onPress={keySelected} />
+          <Toggle
+            label="Auto"
+            hint="Key what is dragged, at once"
+            on={state.autoKey.value}
+            onChange={(on) => (state.autoKey.value = on)}
+          />
+          {timeline?.clip && <Ease />}
+          <IconButton
+            label="Pin"
+            hint="Hold the selected handle from here on"
+            icon={Pin}
+            onPress={() => pinSelected(PIN_FRAMES)}
+          />
+          {!timeline?.clip && (
+            <IconButton
+              label="Style"
+              hint="From here on, the styles as they are now"
+              icon={Sparkles}
+              onPress={styleHere}
+            />
+          )}
+          <span class="rule" />
+          <Shown />
+          <span class="space" />
+          <Length />
+        </>
+      )}
+      {!capture && <Chosen />}
+    </div>
+  );
+}
+
+function Shown(): JSX.Element {
+  return (
+    <>
+      <IconButton
+        label="Onion"
+        hint="Onion skin (O)"
+        icon={Layers}
+        pressed={state.onion.value}
+        onPress={() => (state.onion.value = !state.onion.value)}
+      />
+      <IconButton
+        label="Graph"
+        hint="The selected handle's way as curves"
+        icon={ChartSpline}
+        pressed={state.showGraph.value}
+        onPress={() => (state.showGraph.value = !state.showGraph.value)}
+      />
+      <IconButton
+        label="Contacts"
+        hint="When feet stand and hands hold on; double-click one to lock it"
+        icon={Footprints}
+        pressed={state.showContacts.value}
+        onPress={() => (state.showContacts.value = !state.showContacts.value)}
+      />
+    </>
+  );
+}
+
+function Length(): JSX.Element {
+  const timeline = state.scene.value?.timeline;
+  return (
+    <>
+      <NumberField
+        label="Length in frames"
+        digits={0}
+        low={2}
+        high={36000}
+        value={timeline?.frames ?? 1}
+        unit="frames"
+        onEnter={(frames) => setTimeline(timeline?.fps ?? 30, Math.round(frames))}
+      />
+      <NumberField
+        label="Frames a second"
+        digits={0}
+        low={1}
+        high={240}
+        value={timeline?.fps ?? 30}
+        unit="fps"
+        onEnter={(fps) => setTimeline(fps, timeline?.frames ?? 60)}
+      />
+      {!timeline?.clip && (
+        <Button
+          label="Solve all"
+          kind="primary"
+          hint="Solve the whole timeline with the fine model"
+          onPress={() => say({ type: "solveTimeline" })}
+        />
+      )}
+    </>
+  );
+}
+
+/** Over a recording: how far a key reaches. */
+function Ease(): JSX.Element {
+  const keys = [...state.selectedKeys.value];
+  const enter = (frames: number): void => {
+    state.ease.value = Math.round(frames);
+    if (keys.length) say({ type: "easeKeys", keys, ease: state.ease.value });
+  };
+  return (
+    <NumberField
+      label="Frames over which a key fades to either side"
+      prefix="ease"
+      digits={0}
+      low={0}
+      high={1000}
+      value={state.ease.value}
+      onEnter={enter}
+    />
+  );
+}
+
+/** What can be done with a range or with keys that are selected: a line of its own, only where there is one. */
+function Chosen(): JSX.Element | null {
+  const range = state.range.value;
+  const keys = state.selectedKeys.value;
+  const contact = state.selectedContact.value;
+  if (!range && !keys.length && !contact) return null;
+  return (
+    <div class="chosen-tools" role="group" aria-label="Selection on the timeline">
+      {range && <RangeTools first={range[0]} last={range[1]} />}
+      {keys.length > 0 && <KeyTools />}
+      {contact && (
+        <>
+          <span class="quiet">
+            {contact.part.replace("_", " ")} on, frames {contact.first} to {contact.last}
+          </span>
+          <Button
+            label="Lock contact"
+            icon={Lock}
+            hint="Hold it where it touches, over these frames"
+            onPress={() => lock(contact)}
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+function RangeTools({ first, last }: { first: number; last: number }): JSX.Element {
+  const edit = (what: EditRange["edit"]): void =>
+    say({ type: "editRange", first, last, edit: what, ease: state.ease.value });
+  const none = !state.motion.value;
+  return (
+    <>
+      <span class="quiet">
+        Frames {first} to {last}
+      </span>
+      <Button
+        label="Mirror range"
+        icon={FlipHorizontal2}
+        hint="Left becomes right"
+        disabled={none}
+        onPress={() => edit("mirror")}
+      />
+      <Button
+        label="Reverse range"
+        icon={Undo}
+        hint="Backwards in time"
+        disabled={none}
+        onPress={() => edit("reverse")}
+      />
+      <Button
+        label="Close cycle"
+        icon={Repeat}
+        hint="The last frame takes the first one's pose"
+        disabled={none}
+        onPress={() => edit("cycle")}
+      />
+      <IconButton label="Zoom to the range" icon={Maximize2} onPress={() => showFrames(first, last)} />
+      <IconButton
+        label="Clear the range"
+        hint="No range (Escape)"
+        icon={X}
+        onPress={() => (state.range.value = null)}
+      />
+    </>
+  );
+}
+
+function KeyTools(): JSX.Element {
+  const keys = [...state.selectedKeys.value];
+  const first = state.scene.value?.timeline.keys.find(
+    ({ handle, frame: at }) => handle === keys[0]?.handle && at === keys[0]?.frame,
+  );
+  return (
+    <>
+      <span class="quiet">{keys.length === 1 ? "1 key" : `${keys.length} keys`}</span>
+      {!state.scene.value?.timeline.clip && (
+        <select
+          aria-label="Easing to the next key"
+          value={first?.easing ?? "none"}
+          onChange={(event) =>
+            say({ type: "easeKeys", keys, easing: event.currentTarget.value as NonNullable<EaseKeys["easing"]> })
+          }
+        >
+          {Object.entries(EASINGS).map(([easing, words]) => (
+            <option key={easing} value={easing}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+      <Button
+        label="Remove"
+        hint="Remove (Delete)"
+        onPress={() => {
+          say({ type: "removeKeys", keys });
+          state.selectedKeys.value = [];
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,226 @@
+"""What an animator does in the page: turn joints, paste poses, move keys, work on ranges, lock contacts, keep poses."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+import poise
+from poise.performer import act
+from studio_page import StudioPage, angle
+
+LEFT, RULER, LANE = 10, 24, 24  # pixels on the timeline
+
+
+@pytest.fixture
+def walking(studio: StudioPage, tmp_path: Path) -> StudioPage:
+    """A walk that was opened."""
+    path = tmp_path / "walk.bvh"
+    poise.write(act("walk", seconds=3.0, fps=20), path)
+    studio.work_in("Animate")
+    studio.page.get_by_label("Start from a clip").set_input_files(path)
+    studio.wait(
+        "window.poise.state.motion.value?.frames === 60 && window.poise.state.progress.value.size === 0"
+    )
+    return studio
+
+
+def turn(studio: StudioPage, role: str) -> None:
+    """Turns a joint by the gizmo's ring."""
+    studio.page.keyboard.press("e")
+    studio.page.mouse.click(*studio.pixel(studio.joint(role)))
+    studio.drag_gizmo(studio.joint(role), (0.75, 0.0), (-12, -45))
+    studio.settled()
+
+
+def on_lane(studio: StudioPage, frame: float, lane: int) -> tuple[float, float]:
+    """Where a frame of a lane is on the page; lane -1 is the ruler."""
+    box = studio.page.get_by_role("slider", name="Frame").bounding_box()
+    assert box is not None
+    frames = studio.ask("state.scene.value.timeline.frames")
+    x = box["x"] + LEFT + (box["width"] - 2 * LEFT) * frame / (frames - 1)
+    return x, box["y"] + RULER + (lane + 0.5) * LANE
+
+
+def along(studio: StudioPage, first: int, last: int, lane: int = -1) -> None:
+    """Drags over the timeline from a frame to another."""
+    start, end = on_lane(studio, first, lane), on_lane(studio, last, lane)
+    studio.drag(start, (end[0] - start[0], 0))
+
+
+def head_turns(studio: StudioPage) -> list[float]:
+    """How the head is turned in every frame, relative to the neck's frame of the first: w of its world rotation."""
+    return studio.ask(
+        "Array.from({ length: state.motion.value.frames }, (_, frame) => state.motion.value.at(frame)"
+        "[7 * state.body.value.joints.findIndex((joint) => joint.role === 'head') + 3])"
+    )
+
+
+def test_a_joint_is_turned_without_a_handle_and_nothing_else_moves(studio: StudioPage) -> None:
+    before, hips, other = studio.turn("left_upper_arm"), studio.joint("pelvis"), studio.joint("right_hand")
+    turn(studio, "left_upper_arm")
+    studio.until(lambda: angle(studio.turn("left_upper_arm"), before) > 0.2, "the arm to turn")
+    assert studio.handles() == {}
+    assert (studio.joint("pelvis"), studio.joint("right_hand")) == (hips, other)
+    studio.page.keyboard.press("Control+z")
+    studio.until(lambda: angle(studio.turn("left_upper_arm"), before) < 1e-3, "the arm as it was")
+
+
+def test_a_turn_on_the_timeline_is_a_key_that_moves_in_time(walking: StudioPage) -> None:
+    studio, before = walking, head_turns(walking)
+    studio.show_frame(30)
+    turn(studio, "head")
+    studio.wait("window.poise.state.scene.value.timeline.poses[0]?.frame === 30")
+    studio.until(lambda: abs(head_turns(studio)[30] - before[30]) > 0.01, "the turn in the motion")
+    assert head_turns(studio)[15] == before[15]
+    along(studio, 30, 40, lane=0)
+    studio.wait("window.poise.state.scene.value.timeline.poses[0]?.frame === 40")
+    studio.until(lambda: head_turns(studio)[27] == before[27], "the turn to have left")
+    assert abs(head_turns(studio)[40] - before[40]) > 0.01
+    studio.page.keyboard.press("Delete")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 0")
+    studio.until(lambda: head_turns(studio) == before, "the recording as it was")
+
+
+def test_poses_are_copied_pasted_and_mirrored(studio: StudioPage) -> None:
+    turn(studio, "left_upper_arm")
+    studio.page.keyboard.press("Control+c")
+    raised, lowered = studio.joint("left_hand"), studio.joint("right_hand")
+    studio.page.keyboard.press("Control+z")
+    studio.until(lambda: math.dist(studio.joint("left_hand"), raised) > 0.05, "the pose before")
+    studio.page.keyboard.press("Control+v")
+    studio.until(lambda: math.dist(studio.joint("left_hand"), raised) < 0.01, "the pose that was copied")
+    studio.page.keyboard.press("Control+Shift+v")
+    studio.until(lambda: abs(studio.joint("right_hand")[1] - raised[1]) < 0.03, "the other arm raised")
+    assert abs(studio.joint("left_hand")[1] - lowered[1]) < 0.03
+
+
+def test_joints_that_are_selected_together_turn_and_move_together(studio: StudioPage) -> None:
+    before = {role: studio.turn(role) for role in ("left_upper_arm", "right_upper_arm")}
+    studio.page.keyboard.press("e")
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_upper_arm")))
+    studio.page.keyboard.down("Shift")
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_upper_arm")))
+    studio.page.keyboard.up("Shift")
+    studio.drag_gizmo(studio.joint("left_upper_arm"), (0.75, 0.0), (-12, -45))
+    studio.settled()
+    for role, was in before.items():
+        studio.until(lambda role=role, was=was: angle(studio.turn(role), was) > 0.2, f"the {role} to turn")
+    studio.page.keyboard.press("Control+z")
+    studio.page.keyboard.press("q")
+    studio.page.keyboard.press("Escape")
+    for role, name in (("left_hand", "LeftHand"), ("right_hand", "RightHand")):
+        studio.page.keyboard.down("Shift")
+        studio.page.mouse.click(*studio.pixel(studio.joint(role)))
+        studio.page.keyboard.up("Shift")
+        studio.until(lambda name=name: name in studio.handles(), f"a handle on {name}")
+    hands = [studio.joint("left_hand"), studio.joint("right_hand")]
+    studio.drag_joint("left_hand", (0, -30))
+    studio.settled()
+    ways = [
+        now[1] - was[1]
+        for now, was in zip([studio.joint("left_hand"), studio.joint("right_hand")], hands, strict=True)
+    ]
+    assert min(ways) > 0.05
+    assert ways[0] == pytest.approx(ways[1], abs=0.01)
+
+
+def test_a_range_is_chosen_played_reversed_and_zoomed_to(walking: StudioPage) -> None:
+    studio, before = walking, head_turns(walking)
+    studio.page.keyboard.down("Shift")
+    along(studio, 20, 40)
+    studio.page.keyboard.up("Shift")
+    assert studio.ask("state.range.value") == [20, 40]
+    studio.page.keyboard.press("Space")
+    seen: set[int] = set()
+    studio.until(lambda: seen.add(studio.ask("window.poise.frame.value")) or len(seen) > 3, "frames to pass")
+    studio.page.keyboard.press("Space")
+    assert all(20 <= frame <= 40 for frame in seen - {0})
+    studio.press("Reverse range")
+    studio.until(lambda: head_turns(studio) != before, "the range reversed")
+    assert head_turns(studio)[:20] == before[:20]
+    studio.page.mouse.move(*on_lane(studio, 30, -1))
+    studio.page.mouse.wheel(0, -300)
+    studio.until(lambda: studio.page.get_by_role("button", name="Show all frames").is_visible(), "the zoom")
+    studio.press("Show all frames")
+    studio.press("Clear the range")
+    studio.wait("!window.poise.state.range.value")
+
+
+def test_a_contact_is_found_and_locked(walking: StudioPage) -> None:
+    studio = walking
+    studio.wait("window.poise.state.contacts.value.some(({ part }) => part === 'left_foot')")
+    contact = studio.ask("state.contacts.value.find(({ part }) => part === 'left_foot')")
+    middle = (contact["first"] + contact["last"]) // 2
+    studio.page.mouse.click(*on_lane(studio, middle, 0))
+    studio.press("Lock contact")
+    studio.wait("window.poise.state.scene.value.timeline.pins.length > 0")
+    joints = {pin["handle"] for pin in studio.ask("state.scene.value.timeline.pins")}
+    assert "LeftFoot" in joints
+    studio.page.keyboard.press("Control+z")
+    studio.wait("window.poise.state.scene.value.timeline.pins.length === 0")
+
+
+def test_keys_are_eased_and_pulled_in_the_graph(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    for frame, way in ((0, (-20, -40)), (40, (30, 30))):
+        studio.show_frame(frame)
+        studio.drag_joint("right_hand", way)
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+    studio.wait("window.poise.state.progress.value.size === 0")
+    before = studio.ask("state.motion.value.path('RightHand')[10]")
+    studio.page.mouse.click(*on_lane(studio, 0, 1))
+    studio.page.get_by_label("Easing to the next key").select_option("in")
+    studio.until(lambda: studio.ask("state.scene.value.timeline.keys[0].easing") == "in", "the easing")
+    studio.until(
+        lambda: math.dist(studio.ask("state.motion.value.path('RightHand')[10]"), before) > 0.01,
+        "the hand to leave more slowly",
+    )
+    studio.wait("window.poise.state.progress.value.size === 0")
+    studio.press("Graph")
+    graph = studio.page.get_by_label("Graph: drag keys")
+    box = graph.bounding_box()
+    assert box is not None
+    key = studio.ask("state.scene.value.timeline.keys[1]")
+    values = studio.ask("state.motion.value.path('RightHand').flat()")
+    low, high = min(values), max(values)
+    share = (key["position"][1] - low) / (high - low)
+    at = (on_graph(box, 40), box["y"] + box["height"] - 12 - share * (box["height"] - RULER - 24))
+    studio.drag(at, (0, -25))
+    studio.until(
+        lambda: studio.ask("state.scene.value.timeline.keys[1].position[1]") > key["position"][1] + 0.01,
+        "the key to be higher",
+    )
+    studio.wait("window.poise.state.progress.value.size === 0")
+
+
+def on_graph(box: object, frame: int) -> float:
+    assert isinstance(box, dict)
+    return float(box["x"]) + LEFT + (float(box["width"]) - 2 * LEFT) * frame / 89
+
+
+def test_the_library_keeps_finds_and_blends_poses(studio: StudioPage) -> None:
+    turn(studio, "left_upper_arm")
+    raised = studio.joint("left_hand")
+    studio.page.get_by_role("button", name="Poses", exact=True).click()
+    studio.page.get_by_label("Name of the pose").fill("arm up")
+    studio.press("Keep")
+    studio.wait("window.poise.state.poses.value?.poses.length === 1")
+    studio.page.keyboard.press("Control+z")
+    studio.until(lambda: math.dist(studio.joint("left_hand"), raised) > 0.05, "the pose before")
+    start = studio.joint("left_hand")
+    studio.page.get_by_label("Find a pose").fill("nothing like it")
+    assert studio.page.get_by_role("button", name="Take pose arm up").count() == 0
+    studio.page.get_by_label("Find a pose").fill("ARM")
+    studio.press("Take pose arm up")
+    studio.until(lambda: math.dist(studio.joint("left_hand"), raised) < 0.01, "the pose that was kept")
+    studio.page.get_by_role("slider", name="Amount").fill("0.5")
+    studio.until(
+        lambda: 0.02 < math.dist(studio.joint("left_hand"), start) < math.dist(raised, start) - 0.02,
+        "half of it",
+    )
+    with studio.page.expect_download() as download:
+        studio.press("Save poses")
+    assert download.value.suggested_filename == "library.poses"
+    studio.press("Remove pose arm up")
+    studio.wait("window.poise.state.poses.value?.poses.length === 0")

@@ -1,0 +1,312 @@
+"""What an animator does without handles: joints turned, poses pasted and kept, keys moved, ranges and contacts."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise.errors import PoiseError
+from poise.geometry import rotations
+from poise.motion.contacts import foot_contacts, foot_slide
+from poise.motion.motion import Motion
+from poise.motion.world import headings, joint_positions
+from poise.performer import act
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Pose
+from poise.studio import messages as said
+from poise.studio.layers import changed_frames
+from poise.studio.panels.clips import put_on_timeline
+from poise.studio.session import Session
+from running_studio import Heard
+
+TURN = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.0, 0.4])).tolist())
+EASE = 6
+
+
+@pytest.fixture
+def walk() -> Motion:
+    return act("walk", seconds=3.0, fps=30)
+
+
+@pytest.fixture
+def recorded(session: Session, walk: Motion) -> Session:
+    put_on_timeline(session, walk, "walk.bvh")
+    assert session.motion is not None
+    return session
+
+
+def turn(
+    session: Session, *joints: str, ease: int | None = None, last: bool = True
+) -> list[said.ServerMessage]:
+    return session.answer(
+        said.TurnJoints(seq=session.seq + 1, joints=list(joints), turn=TURN, last=last, ease=ease)
+    )
+
+
+def take(session: Session, **how: object) -> list[said.ServerMessage]:
+    return session.answer(said.TakePose(seq=session.seq + 1, last=True, **how))  # type: ignore[arg-type]
+
+
+def motion_of(session: Session) -> Motion:
+    assert session.motion is not None
+    return session.motion
+
+
+def rest_of(pose: Pose, joint: str) -> np.ndarray:
+    return np.delete(pose.rotations, pose.skeleton.index(joint), axis=0)
+
+
+def held(session: Session, message: said.ClientMessage) -> None:
+    """Says something that is done in the background, and waits for it."""
+    heard = Heard(session)
+    session.answer(message)
+    heard.wait_for(said.Progress, lambda step: step.share == 1.0)
+
+
+def test_a_joint_turns_without_a_handle_and_the_rest_of_the_pose_stays(session: Session) -> None:
+    before = session.state.pose
+    turn(session, "left_hand", last=False)
+    turn(session, "left_hand")
+    after, joint = session.state.pose, before.skeleton.index("left_hand")
+    np.testing.assert_array_equal(rest_of(after, "left_hand"), rest_of(before, "left_hand"))
+    _, was = world_transforms(before.skeleton, before.root_position, before.rotations)
+    _, now = world_transforms(after.skeleton, after.root_position, after.rotations)
+    wanted = rotations.matrix_from_quaternion(np.array(TURN)) @ was[joint]
+    np.testing.assert_allclose(now[joint], wanted, atol=1e-12)
+    assert session.state.handles == ()
+    assert session.history.undos == 1
+    session.answer(said.Undo())
+    np.testing.assert_array_equal(session.state.pose.rotations, before.rotations)
+
+
+def test_the_end_of_a_bone_does_not_turn(session: Session) -> None:
+    skeleton = session.state.pose.skeleton
+    end = skeleton.names[int(np.flatnonzero(skeleton.is_end_site)[0])]
+    with pytest.raises(PoiseError, match="use its parent"):
+        turn(session, end)
+
+
+def test_a_turn_over_a_recording_is_a_key_that_fades_and_moves_and_goes(
+    recorded: Session, walk: Motion
+) -> None:
+    recorded.answer(said.SetFrame(frame=40))
+    turn(recorded, "head", ease=EASE)
+    assert [key.frame for key in recorded.state.timeline.poses] == [40]
+    assert changed_frames(walk, motion_of(recorded)) == (40 - EASE, 40 + EASE + 1)
+    body = said.KeyPlace(handle=None, frame=40)
+    recorded.answer(said.EaseKeys(keys=[body], ease=3))
+    assert changed_frames(walk, motion_of(recorded)) == (37, 44)
+    recorded.answer(said.MoveKeys(keys=[body], by=20))
+    assert changed_frames(walk, motion_of(recorded)) == (57, 64)
+    recorded.answer(said.RemoveKeys(keys=[said.KeyPlace(handle=None, frame=60)]))
+    assert changed_frames(walk, motion_of(recorded)) == (0, 0)
+    for _ in range(3):
+        recorded.answer(said.Undo())
+    assert changed_frames(walk, motion_of(recorded)) == (40 - EASE, 40 + EASE + 1)
+
+
+def test_keys_that_are_not_there_or_leave_the_timeline_are_refused(recorded: Session) -> None:
+    turn(recorded, "head", ease=EASE)
+    here = said.KeyPlace(handle=None, frame=0)
+    for message in (
+        said.MoveKeys(keys=[here], by=-1),
+        said.MoveKeys(keys=[said.KeyPlace(handle=None, frame=5)], by=1),
+        said.RemoveKeys(keys=[said.KeyPlace(handle="hand", frame=0)]),
+    ):
+        with pytest.raises(PoiseError, match=r"within frames|has no key"):
+            recorded.answer(message)
+
+
+def test_poses_alone_make_a_motion_from_one_to_the_next(session: Session) -> None:
+    start = session.state.pose
+    session.answer(said.SetFrame(frame=10))
+    turn(session, "left_upper_arm", ease=EASE)
+    session.answer(said.SetFrame(frame=50))
+    turn(session, "left_upper_arm", ease=EASE)
+    session.answer(said.SetFrame(frame=30))
+    arm = start.skeleton.index("left_upper_arm")
+    angles = rotations.geodesic_distance(motion_of(session).rotations[:, arm], start.rotations[arm])
+    np.testing.assert_allclose(angles[[10, 50]], [0.4, 0.8], atol=1e-3)
+    assert np.all(np.diff(angles[10:51]) >= -1e-9)
+    assert 0.5 < angles[30] < 0.7
+
+
+def test_a_turn_over_keys_stays_when_they_are_solved_again(session: Session) -> None:
+    session.answer(said.SetTimeline(fps=12.0, frames=16))
+    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="right_hand")))
+    for frame in (0, 10):
+        session.answer(said.PutKey(key=said.Key(handle="hand", frame=frame)))
+    session.answer(said.SetFrame(frame=5))
+    turn(session, "head", ease=2)
+    heard = Heard(session)
+    session.answer(said.PutKey(key=said.Key(handle="hand", frame=14)))
+    heard.wait_for(said.MotionRange, lambda message: message.fine)
+    layers = session.state.layers
+    assert layers is not None
+    head = layers.base.skeleton.index("head")
+    gap = rotations.geodesic_distance(layers.motion.rotations[:, head], layers.base.rotations[:, head])
+    assert gap[5] == pytest.approx(0.4, abs=1e-6)
+    assert gap[8:].max() < 1e-9
+
+
+def test_a_copied_pose_is_pasted_where_the_body_is_and_mirrored(recorded: Session, walk: Motion) -> None:
+    with pytest.raises(PoiseError, match="copy a pose first"):
+        take(recorded)
+    recorded.answer(said.CopyPose())
+    recorded.answer(said.SetFrame(frame=50))
+    take(recorded, ease=EASE)
+    pasted = motion_of(recorded)[50]
+    np.testing.assert_allclose(pasted.rotations[1:], walk.rotations[0, 1:], atol=1e-9)
+    np.testing.assert_allclose(pasted.root_position[[0, 2]], walk.root_positions[50, [0, 2]], atol=1e-9)
+    assert headings(motion_of(recorded)[50:51])[0] == pytest.approx(headings(walk[50:51])[0], abs=1e-6)
+    recorded.answer(said.Undo())
+    take(recorded, mirrored=True, ease=EASE)
+    places = joint_positions(motion_of(recorded))[50] - motion_of(recorded).root_positions[50]
+    origin = joint_positions(walk)[0] - walk.root_positions[0]
+    left, right = (walk.skeleton.index(f"{side}_hand") for side in ("left", "right"))
+    assert places[left, 1] == pytest.approx(origin[right, 1], abs=0.02)
+
+
+def test_some_joints_of_a_pose_are_taken_and_a_share_of_the_way(session: Session) -> None:
+    start = session.state.pose
+    session.answer(said.CopyPose())
+    turn(session, "left_upper_arm", "right_upper_arm")
+    left, right = (start.skeleton.index(f"{side}_upper_arm") for side in ("left", "right"))
+    for share in (0.75, 0.5):  # the second time instead of the first, not on top of it
+        take(session, joints=["left_upper_arm"], share=share)
+        angles = rotations.geodesic_distance(session.state.pose.rotations, start.rotations)
+        assert angles[left] == pytest.approx(0.4 * (1.0 - share), abs=1e-6)
+        assert angles[right] == pytest.approx(0.4, abs=1e-6)
+
+
+def test_the_library_is_kept_for_all_sessions_and_goes_out_and_comes_back(
+    session: Session, tmp_path: Path
+) -> None:
+    turn(session, "left_upper_arm")
+    raised = session.state.pose
+    (poses,) = session.answer(said.KeepPose(name="arm up"))
+    assert isinstance(poses, said.Poses)
+    assert [kept.name for kept in poses.poses] == ["arm up"]
+    session.answer(said.Undo())
+    take(session, pose=poses.poses[0].id)
+    np.testing.assert_allclose(session.state.pose.rotations, raised.rotations, atol=1e-9)
+    (file,) = session.answer(said.ExportPoses())
+    assert isinstance(file, said.FileReady)
+    out = tmp_path / "mine.poses"
+    out.write_bytes((session.uploads.folder(session.token) / file.name).read_bytes())
+    (left,) = session.answer(said.DropPose(pose=poses.poses[0].id))
+    assert isinstance(left, said.Poses)
+    assert left.poses == []
+    upload = session.uploads.keep(out, owner=session.token)
+    (back,) = session.answer(said.OpenPoses(upload=upload.id))
+    assert back == poses
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{}",
+        b'{"poses": 3}',
+        b'{"poses":[{"id":"a","name":"a","joints":["a"],"root":[0,0,0],"turns":[]}]}',
+    ],
+)
+def test_what_is_not_a_file_of_poses_is_refused(session: Session, tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "bad.poses"
+    path.write_bytes(text)
+    upload = session.uploads.keep(path, owner=session.token)
+    with pytest.raises(PoiseError, match="poses"):
+        session.answer(said.OpenPoses(upload=upload.id))
+
+
+def test_a_range_is_reversed_and_all_else_stays(recorded: Session, walk: Motion) -> None:
+    turn(recorded, "head", ease=EASE)
+    recorded.answer(said.EditRange(first=30, last=60, edit="reverse", ease=4))
+    after = motion_of(recorded)
+    np.testing.assert_array_equal(after.rotations[10:30], walk.rotations[10:30])
+    np.testing.assert_array_equal(after.rotations[61:], walk.rotations[61:])
+    gap = rotations.geodesic_distance(after.rotations[40], walk.rotations[50])
+    assert gap.max() < 1e-7
+    assert [key.frame for key in recorded.state.timeline.poses] == [0]
+
+
+def test_a_mirrored_range_swaps_the_sides(recorded: Session, walk: Motion) -> None:
+    recorded.answer(said.EditRange(first=0, last=len(walk) - 1, edit="mirror"))
+    feet = joint_positions(motion_of(recorded))[
+        :, [walk.skeleton.index(f"{side}_foot") for side in ("left", "right")], 1
+    ]
+    was = joint_positions(walk)[:, [walk.skeleton.index(f"{side}_foot") for side in ("right", "left")], 1]
+    np.testing.assert_allclose(feet, was, atol=0.02)
+    recorded.answer(said.Undo())
+    assert changed_frames(walk, motion_of(recorded)) == (0, 0)
+
+
+def test_a_cycle_ends_as_it_begins(recorded: Session, walk: Motion) -> None:
+    recorded.answer(said.EditRange(first=10, last=50, edit="cycle"))
+    after = motion_of(recorded)
+    np.testing.assert_allclose(after.rotations[50, 1:], walk.rotations[10, 1:], atol=1e-9)
+    np.testing.assert_array_equal(after.rotations[10], walk.rotations[10])
+    with pytest.raises(PoiseError, match="a range lies within"):
+        recorded.answer(said.EditRange(first=10, last=500, edit="cycle"))
+
+
+def test_a_locked_foot_does_not_slide_and_unlocking_brings_the_recording_back(
+    session: Session, walk: Motion
+) -> None:
+    drift = np.linspace(0.0, 0.5, len(walk))[:, None] * np.array([1.0, 0.0, 0.0])
+    sliding = walk.with_frames(walk.root_positions + drift, walk.rotations)
+    put_on_timeline(session, sliding, "slides.bvh")
+    (found,) = session.answer(said.AskContacts())
+    assert isinstance(found, said.ContactsFound)
+    steps = [each for each in found.contacts if each.part == "left_foot" and each.last - each.first > 10]
+    step = steps[1]
+    before = slide(motion_of(session), step)
+    held(session, said.LockContact(part=step.part, first=step.first, last=step.last, ease=EASE))
+    assert before > 0.1
+    assert slide(motion_of(session), step) < 0.25 * before
+    pins = list(session.state.timeline.pins)
+    assert pins
+    for pin in pins:
+        held(session, said.RemovePin(handle=pin.handle, first=pin.first))
+    assert changed_frames(sliding, motion_of(session)) == (0, 0)
+
+
+def slide(motion: Motion, step: said.Contact) -> float:
+    """How fast a foot slides over a contact, in metres a second."""
+    points = foot_contacts(motion)
+    return float(np.mean(foot_slide(motion, points)[step.first + 1 : step.last, 0]))
+
+
+def test_a_hand_that_stays_while_the_body_moves_is_a_contact(session: Session) -> None:
+    still = act("reach", seconds=1.0, fps=30)[:1]
+    frames = 60
+    sway = np.outer(0.3 * np.sin(np.linspace(0.0, 6.0, frames)), [1.0, 0.0, 0.0])
+    put_on_timeline(
+        session, still.with_frames(still.root_positions + sway, np.repeat(still.rotations, frames, axis=0))
+    )
+    assert contacts(session, "left_hand") == []
+    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    held(session, said.PutPin(pin=said.Pin(handle="hand", first=10, last=50, ease=2)))
+    (hold,) = contacts(session, "left_hand")
+    assert abs(hold.first - 10) <= 3
+    assert abs(hold.last - 50) <= 3
+
+
+def contacts(session: Session, part: str) -> list[said.Contact]:
+    (found,) = session.answer(said.AskContacts())
+    assert isinstance(found, said.ContactsFound)
+    return [each for each in found.contacts if each.part == part]
+
+
+def test_handles_that_are_selected_together_move_together(session: Session) -> None:
+    for side in ("left", "right"):
+        session.answer(said.PutHandle(handle=said.Handle(id=side, joint=f"{side}_hand")))
+    starts = {side: np.array(session.state.handle(side).position) for side in ("left", "right")}
+    goal = tuple((starts["left"] + np.array([0.0, 0.1, 0.0])).tolist())
+    session.answer(said.Drag(seq=1, handle="left", position=goal, along=["right"]))
+    session.answer(said.Drag(seq=2, handle="left", position=goal, along=["right"], last=True))
+    for side, start in starts.items():
+        np.testing.assert_allclose(
+            session.state.handle(side).position, start + np.array([0.0, 0.1, 0.0]), atol=1e-9
+        )
+    assert session.history.undos == 3
