@@ -52,6 +52,10 @@ def motion_of(session: Session) -> Motion:
     return session.motion
 
 
+def place(session: Session, handle: str) -> np.ndarray:
+    return np.array(session.state.handle(handle).position)
+
+
 def rest_of(pose: Pose, joint: str) -> np.ndarray:
     return np.delete(pose.rotations, pose.skeleton.index(joint), axis=0)
 
@@ -310,3 +314,50 @@ def test_handles_that_are_selected_together_move_together(session: Session) -> N
             session.state.handle(side).position, start + np.array([0.0, 0.1, 0.0]), atol=1e-9
         )
     assert session.history.undos == 3
+
+
+def test_a_hand_that_is_glued_to_a_prop_goes_along_and_all_is_saved(session: Session, tmp_path: Path) -> None:
+    box = said.Prop(id="box", kind="box", position=(0.0, 0.0, 0.4), size=(0.4, 0.9, 0.4))
+    session.answer(said.PutProp(seq=1, prop=box, last=True))
+    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand", glued="box")))
+    start = np.array(session.state.handle("hand").position)
+    quarter = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.1, 0.0])).tolist())
+    there = said.Prop(id="box", kind="box", position=(0.0, 0.1, 0.45), rotation=quarter, size=(0.4, 0.9, 0.4))
+    session.answer(said.PutProp(seq=2, prop=there))
+    session.answer(said.PutProp(seq=3, prop=there, last=True))
+    wanted = rotations.rotate(np.array(quarter), start - [0.0, 0.0, 0.4]) + np.array([0.0, 0.1, 0.45])
+    np.testing.assert_allclose(place(session, "hand"), wanted, atol=1e-9)
+    hand = joint_positions(_motion(session.state.pose))[0, session.state.pose.skeleton.index("left_hand")]
+    np.testing.assert_allclose(hand, wanted, atol=5e-3)
+    path = tmp_path / "kept.scene"
+    session.files.write(session.state, path)
+    again = session.files.opened(path, session.state)
+    assert again.props == session.state.props
+    assert again.handle("hand").glued == "box"
+    session.answer(said.RemoveProp(id="box"))
+    assert session.state.handle("hand").glued is None
+    session.answer(said.Undo())
+    session.answer(said.Undo())
+    np.testing.assert_allclose(place(session, "hand"), start, atol=1e-9)
+
+
+def _motion(pose: Pose) -> Motion:
+    return Motion(pose.skeleton, 30.0, pose.root_position[None], pose.rotations[None])
+
+
+def test_the_file_of_a_prop_is_part_of_the_scene(session: Session, tmp_path: Path) -> None:
+    picture = tmp_path / "pose.png"
+    picture.write_bytes(b"\x89PNG nothing")
+    upload = session.uploads.keep(picture, owner=session.token).id
+    prop = said.Prop(id="p", kind="picture", position=(0.0, 0.0, -1.0), size=(1.0, 2.0, 0.01), upload=upload)
+    session.answer(said.PutProp(seq=1, prop=prop, last=True))
+    path = tmp_path / "kept.scene"
+    session.files.write(session.state, path)
+    (again,) = session.files.opened(path, session.state).props
+    assert again.upload is not None
+    assert session.uploads.find(again.upload, owner=session.token).path.read_bytes() == b"\x89PNG nothing"
+    wrong = said.Prop(id="m", kind="mesh", position=(0.0, 0.0, 0.0), size=(1.0, 1.0, 1.0), upload=upload)
+    with pytest.raises(PoiseError, match="glb"):
+        session.answer(said.PutProp(seq=2, prop=wrong, last=True))
+    with pytest.raises(PoiseError, match="prop"):
+        session.answer(said.RemoveProp(id="nothing"))

@@ -13,6 +13,7 @@ STREAMS = (
     messages.Drag,
     messages.TurnJoints,
     messages.TakePose,
+    messages.PutProp,
     messages.DragLatent,
     messages.HoverLatent,
     messages.MovePoint,
@@ -70,6 +71,8 @@ def _gesture(message: messages.ClientMessage) -> object:
             return tuple(message.joints)
         case messages.TakePose():
             return message.pose, message.mirrored, tuple(message.joints)
+        case messages.PutProp():
+            return message.prop.id
         case messages.DragKey():
             return message.key.handle, message.key.frame
         case messages.MovePoint():

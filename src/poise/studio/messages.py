@@ -10,10 +10,10 @@ The flow:
     `welcome`, `models`, `body` (skeleton and mesh; again whenever the skeleton changes), `scene` and `pose`.
  2. What a person does is one message each. The server changes the scene and answers `scene` when something other than
     the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it is told.
- 3. Messages that stream (`drag`, `turnJoints`, `takePose`, `dragLatent`, `hoverLatent`, `movePoint`, `dragKey`) carry
-    `seq`, a number that grows over the session. The newest wins: those that the solver had no time for are dropped.
-    `pose.seq` says which one a pose answers. Everything from the first `drag` to the one with `last` is one step of
-    undo; the smooth model answers (`fine` false) until the last one, which the fine model answers.
+ 3. Messages that stream (`drag`, `turnJoints`, `takePose`, `putProp`, `dragLatent`, `hoverLatent`, `movePoint`,
+    `dragKey`) carry `seq`, a number that grows over the session. The newest wins: those that the solver had no time for
+    are dropped. `pose.seq` says which one a pose answers. Everything from the first `drag` to the one with `last` is
+    one step of undo; the smooth model answers (`fine` false) until the last one, which the fine model answers.
  4. What takes long (learning, exporting, loading, solving) answers with `progress` until its `share` is 1, then with
     its result; `cancel` ends it.
  5. A mistake answers `error`, in words to show to a person; the connection lives on.
@@ -56,6 +56,9 @@ Feet = Literal["free", "above", "planted"]
 Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 Easing = Literal["none", "in", "out", "in-out"]
+Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
+PropKind = Literal["box", "chair", "shelf", "mesh", "picture"]
+PropSize = tuple[Metres, Metres, Metres]
 RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
@@ -83,7 +86,8 @@ def without_folders(words: str) -> str:
 class Handle(Part):
     """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
 
-    A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body.
+    A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body. One
+    that is glued to a prop goes where that goes.
     Tolerances (metres, radians) count only where it is soft.
     """
 
@@ -96,6 +100,18 @@ class Handle(Part):
     hard: bool = True
     tolerance: Tolerance = 0.02
     turn_tolerance: Tolerance = 0.1
+    glued: Name | None = None
+
+
+class Prop(Part):
+    """Something in the scene, standing at its position; `upload` is the GLB of a mesh or the image of a picture."""
+
+    id: Name
+    kind: PropKind
+    position: Vec3
+    size: PropSize
+    rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    upload: Name | None = None
 
 
 class Weight(Part):
@@ -199,6 +215,7 @@ class Scene(Wire):
     photo: Photo | None
     streaming: str | None
     moving: bool
+    props: list[Prop]
 
 
 # --- from the page ---------------------------------------------------------------------------------------------------
@@ -288,6 +305,20 @@ class OpenPoses(Wire, tag="openPoses"):
     """Add the poses of an uploaded file to the library."""
 
     upload: Name
+
+
+class PutProp(Wire, tag="putProp"):
+    """Add a prop, or move or change one; handles that are glued to it go along."""
+
+    seq: Seq
+    prop: Prop
+    last: bool = False
+
+
+class RemoveProp(Wire, tag="removeProp"):
+    """Take a prop away; handles that were glued to it stay where they are."""
+
+    id: Name
 
 
 class SetFeet(Wire, tag="setFeet"):
@@ -631,6 +662,8 @@ ClientMessage = (
     | DropPose
     | ExportPoses
     | OpenPoses
+    | PutProp
+    | RemoveProp
     | SetFeet
     | SetBearing
     | SetLookAt

@@ -31,6 +31,7 @@ from poise.studio.messages import (
     Name,
     Photo,
     PhotoPoint,
+    Prop,
     Quaternion,
     StyleKey,
     Timeline,
@@ -39,7 +40,7 @@ from poise.studio.messages import (
 )
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.parts import Parts
-from poise.studio.state import MOST_HANDLES, Placed, State, handles_on
+from poise.studio.state import MOST_HANDLES, MOST_PROPS, Placed, State, handles_on
 from poise.studio.uploads import Uploads, plain_name
 
 VERSION, READ_BY = 2, 2
@@ -101,13 +102,15 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     corrections: list[SavedCorrection] = []
     unmet: list[Frame] = []
     photo: SavedPhoto | None = None
+    props: Annotated[list[Prop], Meta(max_length=MOST_PROPS)] = []
 
     @property
     def parts(self) -> list[str]:
         """All parts that it needs."""
         photo = [] if self.photo is None else [self.photo.part]
         motion = [] if self.motion is None else [self.motion]
-        return [*motion, *(model.part for model in self.models), *photo]
+        props = [prop.upload for prop in self.props if prop.upload is not None]
+        return [*motion, *(model.part for model in self.models), *photo, *props]
 
     @property
     def words(self) -> str:
@@ -144,6 +147,7 @@ class SceneFiles:
             motion=None if layers is None else self.parts.motion(layers.base), smooth=state.smooth,
             corrections=[] if layers is None else [_saved_correction(each) for each in layers.corrections],
             unmet=[] if layers is None else list(layers.unmet), photo=self._saved_photo(state.photo),
+            props=[msgspec.structs.replace(prop, upload=self._part_of(prop.upload)) for prop in state.props],
         )  # fmt: skip
 
     def write(self, state: State, path: Path) -> None:
@@ -182,12 +186,20 @@ class SceneFiles:
     def _saved_photo(self, photo: Photo | None) -> SavedPhoto | None:
         if photo is None:
             return None
+        part = self._part_of(photo.upload)
+        if part is None:
+            return None
+        name = self.uploads.find(photo.upload, owner=self.owner).name
+        return SavedPhoto(name, part, photo.width, photo.height, photo.points)
+
+    def _part_of(self, upload: str | None) -> str | None:
+        """An uploaded file as a part; none where it made room for newer uploads."""
         try:
-            upload = self.uploads.find(photo.upload, owner=self.owner)
-            part = self.parts.file(upload.path)
+            return (
+                None if upload is None else self.parts.file(self.uploads.find(upload, owner=self.owner).path)
+            )
         except (PoiseError, FileNotFoundError):
-            return None  # it made room for newer uploads
-        return SavedPhoto(upload.name, part, photo.width, photo.height, photo.points)
+            return None
 
     def _unpacked(self, path: Path) -> SavedScene:
         """The scene of an archive, of which all parts are on disk from now on."""
@@ -218,6 +230,9 @@ class SceneFiles:
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
             layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=self._photo_of(scene.photo),
             bearing=scene.bearing,
+            props=tuple(
+                msgspec.structs.replace(prop, upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props
+            ),
         )  # fmt: skip
 
     def _entry_of(self, saved: SavedModel) -> Entry:
@@ -255,10 +270,17 @@ class SceneFiles:
     def _photo_of(self, saved: SavedPhoto | None) -> Photo | None:
         if saved is None:
             return None
-        path = self.uploads.folder(self.owner) / plain_name(saved.name)
-        path.write_bytes(self.parts.path(saved.part).read_bytes())
-        upload = self.uploads.keep(path, owner=self.owner)
-        return Photo(upload=upload.id, width=saved.width, height=saved.height, points=saved.points)
+        upload = self._uploaded(saved.part, saved.name)
+        assert upload is not None
+        return Photo(upload=upload, width=saved.width, height=saved.height, points=saved.points)
+
+    def _uploaded(self, part: str | None, name: str | None) -> str | None:
+        """A part as if it had been uploaded again, under a name."""
+        if part is None or name is None:
+            return None
+        path = self.uploads.folder(self.owner) / plain_name(name)
+        path.write_bytes(self.parts.path(part).read_bytes())
+        return self.uploads.keep(path, owner=self.owner).id
 
 
 def encoded(scene: SavedScene) -> bytes:

@@ -26,7 +26,8 @@ POLICY_VIOLATION = 1008  # of websockets
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; "
-        "font-src 'self' data:; media-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+        "font-src 'self' data:; media-src 'self' blob:; connect-src 'self' blob:; frame-ancestors 'none'; "
+        "base-uri 'none'; form-action 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

@@ -13,11 +13,11 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import Bearing, Feet, Handle, Photo, Timeline, Vec3, Weight
+from poise.studio.messages import Bearing, Feet, Handle, Photo, Prop, Timeline, Vec3, Weight
 
 Array = np.ndarray
 
-MOST_HANDLES = 64
+MOST_HANDLES, MOST_PROPS = 64, 64
 FPS, FRAMES = 30.0, 90
 
 
@@ -60,6 +60,7 @@ class State:
     photo: Photo | None = None
     bearing: Bearing = field(default_factory=Bearing)
     by_hand: bool = False
+    props: tuple[Prop, ...] = ()
 
     @property
     def pose(self) -> Pose:

@@ -224,3 +224,118 @@ def test_the_library_keeps_finds_and_blends_poses(studio: StudioPage) -> None:
     assert download.value.suggested_filename == "library.poses"
     studio.press("Remove pose arm up")
     studio.wait("window.poise.state.poses.value?.poses.length === 0")
+
+
+def test_views_without_perspective_frame_and_snap(studio: StudioPage) -> None:
+    def width() -> float:
+        left, right = studio.pixel((-0.5, 0.9, 0.0)), studio.pixel((0.5, 0.9, 0.0))
+        return right[0] - left[0]
+
+    studio.page.keyboard.press("2")
+    before = width()
+    studio.page.keyboard.press("0")
+    studio.wait("window.poise.stage.isFlat")
+    assert width() == pytest.approx(before, rel=0.02)
+    near, far = studio.pixel((0.5, 0.9, 0.5)), studio.pixel((0.5, 0.9, -0.5))
+    assert math.dist(near, far) < 2
+    studio.page.keyboard.press("s")
+    studio.drag_joint("right_hand", (-33, -47))
+    studio.settled()
+    for value in studio.handles()["RightHand"]["position"]:
+        assert value / 0.05 == pytest.approx(round(value / 0.05), abs=1e-6)
+    studio.page.keyboard.press("f")
+    middle = studio.page.evaluate("window.poise.stage.controls.target.toArray()")
+    assert math.dist(middle, studio.joint("right_hand")) < 0.05
+    studio.press("View options")
+    studio.page.get_by_role("dialog", name="View options").get_by_role("button", name="Maya").click()
+    studio.page.keyboard.press("Escape")
+    camera = studio.ask("stage.camera.position.toArray()")
+    studio.drag((200, 300), (60, 0))
+    assert studio.ask("stage.camera.position.toArray()") == camera
+    studio.page.keyboard.down("Alt")
+    studio.drag((200, 300), (60, 0))
+    studio.page.keyboard.up("Alt")
+    assert math.dist(studio.ask("stage.camera.position.toArray()"), camera) > 0.1
+
+
+def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("left_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    studio.page.get_by_role("button", name="Props", exact=True).click()
+    studio.page.get_by_label("Add a prop").select_option("box")
+    studio.wait("window.poise.state.scene.value.props.length === 1")
+    studio.page.get_by_role("button", name="left hand", exact=True).click()
+    studio.page.get_by_label("Glued to").select_option("box")
+    studio.wait("window.poise.state.scene.value.handles[0].glued === 'box'")
+    start = studio.joint("left_hand")
+    studio.page.get_by_role("button", name="box", exact=True).click()
+    height = studio.page.get_by_label("Position Y in centimetres")
+    height.fill("10")
+    height.press("Enter")
+    studio.until(lambda: abs(studio.joint("left_hand")[1] - start[1] - 0.1) < 0.01, "the hand to go along")
+    assert studio.ask("stage.props.group.children.length") == 1
+    studio.press("Remove box")
+    studio.wait("window.poise.state.scene.value.props.length === 0")
+
+
+def test_a_deleted_handle_is_not_painted(studio: StudioPage) -> None:
+    at = studio.pixel(studio.joint("left_hand"))
+    studio.page.mouse.click(*at)
+    studio.page.mouse.move(at[0] - 200, at[1])
+    studio.until(lambda: painted(studio, at), "the handle to be painted")
+    studio.page.keyboard.press("Delete")
+    studio.until(lambda: not painted(studio, at), "nothing to be painted there")
+
+
+def painted(studio: StudioPage, at: tuple[float, float]) -> bool:
+    """Whether there is a mark over the body at a place of the page."""
+    alpha = studio.page.evaluate(
+        """([x, y]) => {
+          const paper = document.querySelector(".stage-paper");
+          const box = paper.getBoundingClientRect();
+          const ratio = paper.width / box.width;
+          return paper.getContext("2d").getImageData((x - box.left) * ratio, (y - box.top) * ratio, 1, 1).data[3];
+        }""",
+        list(at),
+    )
+    return bool(alpha)
+
+
+def test_the_tour_goes_step_by_step_and_can_be_skipped(studio: StudioPage) -> None:
+    tour = studio.page.get_by_role("note", name="Tour")
+    assert "1 of 5" in tour.inner_text()
+    studio.drag_joint("right_hand", (-20, -30))
+    studio.settled()
+    studio.until(lambda: "2 of 5" in tour.inner_text(), "the next step")
+    tour.get_by_role("button", name="Next").click()
+    assert "3 of 5" in tour.inner_text()
+    tour.get_by_role("button", name="Skip the tour").click()
+    assert tour.count() == 0
+
+
+def test_fingers_drag_a_hand_and_two_of_them_turn_the_view(studio: StudioPage) -> None:
+    start = studio.joint("right_hand")
+    x, y = studio.pixel(start)
+    touch(studio, [[(x, y)], [(x - 20, y - 20)], [(x - 40, y - 50)]])
+    studio.settled()
+    reached = studio.pixel(studio.joint("right_hand"))
+    assert math.dist(reached, (x - 40, y - 50)) < 4
+    camera, handles = studio.ask("stage.camera.position.toArray()"), studio.handles()
+    x, y = studio.pixel(studio.joint("chest"))
+    touch(studio, [[(x, y)], [(x, y), (x + 60, y)], [(x + 30, y), (x + 120, y)], [(x + 60, y), (x + 180, y)]])
+    assert math.dist(studio.ask("stage.camera.position.toArray()"), camera) > 0.1
+    assert studio.handles() == handles
+
+
+def touch(studio: StudioPage, moments: list[list[tuple[float, float]]]) -> None:
+    """Fingers on the page, moment by moment, as the browser reports them."""
+    client = studio.page.context.new_cdp_session(studio.page)
+    down = 0
+    for places in moments:
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        kind = "touchStart" if len(points) > down else "touchMove"
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        down = len(points)
+        studio.page.wait_for_timeout(50)
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    client.detach()

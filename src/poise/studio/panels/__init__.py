@@ -7,6 +7,7 @@ from poise.studio.panels.performing import PerformingPanel
 from poise.studio.panels.photo import PhotoPanel
 from poise.studio.panels.poses import PosesPanel
 from poise.studio.panels.posing import PosingPanel
+from poise.studio.panels.props import PropsPanel
 from poise.studio.panels.ranges import RangesPanel
 from poise.studio.panels.streaming import StreamingPanel
 from poise.studio.panels.styles import StylesPanel
@@ -15,6 +16,7 @@ from poise.studio.panels.timeline import TimelinePanel
 PANELS = (
     PosingPanel,
     PosesPanel,
+    PropsPanel,
     StylesPanel,
     TimelinePanel,
     RangesPanel,

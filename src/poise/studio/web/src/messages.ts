@@ -28,6 +28,7 @@ export interface Handle {
   hard: boolean;
   tolerance: number;
   turnTolerance: number;
+  glued: string | null;
 }
 
 /** Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now. */
@@ -106,6 +107,30 @@ export interface ExportPoses {
 export interface OpenPoses {
   type: "openPoses";
   upload: string;
+}
+
+/** Something in the scene, standing at its position; `upload` is the GLB of a mesh or the image of a picture. */
+export interface Prop {
+  id: string;
+  kind: "box" | "chair" | "shelf" | "mesh" | "picture";
+  position: [number, number, number];
+  size: [number, number, number];
+  rotation: [number, number, number, number];
+  upload: string | null;
+}
+
+/** Add a prop, or move or change one; handles that are glued to it go along. */
+export interface PutProp {
+  type: "putProp";
+  seq: number;
+  prop: Prop;
+  last?: boolean;
+}
+
+/** Take a prop away; handles that were glued to it stay where they are. */
+export interface RemoveProp {
+  type: "removeProp";
+  id: string;
 }
 
 /** Whether feet stay planted where they are, stay above the floor, or go where they will. */
@@ -590,6 +615,7 @@ export interface Scene {
   photo: Photo | null;
   streaming: string | null;
   moving: boolean;
+  props: Prop[];
 }
 
 /** The scene as it is now. */
@@ -763,6 +789,8 @@ export type ClientMessage =
   | DropPose
   | ExportPoses
   | OpenPoses
+  | PutProp
+  | RemoveProp
   | SetFeet
   | SetBearing
   | SetLookAt

@@ -7,6 +7,7 @@ import { clock, frame, scrub, togglePlay } from "./shown";
 import { keySelected } from "./timeline/keys";
 import { applyPose, changeHandle, copyPose, mirror, redo, removeHandle, reset, say, undo } from "./studio";
 import { toggleTheme } from "./theme";
+import * as view from "./view";
 
 export interface Shortcut {
   readonly keys: string;
@@ -31,6 +32,10 @@ function bound(end: 0 | 1): void {
   const [first, last] = state.range.value ?? [0, clock.value.frames - 1];
   const next = end ? [first, frame.value] : [frame.value, last];
   state.range.value = [Math.min(...next), Math.max(...next)];
+}
+
+function toggle(what: { value: boolean }): void {
+  what.value = !what.value;
 }
 
 const NUDGE = 0.01; // metres
@@ -95,7 +100,10 @@ export const SHORTCUTS: readonly Shortcut[] = [
     group: "View" as const,
     does: (director: Director) => director.look(view),
   })),
-  { keys: "F", words: "Bring the body into view", group: "View", does: (director) => director.home() },
+  { keys: "0", words: "With or without perspective", group: "View", does: () => toggle(view.flat) },
+  { keys: "S", words: "Snap to the grid", group: "View", does: () => toggle(view.snap) },
+  { keys: "L", words: "Motion trails", group: "View", does: () => toggle(view.trails) },
+  { keys: "F", words: "Bring the selection or the body into view", group: "View", does: (director) => director.home() },
   {
     keys: "G",
     words: "Show or hide the previous result",

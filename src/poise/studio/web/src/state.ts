@@ -15,6 +15,7 @@ import type {
   Pose,
   Poses,
   Progress,
+  Prop,
   Scene,
 } from "./messages";
 import { EASE } from "./messages";
@@ -68,6 +69,10 @@ export const notices = signal<readonly Notice[]>([]);
 
 export const workspace = signal<Workspace>("pose");
 export const tool = signal<Tool>("drag");
+/** A prop that the gizmo moves. */
+export const selectedProp = signal<string | null>(null);
+/** Where a prop under the hand is: ahead of the scene. */
+export const draggedProp = signal<Prop | null>(null);
 /** Whether the gizmo has the joint's axes, not the world's. */
 export const localAxes = signal(false);
 /** A handle, or in the Rotate tool a joint that has none. */
@@ -125,7 +130,20 @@ export function select(id: string | null, more = false): void {
   if (more && selected.value && selected.value !== id) others.add(selected.value);
   if (id) others.delete(id);
   alsoSelected.value = others;
+  selectedProp.value = null;
   selected.value = id;
+}
+
+/** Props as they are shown: the one under the hand where that is. */
+export const props = computed<readonly Prop[]>(() => {
+  const held = draggedProp.value;
+  return (scene.value?.props ?? []).map((prop) => (prop.id === held?.id ? held : prop));
+});
+
+export function selectProp(id: string | null): void {
+  selectedProp.value = id;
+  if (id) selected.value = null;
+  if (id && tool.value === "drag") tool.value = "move";
 }
 
 export function jointNumber(name: string): number {

@@ -9,6 +9,7 @@ import type {
   MotionRange,
   Pose,
   Progress,
+  Prop,
   Scene,
   ServerMessage,
   Weight,
@@ -61,6 +62,7 @@ export function handleOn(joint: string): Handle {
     hard: true,
     tolerance: 0.02,
     turnTolerance: 0.1,
+    glued: null,
   };
   putHandle(handle);
   return handle;
@@ -106,6 +108,12 @@ export function applyPose(pose: string, share: number, mirrored: boolean, last: 
   stream("pose", last, () =>
     say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: poseEase(last) }),
   );
+}
+
+export function putProp(prop: Prop, last: boolean): void {
+  state.ghostOf.value = null;
+  state.draggedProp.value = last ? null : prop;
+  stream(`prop ${prop.id}`, last, () => say({ type: "putProp", seq: nextSeq(), prop, last }));
 }
 
 export function copyPose(): void {

@@ -6,6 +6,7 @@ import * as state from "../state";
 import { Blend } from "./blend";
 import { HandleList } from "./handle_list";
 import { Library } from "./library";
+import { PropsSection } from "./props";
 import { StyleSpace } from "./style_space";
 import { PickFiles, Section } from "./ui";
 
@@ -30,6 +31,7 @@ export function AnimatePanel(): JSX.Element {
       </Section>
       <HandleList />
       <Library />
+      <PropsSection />
       <Blend />
       <StyleSpace />
     </>

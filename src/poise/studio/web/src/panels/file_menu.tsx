@@ -6,9 +6,9 @@ import { openFile, savePicture } from "../files";
 import type { Export } from "../messages";
 import * as state from "../state";
 import { say } from "../studio";
-import { Button, PickFiles, Toggle } from "./ui";
+import { Button, PickFiles, Toggle, closeOutside } from "./ui";
 
-const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene,.poise,.glb";
+const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene,.poise,.poses,.glb";
 const STREAM_TO = "127.0.0.1:39539"; // where VMC receivers listen
 
 interface Choice {
@@ -111,19 +111,4 @@ function StreamOut(): JSX.Element {
       </div>
     </div>
   );
-}
-
-function closeOutside(menu: HTMLElement, close: () => void): () => void {
-  const press = (event: PointerEvent): void => {
-    if (!menu.contains(event.target as Node)) close();
-  };
-  const key = (event: KeyboardEvent): void => {
-    if (event.key === "Escape") close();
-  };
-  window.addEventListener("pointerdown", press, { capture: true });
-  window.addEventListener("keydown", key);
-  return () => {
-    window.removeEventListener("pointerdown", press, { capture: true });
-    window.removeEventListener("keydown", key);
-  };
 }

@@ -118,6 +118,20 @@ function Inspector({ handle, place }: { handle: Handle; place: HandlePlace }): J
           onChoose={(value) => change({ hard: value === "hard" })}
         />
       </div>
+      {state.props.value.length > 0 && (
+        <select
+          aria-label="Glued to"
+          value={handle.glued ?? ""}
+          onChange={(event) => change({ glued: event.currentTarget.value || null, pinned: true })}
+        >
+          <option value="">Not glued to a prop</option>
+          {state.props.value.map(({ id }) => (
+            <option key={id} value={id}>
+              Glued to {id}
+            </option>
+          ))}
+        </select>
+      )}
       {!handle.hard && (
         <Slider
           label="Tolerance"

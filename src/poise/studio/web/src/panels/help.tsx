@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { SHORTCUTS } from "../shortcuts";
 import { VIEWS } from "../stage/views";
 import * as state from "../state";
+import { startTour } from "./hint";
 import { Button } from "./ui";
 
 const GROUPS = ["Pose", "Time", "View", "Page"] as const;
@@ -23,8 +24,8 @@ export function Help(): JSX.Element {
         reach.
       </p>
       <p>
-        Drag empty ground to turn the view, with the right button or two fingers to shift it, wheel or pinch to come
-        closer. Files dropped anywhere are opened: motions, takes of markers, pictures, scenes.
+        Drag empty ground to turn the view, with the right button to shift it, wheel to come closer; by touch, two
+        fingers turn and pinch it. Files dropped anywhere are opened: motions, takes of markers, pictures, scenes.
       </p>
       <div class="columns">
         {GROUPS.map((group) => (
@@ -40,7 +41,16 @@ export function Help(): JSX.Element {
           </section>
         ))}
       </div>
-      <Button label="Close" kind="primary" onPress={() => (state.showHelp.value = false)} />
+      <div class="row">
+        <Button label="Close" kind="primary" onPress={() => (state.showHelp.value = false)} />
+        <Button
+          label="Take the tour"
+          onPress={() => {
+            state.showHelp.value = false;
+            startTour();
+          }}
+        />
+      </div>
     </dialog>
   );
 }

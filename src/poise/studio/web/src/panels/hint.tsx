@@ -1,4 +1,4 @@
-/** Hints on first use: one at a time, each gone for good once its thing was done. */
+/** The tour on first use: five steps, one at a time, each gone once its thing was done; it can be skipped. */
 import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { X } from "lucide-preact";
@@ -10,7 +10,7 @@ interface Step {
   readonly done: () => boolean;
 }
 
-const HINTS: readonly Step[] = [
+const STEPS: readonly Step[] = [
   { name: "drag", words: "Drag a hand: the body follows.", done: () => state.dragged.value !== null },
   {
     name: "second",
@@ -21,6 +21,16 @@ const HINTS: readonly Step[] = [
     name: "prior",
     words: "Try another model above: same handles, another body. The ghost is the one before.",
     done: () => state.ghostOf.value !== null,
+  },
+  {
+    name: "turn",
+    words: "Press E and click a joint: the rings turn it, and the rest of the pose stays.",
+    done: () => state.tool.value === "rotate" && state.selected.value !== null,
+  },
+  {
+    name: "animate",
+    words: "Open Animate: what you change is keyed at the playhead. Space plays it.",
+    done: () => state.workspace.value === "animate",
   },
 ];
 
@@ -34,21 +44,35 @@ function finish(name: string): void {
 }
 
 effect(() => {
-  const current = HINTS.find((hint) => !done.value.has(hint.name));
+  const current = STEPS.find((step) => !done.value.has(step.name));
   if (current?.done()) finish(current.name);
 });
 
+export function startTour(): void {
+  done.value = new Set();
+  localStorage.removeItem(KEPT);
+  state.tool.value = "drag";
+  state.workspace.value = "pose";
+}
+
 export function Hint(): JSX.Element | null {
-  const hint = HINTS.find(({ name }) => !done.value.has(name));
-  if (!hint || state.workspace.value !== "pose" || !state.pose.value) return null;
+  const number = STEPS.findIndex(({ name }) => !done.value.has(name));
+  const step = STEPS[number];
+  if (!step || state.workspace.value !== "pose" || !state.pose.value) return null;
   return (
-    <div class="hint float" role="note">
-      {hint.words}
+    <div class="hint float" role="note" aria-label="Tour">
+      <span class="count">
+        {number + 1} of {STEPS.length}
+      </span>
+      {step.words}
+      <button type="button" onClick={() => finish(step.name)}>
+        Next
+      </button>
       <button
         type="button"
-        aria-label="No more hints"
-        title="No more hints"
-        onClick={() => HINTS.forEach(({ name }) => finish(name))}
+        aria-label="Skip the tour"
+        title="Skip the tour"
+        onClick={() => STEPS.forEach(({ name }) => finish(name))}
       >
         <X size={14} aria-hidden="true" />
       </button>

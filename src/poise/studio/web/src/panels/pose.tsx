@@ -6,6 +6,7 @@ import { setBearing, setFeet } from "../studio";
 import { Blend } from "./blend";
 import { HandleList } from "./handle_list";
 import { Library } from "./library";
+import { PropsSection } from "./props";
 import { StyleSpace } from "./style_space";
 import { Section, Segmented, Toggle } from "./ui";
 
@@ -29,6 +30,7 @@ export function PosePanel(): JSX.Element {
       <Blend />
       <HandleList />
       <Library />
+      <PropsSection />
       <Section title="Feet">
         <Segmented label="Feet" choices={FEET} value={state.scene.value?.feet ?? null} onChoose={setFeet} />
       </Section>

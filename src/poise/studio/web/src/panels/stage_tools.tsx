@@ -1,12 +1,13 @@
 /** The tools beside the stage, and the views below it. */
 import type { JSX } from "preact";
-import { Eye, FlipVertical2, Footprints, Ghost, Hand, Move3d, Rotate3d, RotateCcw } from "lucide-preact";
+import { Eye, FlipVertical2, Footprints, Ghost, Hand, Move3d, Rotate3d, RotateCcw, Scan } from "lucide-preact";
 import { jointPosition, jointRotation } from "../arrays";
 import { Quaternion, Vector3 } from "three";
 import { VIEWS } from "../stage/views";
 import * as state from "../state";
 import { mirror, reset, setFeet, setLookAt } from "../studio";
 import { IconButton } from "./ui";
+import { ViewMenu } from "./view_menu";
 
 const LOOK_DISTANCE = 0.9; // metres before the face at which what it looks at appears
 
@@ -100,6 +101,13 @@ export function ViewTools(): JSX.Element {
           {view === "perspective" ? "3D" : view}
         </button>
       ))}
+      <IconButton
+        label="Frame"
+        hint="Bring the selection or the body into view (F)"
+        icon={Scan}
+        onPress={() => window.poise.frameSelection()}
+      />
+      <ViewMenu />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /** The style's space: how likely every place is, where the recorded poses lie; drag in it and the body follows. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { type Vec2, bytesAs, floats } from "../arrays";
 import type { LatentMap } from "../messages";
 import * as state from "../state";
@@ -43,10 +43,13 @@ export function StyleSpace(): JSX.Element | null {
 function Map({ map }: { map: LatentMap }): JSX.Element {
   const dark = theme.value === "dark";
   const image = useMemo(() => heatImage(map, dark), [map, dark]);
+  const backdrop = useRef<Backdrop | null>(null);
   const canvas = useCanvas((pen, width, height) => {
     const layout = layoutOf(map, width, height, front.value);
-    layout.paint(pen, image);
-    paintPoints(pen, map, layout);
+    const drawn = [image, width, height, front.value];
+    if (!drawn.every((part, number) => part === backdrop.current?.of[number]))
+      backdrop.current = { of: drawn, picture: draw(map, layout, image, width, height) };
+    pen.drawImage(backdrop.current!.picture, 0, 0, width, height);
     paintPlace(pen, map, layout);
   });
   void [state.latentPlace.value, state.latentCursor.value, front.value, palette.value];
@@ -75,6 +78,29 @@ function Map({ map }: { map: LatentMap }): JSX.Element {
       onKeyDown={(event) => step(event, map)}
     />
   );
+}
+
+/** The map with its points, which is drawn again only when it has changed: a cylinder is dear to draw. */
+interface Backdrop {
+  readonly of: readonly unknown[];
+  readonly picture: HTMLCanvasElement;
+}
+
+function draw(
+  map: LatentMap,
+  layout: Layout,
+  image: HTMLCanvasElement,
+  width: number,
+  height: number,
+): HTMLCanvasElement {
+  const picture = document.createElement("canvas");
+  const ratio = Math.min(devicePixelRatio, 2);
+  Object.assign(picture, { width: width * ratio, height: height * ratio });
+  const pen = picture.getContext("2d")!;
+  pen.scale(ratio, ratio);
+  layout.paint(pen, image);
+  paintPoints(pen, map, layout);
+  return picture;
 }
 
 function hover(place: Vec2): void {

@@ -287,3 +287,19 @@ function paintCanvas(
   pen.clearRect(0, 0, width, height);
   draw(pen, width, height);
 }
+
+/** Closes a menu on a press elsewhere or on Escape. */
+export function closeOutside(menu: HTMLElement, close: () => void): () => void {
+  const press = (event: PointerEvent): void => {
+    if (!menu.contains(event.target as Node)) close();
+  };
+  const key = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") close();
+  };
+  window.addEventListener("pointerdown", press, { capture: true });
+  window.addEventListener("keydown", key);
+  return () => {
+    window.removeEventListener("pointerdown", press, { capture: true });
+    window.removeEventListener("keydown", key);
+  };
+}

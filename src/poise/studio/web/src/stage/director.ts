@@ -3,6 +3,7 @@ import { effect } from "@preact/signals";
 import { type Vec3, floats, furthest, jointPosition } from "../arrays";
 import { ahead, bodyIsShown, frame, shownJoints } from "../shown";
 import * as state from "../state";
+import * as view from "../view";
 import { listen } from "../studio";
 import { palette } from "../theme";
 import { HandleTool } from "./handles";
@@ -12,7 +13,7 @@ import { paintTrajectories } from "./trajectories";
 import type { ViewName } from "./views";
 
 const SAME = 0.01; // metres within which two poses are the same to the eye
-const ONION_STEPS = [-12, -8, -4, 4, 8, 12]; // frames
+const MOST_SKINS = 24;
 
 export class Director {
   readonly stage: Stage;
@@ -26,16 +27,20 @@ export class Director {
     this.stage.addPainter((pen) => paintMarkers(pen, this.stage));
     this.tool = new HandleTool(this.stage);
     this.follow();
-    window.poise = { state, stage: this.stage, frame, shownJoints };
+    window.poise = { state, stage: this.stage, frame, shownJoints, frameSelection: () => this.home() };
   }
 
   look(view: ViewName): void {
     this.stage.look(view);
   }
 
+  /** The selected joints, or the whole body. */
   home(): void {
     const joints = shownJoints.value;
-    if (joints) this.stage.home(jointPosition(joints, 0));
+    if (!joints) return;
+    const chosen = state.selectedJoints.value.map(state.jointNumber).filter((number) => number >= 0);
+    if (chosen.length) this.stage.frame(chosen.map((number) => jointPosition(joints, number)));
+    else this.stage.home(jointPosition(joints, 0));
   }
 
   nudge(...step: Vec3): void {
@@ -53,6 +58,9 @@ export class Director {
     });
     effect(() => this.followMarkers());
     effect(() => this.turnForPhoto(state.workspace.value === "photo"));
+    effect(() => this.stage.props.show(state.props.value));
+    effect(() => this.stage.setFlat(view.flat.value));
+    effect(() => this.stage.setNavigation(view.navigation.value));
     effect(() => this.showSkins());
     effect(() => this.refresh());
     listen((message) => {
@@ -86,6 +94,8 @@ export class Director {
   /** Everything that marks on the stage depend on. */
   private refresh(): void {
     void [state.scene.value, state.selected.value, state.tool.value, state.dragged.value, state.workspace.value];
+    void [state.selectedProp.value, state.props.value];
+    void [state.alsoSelected.value, state.localAxes.value, view.snap.value, view.trails.value, state.range.value];
     void [shownJoints.value, ahead.value, state.motion.value, state.take.value, state.performing.value, frame.value];
     this.tool.refresh();
   }
@@ -108,18 +118,39 @@ export class Director {
     const solved = state.motion.value;
     const wanted = state.onion.value && state.workspace.value === "animate" && solved && !state.playing.value;
     const skins = wanted
-      ? ONION_STEPS.flatMap((step) => {
-          const world = solved.at(frame.value + step);
-          return world ? [{ world, strength: 1 - Math.abs(step) / 16 }] : [];
+      ? skinFrames().flatMap(({ at, strength }) => {
+          const world = solved.at(at);
+          return world ? [{ world, strength }] : [];
         })
       : [];
     this.stage.setSkins(skins);
   }
 }
 
+/** Every so many frames: some before and after the one shown, or all over the range. */
+function skinFrames(): { at: number; strength: number }[] {
+  const step = view.ghostStep.value;
+  const range = view.ghostsOverRange.value ? state.range.value : null;
+  if (range) {
+    const every = Math.max(step, Math.ceil((range[1] - range[0]) / MOST_SKINS));
+    const count = Math.floor((range[1] - range[0]) / every) + 1;
+    return Array.from({ length: count }, (_, number) => ({ at: range[0] + number * every, strength: 0.6 }));
+  }
+  const count = view.ghostCount.value;
+  return Array.from({ length: 2 * count + 1 }, (_, number) => number - count)
+    .filter((number) => number !== 0)
+    .map((number) => ({ at: frame.value + number * step, strength: 1 - Math.abs(number) / (count + 1) }));
+}
+
 declare global {
   interface Window {
-    /** For tests: what is on the stage. */
-    poise: { state: typeof state; stage: Stage; frame: typeof frame; shownJoints: typeof shownJoints };
+    /** What is on the stage. */
+    poise: {
+      state: typeof state;
+      stage: Stage;
+      frame: typeof frame;
+      shownJoints: typeof shownJoints;
+      frameSelection: () => void;
+    };
   }
 }

@@ -5,7 +5,8 @@ import { type Quat, type Vec2, type Vec3, jointPosition, jointRotation } from ".
 import { LOOK_AT } from "../messages";
 import { shownJoints } from "../shown";
 import * as state from "../state";
-import { alongWith, drag, dragKey, handleOn, turnJoints } from "../studio";
+import * as view from "../view";
+import { alongWith, drag, dragKey, handleOn, putProp, turnJoints } from "../studio";
 import { keyDragged } from "../timeline/keys";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
@@ -47,12 +48,15 @@ export class HandleTool {
 
   /** Puts the gizmo where the selected handle is. */
   refresh(): void {
-    const at = handlePlaces().find(({ id }) => id === state.selected.value)?.wanted ?? freeJoint();
+    const prop = state.props.value.find(({ id }) => id === state.selectedProp.value);
+    const at = prop?.position ?? handlePlaces().find(({ id }) => id === state.selected.value)?.wanted ?? freeJoint();
     const wanted = at && state.tool.value !== "drag" && !state.playing.value;
     if (!wanted) this.gizmo.detach();
     else if (!this.gizmo.dragging) {
       this.proxy.position.set(...at);
-      this.proxy.quaternion.copy(this.rotationOf(state.selected.value!));
+      this.proxy.quaternion.copy(prop ? quaternionOf(prop.rotation) : this.rotationOf(state.selected.value ?? ""));
+      this.gizmo.setTranslationSnap(view.snap.value ? view.SNAP : null);
+      this.gizmo.setRotationSnap(view.snap.value ? view.SNAP_TURN : null);
       this.gizmo.setSpace(state.localAxes.value ? "local" : "world");
       this.gizmo.setMode(state.tool.value === "rotate" ? "rotate" : "translate");
       this.gizmo.attach(this.proxy);
@@ -73,8 +77,9 @@ export class HandleTool {
   // --- the pointer --------------------------------------------------------------------------------------------------
 
   private press(event: PointerEvent): void {
-    if (event.button !== 0 || event.altKey || state.playing.value || this.gizmo.axis) return;
+    if (!event.isPrimary) return this.letGo(); // a second finger: the view is meant
     const pixel = this.stage.pixelOf(event);
+    if (event.button !== 0 || event.altKey || state.playing.value || this.isOnGizmo(event, pixel)) return;
     const picked = pick(this.stage, pixel);
     if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
     if (!picked || picked.what === "marker") {
@@ -96,13 +101,28 @@ export class HandleTool {
     };
     this.hover(null);
     this.remember();
-    this.stage.controls.enabled = false;
+    if (event.pointerType !== "touch") this.stage.controls.enabled = false; // by touch, once it moves
     this.stage.canvas.setPointerCapture(event.pointerId);
     if (picked.what === "handle" && !event.shiftKey && !alongWith(picked.id).length) state.select(picked.id);
     if (picked.what === "key") state.select(picked.key.handle);
   }
 
+  /** A grip that nothing has come of is given up. */
+  private letGo(): void {
+    if (!this.grip?.moved) this.grip = this.pressed = null;
+  }
+
+  /** A finger does not hover over the gizmo before it presses. */
+  private isOnGizmo(event: PointerEvent, [x, y]: Vec2): boolean {
+    if (event.pointerType === "touch" && this.gizmo.object) {
+      const { clientWidth, clientHeight } = this.stage.canvas;
+      this.gizmo.pointerHover({ x: (2 * x) / clientWidth - 1, y: 1 - (2 * y) / clientHeight, button: 0 } as never);
+    }
+    return this.gizmo.axis !== null;
+  }
+
   private move(event: PointerEvent): void {
+    if (!event.isPrimary) return;
     const pixel = this.stage.pixelOf(event);
     const { grip } = this;
     if (!grip) {
@@ -110,18 +130,20 @@ export class HandleTool {
       return;
     }
     if (!grip.moved && isClick(grip.start, pixel)) return;
+    this.stage.controls.enabled = false;
     if (!grip.moved) this.begin(grip);
     grip.moved = true;
-    this.pull(grip, pixel, false);
+    this.pull(grip, pixel, false, event.ctrlKey);
   }
 
   private release(event: PointerEvent): void {
+    if (!event.isPrimary) return;
     const pixel = this.stage.pixelOf(event);
     const { grip } = this;
     this.grip = null;
     this.stage.controls.enabled = true;
     if (grip?.moved) {
-      this.pull(grip, pixel, true);
+      this.pull(grip, pixel, true, event.ctrlKey);
       state.dragged.value = null;
     } else if (grip) choose(grip.picked, grip.more);
     else if (this.pressed && isClick(this.pressed.pixel, pixel)) choose(this.pressed.picked, this.pressed.more);
@@ -135,8 +157,9 @@ export class HandleTool {
     state.select(grip.id);
   }
 
-  private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean): void {
-    const position = this.stage.unproject([pixel[0] + offset[0], pixel[1] + offset[1]], picked.position);
+  private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean, opposite: boolean): void {
+    const free = this.stage.unproject([pixel[0] + offset[0], pixel[1] + offset[1]], picked.position);
+    const position = view.snapped(free, opposite);
     if (picked.what === "key") dragKey({ ...picked.key, position }, last);
     else this.pullHandle(id, position, last);
     this.refresh();
@@ -187,18 +210,24 @@ export class HandleTool {
   }
 
   private turn(last: boolean): void {
+    const position = this.proxy.position.toArray();
+    const prop = state.props.value.find((each) => each.id === state.selectedProp.value);
+    if (prop) return putProp({ ...prop, position, rotation: this.proxyTurn() }, last);
     const id = state.selected.value;
     if (!id) return;
-    const position = this.proxy.position.toArray();
     if (this.gizmo.mode === "rotate") {
       if (!state.selectedHandle.value?.pinned) this.turnFreely(id, position, last);
       else {
-        const { x, y, z, w } = this.proxy.quaternion;
-        drag(id, { rotation: [w, x, y, z] }, last);
-        if (last) keyDragged(id, position, [w, x, y, z]);
+        drag(id, { rotation: this.proxyTurn() }, last);
+        if (last) keyDragged(id, position, this.proxyTurn());
       }
     } else this.pullHandle(id, position, last);
     if (last) state.dragged.value = null;
+  }
+
+  private proxyTurn(): Quat {
+    const { x, y, z, w } = this.proxy.quaternion;
+    return [w, x, y, z];
   }
 
   /** The joint turns, and the others that are selected with it; nothing is solved. */
@@ -212,9 +241,12 @@ export class HandleTool {
     const handle = state.handles.value.find((candidate) => candidate.id === id);
     const joints = shownJoints.value;
     const joint = state.jointNumber(handle?.joint ?? id);
-    const [w, x, y, z]: Quat = handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]);
-    return new Quaternion(x, y, z, w);
+    return quaternionOf(handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]));
   }
+}
+
+function quaternionOf([w, x, y, z]: Quat): Quaternion {
+  return new Quaternion(x, y, z, w);
 }
 
 function isClick(from: Vec2, to: Vec2): boolean {

@@ -8,6 +8,7 @@ import {
   PerspectiveCamera,
   Scene,
   SRGBColorSpace,
+  TOUCH,
   Vector3,
   WebGLRenderer,
 } from "three";
@@ -18,7 +19,8 @@ import type { Palette } from "../theme";
 import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
 import { Ground } from "./ground";
 import { Pace } from "./pace";
-import { type ViewName, standpoint } from "./views";
+import { Props } from "./props";
+import { type Navigation, type ViewName, buttonsOf, standpoint } from "./views";
 
 export type Painter = (pen: CanvasRenderingContext2D, size: Vec2) => void;
 export type GhostName = "before" | "hover";
@@ -27,11 +29,17 @@ const SHADOW_MAP = 1024;
 const HOME = new Vector3(0, 0.86, 0);
 const LEASH = 0.6; // metres
 const HOME_DISTANCE = 4.3;
+const LENS = 32; // degrees
+const FLAT_LENS = 0.6; // so narrow, and from so far away, that there is no perspective to be seen
+const NEAREST = 0.6; // metres from what is looked at
+const FURTHEST = 18;
+const CLOSE = 0.25; // metres about a single joint that are brought into view
+const FRAMED = 1.4; // times the selection's size that is in view
 const GHOST_OPACITY: Record<GhostName, number> = { before: 0.3, hover: 0.42 };
 
 export class Stage {
   readonly scene = new Scene();
-  readonly camera = new PerspectiveCamera(32, 1, 0.05, 100);
+  readonly camera = new PerspectiveCamera(LENS, 1, 0.05, 100);
   readonly controls: OrbitControls;
   readonly canvas: HTMLCanvasElement;
   private readonly renderer: WebGLRenderer;
@@ -39,6 +47,7 @@ export class Stage {
   private readonly pen: CanvasRenderingContext2D;
   private readonly painters: Painter[] = [];
   private readonly ground = new Ground();
+  readonly props = new Props(() => this.invalidate());
   private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
   private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 1.55);
   private shape: Shape | null = null;
@@ -49,6 +58,7 @@ export class Stage {
   private waiting = false;
   private readonly pace = new Pace(() => this.draw(1));
   private followed = false;
+  private navigation: Navigation = "poise";
 
   constructor(private readonly host: HTMLElement) {
     this.renderer = new WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
@@ -69,7 +79,7 @@ export class Stage {
     this.pen = this.paper.getContext("2d")!;
     host.append(this.canvas, this.paper);
     this.light();
-    this.scene.add(this.ground.group);
+    this.scene.add(this.ground.group, this.props.group);
     this.controls = this.orbit();
     this.look("perspective");
     new ResizeObserver(() => this.resize()).observe(host);
@@ -159,15 +169,54 @@ export class Stage {
   // --- looking ------------------------------------------------------------------------------------------------------
 
   look(view: ViewName): void {
-    const distance = HOME_DISTANCE * Math.max(1, 0.85 / this.camera.aspect);
-    this.camera.position.copy(standpoint(view, this.controls.target, distance));
-    this.controls.update();
-    this.invalidate();
+    const distance = HOME_DISTANCE * this.lengthening * Math.max(1, 0.85 / this.camera.aspect);
+    this.camera.position.copy(standpoint(view, this.controls.target, distance, this.isFlat));
+    this.settle();
   }
 
   home(root: Vec3, view: ViewName = "perspective"): void {
     this.centre(root);
     this.look(view);
+  }
+
+  get isFlat(): boolean {
+    return this.camera.fov === FLAT_LENS;
+  }
+
+  /** How much further away the camera is than through its usual lens. */
+  private get lengthening(): number {
+    return Math.tan((LENS * Math.PI) / 360) / Math.tan((this.camera.fov * Math.PI) / 360);
+  }
+
+  /** Parallel lines stay parallel, or meet as the eye sees them; what is looked at keeps its size. */
+  setFlat(flat: boolean): void {
+    if (flat === this.isFlat) return;
+    const away = this.camera.position.clone().sub(this.controls.target);
+    const before = this.lengthening;
+    this.camera.fov = flat ? FLAT_LENS : LENS;
+    this.controls.minDistance = NEAREST * this.lengthening;
+    this.controls.maxDistance = FURTHEST * this.lengthening;
+    const distance = (away.length() * this.lengthening) / before;
+    Object.assign(this.camera, flat ? { near: distance / 2, far: distance * 2 } : { near: 0.05, far: 100 });
+    this.camera.updateProjectionMatrix();
+    this.camera.position.copy(this.controls.target).add(away.setLength(distance));
+    this.settle();
+  }
+
+  setNavigation(navigation: Navigation): void {
+    this.navigation = navigation;
+  }
+
+  /** Brings points into view, from where the camera looks now. */
+  frame(points: readonly Vec3[]): void {
+    const all = points.map((point) => new Vector3(...point));
+    const middle = all.reduce((sum, point) => sum.add(point), new Vector3()).divideScalar(all.length);
+    const reach = Math.max(...all.map((point) => point.distanceTo(middle)), CLOSE);
+    const away = this.camera.position.clone().sub(this.controls.target);
+    const distance = (FRAMED * reach) / Math.tan((this.camera.fov * Math.PI) / 360);
+    this.controls.target.copy(middle);
+    this.camera.position.copy(middle).add(away.setLength(distance));
+    this.settle();
   }
 
   /** The camera goes along once the body has walked a step away from its middle. */
@@ -177,10 +226,17 @@ export class Stage {
     if (excess > 0) this.shift(away.setLength(excess));
   }
 
+  /** The camera stands elsewhere: what is asked of it before the next drawing is true already. */
+  private settle(): void {
+    this.controls.update();
+    this.camera.updateMatrixWorld();
+    this.invalidate();
+  }
+
   private shift(by: Vector3): void {
     this.controls.target.add(by);
     this.camera.position.add(by);
-    this.controls.update();
+    this.settle();
   }
 
   private centre(root: Vec3): void {
@@ -267,11 +323,16 @@ export class Stage {
   private orbit(): OrbitControls {
     const controls = new OrbitControls(this.camera, this.canvas);
     controls.target.copy(HOME);
-    controls.minDistance = 0.6;
-    controls.maxDistance = 18;
+    controls.minDistance = NEAREST;
+    controls.maxDistance = FURTHEST;
     controls.maxPolarAngle = Math.PI / 2;
     controls.zoomSpeed = 0.8;
+    controls.touches = { ONE: TOUCH.ROTATE, TWO: TOUCH.DOLLY_ROTATE };
     controls.addEventListener("change", this.invalidate);
+    const prepare = (event: PointerEvent): void => {
+      controls.mouseButtons = buttonsOf(this.navigation, event.altKey);
+    };
+    this.canvas.addEventListener("pointerdown", prepare, { capture: true });
     return controls;
   }
 

@@ -3,8 +3,11 @@ import type { Vec2, Vec3 } from "../arrays";
 import { frame } from "../shown";
 import * as state from "../state";
 import { palette } from "../theme";
+import * as view from "../view";
 import type { Stage } from "./stage";
 
+const FAR = 90; // frames about the shown one that a trail has
+const TRAILED = /^(left|right)_(hand|foot)$/;
 const NEAR = 24; // frames around the shown one that are drawn strongly
 
 export function paintTrajectories(pen: CanvasRenderingContext2D, stage: Stage): void {
@@ -14,10 +17,25 @@ export function paintTrajectories(pen: CanvasRenderingContext2D, stage: Stage): 
     const chosen = handle === state.selected.value;
     paintPath(pen, state.motion.value?.path(handle) ?? [], stage, chosen);
   }
+  if (view.trails.value) for (const joint of trailed()) paintPath(pen, trail(joint), stage, false);
   for (const key of timeline.keys) {
     const at = key.position && stage.project(key.position);
     if (at) diamond(pen, at, key.handle === state.selected.value, key.frame === frame.value);
   }
+}
+
+/** The joints that leave trails: those selected, else hands and feet. */
+function trailed(): number[] {
+  const chosen = state.selectedJoints.value.map(state.jointNumber);
+  if (chosen.length) return chosen;
+  return (state.body.value?.joints ?? []).flatMap((joint, number) => (TRAILED.test(joint.role ?? "") ? [number] : []));
+}
+
+/** The way of a joint over the range, or some time about the frame that is shown. */
+function trail(joint: number): Vec3[] {
+  const [first, last] = state.range.value ?? [frame.value - FAR, frame.value + FAR];
+  const none: Vec3 = [Number.NaN, Number.NaN, Number.NaN];
+  return (state.motion.value?.way(joint) ?? []).map((point, at) => (first <= at && at <= last ? point : none));
 }
 
 function paintPath(pen: CanvasRenderingContext2D, path: readonly Vec3[], stage: Stage, chosen: boolean): void {
