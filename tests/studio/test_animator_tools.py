@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from poise.errors import PoiseError
+from poise.formats import write
 from poise.geometry import rotations
 from poise.motion.contacts import foot_contacts, foot_slide
 from poise.motion.motion import Motion
@@ -17,7 +18,7 @@ from poise.studio import messages as said
 from poise.studio.layers import changed_frames
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
-from running_studio import Heard
+from running_studio import Heard, kept
 
 TURN = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.0, 0.4])).tolist())
 EASE = 6
@@ -361,3 +362,19 @@ def test_the_file_of_a_prop_is_part_of_the_scene(session: Session, tmp_path: Pat
         session.answer(said.PutProp(seq=2, prop=wrong, last=True))
     with pytest.raises(PoiseError, match="prop"):
         session.answer(said.RemoveProp(id="nothing"))
+
+
+def test_a_clip_of_another_skeleton_comes_onto_the_body_that_is_shown(
+    session: Session, tmp_path: Path
+) -> None:
+    clip = act("walk", seconds=1.0, fps=20)
+    path = tmp_path / "other.bvh"
+    path.write_text(write(clip, tmp_path / "walk.bvh").read_text().replace("ROOT Hips", "ROOT Middle"))
+    body = session.state.pose.skeleton
+    heard = Heard(session)
+    session.answer(said.OpenClip(upload=kept(session, path), onto_body=True))
+    heard.wait_for(said.MotionRange)
+    assert motion_of(session).skeleton is body
+    assert len(motion_of(session)) == len(clip)
+    way = motion_of(session).root_positions[-1] - motion_of(session).root_positions[0]
+    assert np.linalg.norm(way) > 0.5

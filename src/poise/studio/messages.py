@@ -613,9 +613,10 @@ class ExportModel(Wire, tag="exportModel"):
 
 
 class OpenClip(Wire, tag="openClip"):
-    """Put an uploaded motion on the timeline."""
+    """Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown."""
 
     upload: Name
+    onto_body: bool = False
 
 
 class OpenScene(Wire, tag="openScene"):

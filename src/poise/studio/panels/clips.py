@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from poise.apps.retargeting import retarget as onto
+from poise.errors import InvalidValueError, PoiseError
 from poise.motion.motion import Motion
+from poise.motion.retarget import retarget
+from poise.priors.abilities import standing_pose
+from poise.priors.prior import Prior
+from poise.priors.registry import learn
 from poise.studio import messages
 from poise.studio.correcting import at_frame
+from poise.studio.jobs import Report
 from poise.studio.layers import Layers
 from poise.studio.session import Answer, Session
 
 MOST_FRAMES = 36_000
+
+
+def on_a_body(
+    session: Session, clip: Motion, *, onto_body: bool, report: Report
+) -> tuple[Motion, Prior | None]:
+    """A clip on a body that is here: one of its own skeleton, learned from it where there is none, or the one shown."""
+    shown = session.state.pose.skeleton
+    skeletons = [shown, *(each.skeleton for each in session.models.learned)]
+    alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
+    if alike:
+        return retarget(clip, alike[0]), None
+    if onto_body:
+        standing = standing_pose(session.poser.prior_of(session.state))
+        carried = onto(clip, standing, progress=lambda done, all_: report(done / max(all_, 1)))
+        return Motion(shown, carried.fps, carried.root_positions, carried.rotations, name=clip.name), None
+    try:
+        prior = learn([clip], "gaussian")
+    except PoiseError as error:
+        raise InvalidValueError(f"{error}; put the clip onto the body that is shown instead") from error
+    return retarget(clip, prior.space.skeleton), prior
 
 
 def put_on_timeline(session: Session, motion: Motion, name: str | None = None) -> Answer:

@@ -8,8 +8,6 @@ import msgspec
 
 from poise.apps.learning import read_motion
 from poise.errors import InvalidValueError
-from poise.motion.retarget import retarget
-from poise.priors.registry import learn
 from poise.studio import messages
 from poise.studio.contacts import locked
 from poise.studio.correcting import at_frame, recorrected
@@ -17,7 +15,7 @@ from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import SMOOTHED, Span, TimelinePlan, about, is_made_of_keys, same_motion, stretches
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
-from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
+from poise.studio.panels.clips import MOST_FRAMES, on_a_body, put_on_timeline
 from poise.studio.panels.holding import hold
 from poise.studio.rekeying import POSES, eased, moved, removed
 from poise.studio.session import Answer, Handler, Session
@@ -214,14 +212,7 @@ class TimelinePanel:
                 raise InvalidValueError(
                     f"{path.name} has {len(clip)} frames; the studio shows up to {MOST_FRAMES}"
                 )
-            skeletons = [
-                session.state.pose.skeleton,
-                *(each.skeleton for each in session.models.learned),
-            ]
-            alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
-            prior = None if alike else learn([clip], "gaussian")
-            skeleton = alike[0] if prior is None else prior.space.skeleton
-            motion = retarget(clip, skeleton)
+            motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
 
             def take() -> Answer:
                 told: Answer = []

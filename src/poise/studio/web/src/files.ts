@@ -44,6 +44,12 @@ async function openAs(
   if (workspace) state.workspace.value = workspace;
 }
 
+/** A clip of whatever skeleton, carried over to the body that is shown. */
+export async function openOnto(file: File): Promise<void> {
+  const id = await upload(file);
+  if (id) say({ type: "openClip", upload: id, ontoBody: true });
+}
+
 /** What is dropped anywhere on the page is opened. */
 export function acceptDrops(): () => void {
   const over = (event: DragEvent): void => event.preventDefault();

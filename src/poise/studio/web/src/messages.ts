@@ -468,10 +468,11 @@ export interface ExportModel {
   model: string;
 }
 
-/** Put an uploaded motion on the timeline. */
+/** Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown. */
 export interface OpenClip {
   type: "openClip";
   upload: string;
+  ontoBody?: boolean;
 }
 
 /** Open an uploaded scene. */

@@ -1,7 +1,7 @@
 /** The animate panel: what to do, handles, styles; the timeline is below. */
 import type { JSX } from "preact";
-import { FolderOpen } from "lucide-preact";
-import { openFile } from "../files";
+import { FolderOpen, UserRoundCheck } from "lucide-preact";
+import { openFile, openOnto } from "../files";
 import * as state from "../state";
 import { Blend } from "./blend";
 import { HandleList } from "./handle_list";
@@ -27,6 +27,13 @@ export function AnimatePanel(): JSX.Element {
           icon={FolderOpen}
           accept={state.motionFiles.value.join(",")}
           onFiles={(files) => files.slice(0, 1).forEach((file) => void openFile(file))}
+        />
+        <PickFiles
+          label="Clip onto this body"
+          icon={UserRoundCheck}
+          kind="quiet"
+          accept={state.motionFiles.value.join(",")}
+          onFiles={(files) => files.slice(0, 1).forEach((file) => void openOnto(file))}
         />
       </Section>
       <HandleList />
