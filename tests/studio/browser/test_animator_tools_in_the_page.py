@@ -236,6 +236,7 @@ def test_views_without_perspective_frame_and_snap(studio: StudioPage) -> None:
     studio.page.keyboard.press("0")
     studio.wait("window.poise.stage.isFlat")
     assert width() == pytest.approx(before, rel=0.02)
+    studio.page.keyboard.press("2")
     near, far = studio.pixel((0.5, 0.9, 0.5)), studio.pixel((0.5, 0.9, -0.5))
     assert math.dist(near, far) < 2
     studio.page.keyboard.press("s")

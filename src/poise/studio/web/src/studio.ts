@@ -216,7 +216,7 @@ function takeIn(message: ServerMessage): void {
     case "body":
       state.body.value = message;
       state.motion.value = null;
-      if (state.poses.value) say({ type: "askPoses" });
+      say({ type: "askPoses" });
       break;
     case "scene":
       if (message.scene.model !== state.scene.value?.model) state.latentPlace.value = null;

@@ -1,7 +1,6 @@
 /** The library of poses: keep, find, take whole or in part, blend, save and open as a file. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import { ClipboardCopy, ClipboardPaste, Download, FolderOpen, Plus, Trash2 } from "lucide-preact";
 import { floats } from "../arrays";
 import { openFile } from "../files";
@@ -18,7 +17,6 @@ const mirrored = signal(false);
 const chosen = signal<string | null>(null);
 
 export function Library(): JSX.Element {
-  useEffect(() => say({ type: "askPoses" }), []);
   return (
     <Section title="Poses" aside={<CopyAndPaste />} closed>
       <div class="row">
