@@ -66,7 +66,7 @@ def save_picture(image: Image.Image, path: Path) -> Path:
 
 def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
     """Poses from places of the latent space that are about as likely as the training poses."""
-    places = sample_latents(prior.model, count, np.random.default_rng(seed))
+    places = sample_latents(prior, count, np.random.default_rng(seed))
     return [standing_pose(prior, x) for x in places]
 
 

@@ -60,7 +60,7 @@ def simulate(
 
 
 def _first_frame(prior: DynamicsPrior, activities: Sequence[str], frame: int | None) -> int:
-    count = len(prior.model.latents)
+    count = len(prior.latents)
     if frame is None:
         return prior.start_in(activities[0] if activities else None)
     if not 0 <= frame < count:

@@ -105,7 +105,7 @@ def measure_simulations(
     slides = [slide_of(motion, recorded.standing[which]) for motion, which in met]
     arrived = np.array([arrives(motion, which, recorded, second) for motion, which in met])
     unsure = unsureness(prior, recorded.sequences, paths).max(axis=1)
-    known = float(unsureness(prior, recorded.sequences, prior.model.latents).max())
+    known = float(unsureness(prior, recorded.sequences, prior.latents).max())
     shaking = [(shakes_of(motion), recorded.shakes[which]) for motion, which in met]
     return {
         "nearest_cm": float(100.0 * np.mean([distance.mean() for distance, _ in nearest])),
@@ -123,7 +123,7 @@ def unsureness(
 ) -> Float[Array, "*n"]:
     """The deviation of poses that a model expects at latent points, per feature and over its deviation in the data."""
     scales = prior.all_scales[sequences.varying] * sequences.centred.std(axis=0)
-    return np.asarray(np.sqrt(prior.model.variance(latents) * np.mean(scales**-2.0)))
+    return np.asarray(np.sqrt(prior.variance(latents) * np.mean(scales**-2.0)))
 
 
 def transition_paths(prior: DynamicsPrior, first: str, second: str) -> Float[Array, "paths frames latent"]:

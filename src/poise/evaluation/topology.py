@@ -112,7 +112,7 @@ def measured(prior: DynamicsPrior, recorded: Recorded) -> dict[str, float]:
 def reconstruction(prior: DynamicsPrior, sequences: Sequences) -> float:
     """Mean angle, in degrees, between joints of training poses and what the model expects at their places."""
     maps = prior.space.size - ROOT_SIZE
-    found, true = prior.predict_all(prior.model.latents)[:, :maps], sequences.y[:, :maps]
+    found, true = prior.predict_all(prior.latents)[:, :maps], sequences.y[:, :maps]
     turned, recorded = (
         rotations.quaternion_from_expmap(each.reshape(len(each), -1, 3)) for each in (found, true)
     )
@@ -121,15 +121,14 @@ def reconstruction(prior: DynamicsPrior, sequences: Sequences) -> float:
 
 def roughness(prior: DynamicsPrior) -> float:
     """Mean length of second differences along the latent paths over that of first ones."""
-    paths = [prior.model.latents[first:end] for first, end in prior.frames.bounds()]
-    bends = np.concatenate([np.linalg.norm(np.diff(path, n=2, axis=0), axis=1) for path in paths])
-    steps = np.concatenate([np.linalg.norm(np.diff(path, axis=0), axis=1) for path in paths])
+    bends = np.concatenate([np.linalg.norm(np.diff(path, n=2, axis=0), axis=1) for path in prior.paths])
+    steps = np.concatenate([np.linalg.norm(np.diff(path, axis=0), axis=1) for path in prior.paths])
     return float(bends.mean() / max(steps.mean(), ROUNDING))
 
 
 def phase_disagreement(prior: DynamicsPrior, sequences: Sequences) -> float:
     """Mean difference of phase, in degrees, between each point and its nearest one in every other sequence."""
-    latents, frames, radians = prior.model.latents, prior.frames, sequences.phases["phase"]
+    latents, frames, radians = prior.latents, prior.frames, sequences.phases["phase"]
     gaps = []
     for own, (first, end) in enumerate(frames.bounds()):
         for other, (from_, to) in enumerate(frames.bounds()):
@@ -143,7 +142,7 @@ def phase_disagreement(prior: DynamicsPrior, sequences: Sequences) -> float:
 
 def transition_gap(prior: DynamicsPrior) -> float:
     """Distance between points of one transition in different activities, over the distance between any two points."""
-    latents, doing = prior.model.latents, prior.frames.activity_of
+    latents, doing = prior.latents, prior.frames.activity_of
     gaps = [
         np.linalg.norm(latents[a] - latents[b])
         for points in prior.frames.transitions

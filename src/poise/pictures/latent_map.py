@@ -24,8 +24,8 @@ from poise.gp.covariance import Kernel
 from poise.pictures.scene import Figure, Floor, Paper, figure, render
 from poise.pictures.stage import facing_of
 from poise.pictures.view import fitted
-from poise.priors.latent.model import LatentModel
-from poise.priors.latent.prior import INTERMEDIATE, LatentPrior
+from poise.priors.latent.model import LatentSpace
+from poise.priors.latent.prior import LatentPrior
 from poise.priors.latent.sampling import novel_latents, spread_latents, standing_pose
 from poise.priors.style.mixture import Mixture
 from poise.skeleton.kinematics import world_transforms
@@ -47,6 +47,7 @@ DEPTHS = 6  # training points near a place whose depths are tried
 MARGIN = 0.16  # of the training points' extent, around them
 SHOWN = 6  # training poses drawn
 MADE_UP = 4  # and novel ones
+STAGES = ("the model itself", "between", "annealed")
 GAUSSIANS = 10  # of the mixture it is compared with
 DARKEST = 15.0  # percent of a map that is black
 _TILE = (190, 190)  # pixels of one pose
@@ -85,16 +86,15 @@ class LatentPlane:
 
 def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 1: the likelihood map with training poses (orange) and made-up ones (green), each joined to its place."""
-    model = prior.model
-    plane = LatentPlane.of(model.latents)
-    novel = novel_latents(model, MADE_UP, np.random.default_rng(seed))
-    places = np.concatenate([spread_latents(model, SHOWN), novel])
+    plane = LatentPlane.of(prior.latents)
+    novel = novel_latents(prior, MADE_UP, np.random.default_rng(seed))
+    places = np.concatenate([spread_latents(prior, SHOWN), novel])
     colours = [TRAINING] * (len(places) - len(novel)) + [NOVEL] * len(novel)
     tiles = _pose_tiles([standing_pose(prior, x) for x in places], colours)
     plot, axes = _plot(1, width=14.0, height=9.4)
     plot.subplots_adjust(left=_SIDE, right=1.0 - _SIDE, bottom=0.055, top=_TOP)
-    extent = draw_map(axes[0], model, plane)
-    _points(axes[0], model, plane)
+    extent = draw_map(axes[0], prior, plane)
+    _points(axes[0], prior, plane)
     _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
     axes[0].set(xlim=extent[:2], ylim=extent[2:])
     _words(plot, prior, title)
@@ -103,16 +103,10 @@ def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Im
 
 def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
     """Fig. 3: the model itself, the one between and the smooth one, as maps and as surfaces."""
-    model = prior.model
-    plane = LatentPlane.of(model.latents)
-    kernels = {
-        "the model itself": model.kernel,
-        "between": model.kernel.towards(model.annealed, float(INTERMEDIATE)),
-        "annealed": model.annealed,
-    }
+    plane = LatentPlane.of(prior.latents)
     plot = Plot(figsize=(13.2, 8.6), dpi=_DPI, facecolor=PAPER)
-    for column, (name, kernel) in enumerate(kernels.items()):
-        under = model.with_kernel(kernel)
+    for column, (name, kernel) in enumerate(zip(STAGES, reversed(prior.kernels), strict=True)):
+        under = prior.under(kernel)
         axes = plot.add_axes((0.02 + 0.325 * column, 0.43, 0.31, 0.47))
         draw_map(axes, under, plane)
         _points(axes, under, plane)
@@ -124,7 +118,7 @@ def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
 
 def draw_learning_curve(prior: LatentPrior) -> Image.Image:
     """The loss after every round of learning: L_GP and, of inactive poses, L_IK."""
-    curve = prior.model.learning_curve
+    curve = prior.learning_curve
     plot, (axes,) = _plot(1, width=7.0, height=4.2)
     plot.subplots_adjust(left=0.15, right=0.97, bottom=0.13, top=0.9)
     axes.plot(np.arange(1, len(curve) + 1), curve, "o-", color=ACTIVE, markersize=3, linewidth=1.2)
@@ -137,8 +131,7 @@ def draw_learning_curve(prior: LatentPrior) -> Image.Image:
 
 def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 2: Gaussians on two principal components and their log-likelihood, with the style's map to compare."""
-    model = prior.model
-    mixture = Mixture.fit(_remembered(prior), gaussians=min(GAUSSIANS, len(model.latents)), seed=seed)
+    mixture = Mixture.fit(_remembered(prior), gaussians=min(GAUSSIANS, len(prior.latents)), seed=seed)
     plot, axes = _plot(3, width=13.2, height=5.0)
     plot.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.82, wspace=0.05)
     seen, extent = mixture.points, _extent(mixture.points)
@@ -151,9 +144,9 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     places, shape = _places(extent)
     _grey(axes[1], mixture.log_likelihood(places).reshape(shape), extent)
     _pluses(axes[1], seen)
-    plane = LatentPlane.of(model.latents)
-    draw_map(axes[2], model, plane)
-    _points(axes[2], model, plane)
+    plane = LatentPlane.of(prior.latents)
+    draw_map(axes[2], prior, plane)
+    _points(axes[2], prior, plane)
     names = (
         f"{len(mixture.means)} Gaussians on two principal components",
         "their log-likelihood",
@@ -165,31 +158,31 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     return _image(plot)
 
 
-def mapped(model: LatentModel, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
+def mapped(space: LatentSpace, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
     """The likelihood map around all training points, its rows from the bottom up, and what it covers."""
-    extent = _extent(plane.split(model.latents)[0])
+    extent = _extent(plane.split(space.latents)[0])
     places, shape = _places(extent)
-    return likelihood_grid(model, plane, places).reshape(shape), extent
+    return likelihood_grid(space, plane, places).reshape(shape), extent
 
 
-def likelihood_grid(model: LatentModel, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
+def likelihood_grid(space: LatentSpace, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
     """The likelihood map over places of the plane: the best at the depths of the training points near each."""
-    seen, depths = plane.split(model.latents)
+    seen, depths = plane.split(space.latents)
     if depths.shape[1] == 0:
-        return model.likelihood_map(plane.joined(places, np.empty((len(places), 0))))
+        return space.likelihood_map(plane.joined(places, np.empty((len(places), 0))))
     count = min(DEPTHS, len(seen))
     _, near = cKDTree(seen).query(places, k=count)
     near = near.reshape(len(places), count)
-    values = [model.likelihood_map(plane.joined(places, depths[near[:, k]])) for k in range(count)]
+    values = [space.likelihood_map(plane.joined(places, depths[near[:, k]])) for k in range(count)]
     return np.asarray(np.max(values, axis=0))
 
 
 # --- maps ------------------------------------------------------------------------------------------------------------
 
 
-def draw_map(axes: Axes, model: LatentModel, plane: LatentPlane) -> Extent:
+def draw_map(axes: Axes, space: LatentSpace, plane: LatentPlane) -> Extent:
     """The likelihood map in grey, and what part of the plane it shows."""
-    values, extent = mapped(model, plane)
+    values, extent = mapped(space, plane)
     _grey(axes, values, extent)
     return extent
 
@@ -209,11 +202,11 @@ def _frame(axes: Axes, extent: Extent) -> None:
         spine.set_color("#b9bcc2")
 
 
-def _points(axes: Axes, model: LatentModel, plane: LatentPlane) -> None:
-    seen = plane.split(model.latents)[0]
+def _points(axes: Axes, space: LatentSpace, plane: LatentPlane) -> None:
+    seen = plane.split(space.latents)[0]
     _pluses(axes, seen)
     axes.scatter(
-        seen[model.active, 0], seen[model.active, 1], c=ACTIVE, marker="+", s=34, linewidths=1.1, zorder=4
+        seen[space.active, 0], seen[space.active, 1], c=ACTIVE, marker="+", s=34, linewidths=1.1, zorder=4
     )
 
 
@@ -247,9 +240,9 @@ def _places(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
     return np.column_stack([across.ravel(), down.ravel()]), (rows, columns)
 
 
-def _surface(plot: Plot, model: LatentModel, plane: LatentPlane, column: int) -> None:
+def _surface(plot: Plot, space: LatentSpace, plane: LatentPlane, column: int) -> None:
     """The map as a surface over its plane."""
-    values, extent = mapped(model, plane)
+    values, extent = mapped(space, plane)
     places, shape = _places(extent)
     values = np.maximum(values, np.percentile(values, DARKEST))
     axes: Any = plot.add_axes(
@@ -273,7 +266,7 @@ def _ellipse(mean: Float[Array, "2"], covariance: Float[Array, "2 2"]) -> Ellips
 
 def _remembered(prior: LatentPrior) -> Float[Array, "poses maps"]:
     """The exponential maps of all training poses, as the style remembers them."""
-    return np.asarray(prior.model.predict(prior.model.latents)[:, : prior.mean.size])
+    return np.stack([prior.pose_at(x) for x in prior.latents])
 
 
 def _parameters(kernel: Kernel) -> str:
@@ -344,11 +337,12 @@ def _plot(columns: int, *, width: float, height: float) -> tuple[Plot, list[Axes
 
 
 def _words(plot: Plot, prior: LatentPrior, title: str) -> None:
-    model = prior.model
     clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
-    counts = f"{len(model.latents)} poses in {model.dimensions} dimensions, {len(model.active)} active"
+    counts = f"{len(prior.latents)} poses in {prior.dimensions} dimensions, {len(prior.active)} active"
     plot.text(0.012, 0.955, title or clips, fontsize=14, color=INK)
-    plot.text(0.988, 0.955, f"{counts}, {model.kernel.kind} kernel", fontsize=10, color=PALE_INK, ha="right")
+    plot.text(
+        0.988, 0.955, f"{counts}, {prior.kernels[-1].kind} kernel", fontsize=10, color=PALE_INK, ha="right"
+    )
     key = (
         (TRAINING, "● training pose"),
         (NOVEL, "● made up"),

@@ -31,14 +31,12 @@ _DPI = 100
 def draw_latent_paths(prior: DynamicsPrior, paths: Paths | None = None, *, title: str = "") -> Image.Image:
     """The latent space in three dimensions, and as a map of where the model is sure."""
     plot = Plot(figsize=(13.6, 7.0), dpi=_DPI, facecolor=PAPER)
-    if prior.model.dimensions >= 3:
+    if prior.dimensions >= 3:
         draw_paths_3d(plot.add_axes((0.0, 0.02, 0.5, 0.88), projection="3d"), prior, paths or {})
     draw_paths_2d(plot.add_axes((0.53, 0.06, 0.45, 0.82)), prior, paths or {})
     labels = ", ".join(each.label for each in prior.structure.dimensions)
     plot.text(0.015, 0.945, title or "A latent space of motion", fontsize=15, color=INK)
-    plot.text(
-        0.985, 0.945, f"{len(prior.model.latents)} poses; {labels}", fontsize=10, color=PALE_INK, ha="right"
-    )
+    plot.text(0.985, 0.945, f"{len(prior.latents)} poses; {labels}", fontsize=10, color=PALE_INK, ha="right")
     _key(plot, prior, paths or {})
     return image_of(plot)
 
@@ -68,7 +66,7 @@ def draw_models(priors: Mapping[str, DynamicsPrior], *, title: str = "") -> Imag
 
 def draw_paths_3d(axes: Any, prior: DynamicsPrior, paths: Paths) -> None:
     """Training paths, landings and generated paths over the first three dimensions."""
-    latents, frames = prior.model.latents[:, :3], prior.frames
+    latents, frames = prior.latents[:, :3], prior.frames
     for (first, end), name in zip(frames.bounds(), frames.activities, strict=True):
         axes.plot(*latents[first:end].T, color=_colour(prior, name), linewidth=1.1, alpha=0.75)
     for points, colour in zip(frames.transitions, LANDINGS, strict=False):
@@ -83,14 +81,14 @@ def draw_paths_3d(axes: Any, prior: DynamicsPrior, paths: Paths) -> None:
 
 def draw_paths_2d(axes: Axes, prior: DynamicsPrior, paths: Paths) -> None:
     """The plane in which training points spread most, light where the model is sure."""
-    model, frames = prior.model, prior.frames
-    plane = LatentPlane.of(model.latents)
-    draw_map(axes, model, plane)
+    latents, frames = prior.latents, prior.frames
+    plane = LatentPlane.of(latents)
+    draw_map(axes, prior, plane)
     for (first, end), name in zip(frames.bounds(), frames.activities, strict=True):
-        seen = plane.split(model.latents[first:end])[0]
+        seen = plane.split(latents[first:end])[0]
         axes.plot(*seen.T, color=_colour(prior, name), linewidth=1.0, marker=".", markersize=3, alpha=0.9)
     for points, colour in zip(frames.transitions, LANDINGS, strict=False):
-        seen = plane.split(model.latents[points])[0]
+        seen = plane.split(latents[points])[0]
         axes.scatter(seen[:, 0], seen[:, 1], color=colour, s=34, zorder=5, edgecolor="white")
     for path, colour in zip(paths.values(), GENERATED, strict=False):
         axes.plot(*plane.split(path)[0].T, color=colour, linewidth=2.0, zorder=6)

@@ -82,5 +82,5 @@ def standing_pose(prior: Prior) -> Pose:
 
     latent = latent_of(prior)
     if latent is not None:
-        return sampling.standing_pose(latent, sampling.spread_latents(latent.model, 1)[0])
+        return sampling.standing_pose(latent, sampling.spread_latents(latent, 1)[0])
     return prior.space.pose_from_q(prior.space.standing(prior.mean))

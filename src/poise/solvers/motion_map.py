@@ -24,9 +24,8 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.dynamics.flow import mixed
-from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.root import ROOT_FEATURES, root_features, root_jacobians
+from poise.priors.dynamics.prior import DynamicsPrior, Expected
+from poise.priors.dynamics.root import ROOT_FEATURES, root_jacobians
 from poise.priors.dynamics.sequences import RATE
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
@@ -46,6 +45,7 @@ Array = np.ndarray
 Progress = Callable[[int, int], None]
 
 ROUNDS = 9
+STEPS = ROOT_FEATURES - 1  # features of the root that two frames decide; the height is the pose's own
 CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
 ACCELERATION = 1.0  # times what is recorded, that a freedom typically accelerates by
 LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # radians and metres per second squared: nothing is held stiller
@@ -103,7 +103,7 @@ class _Whole:
 
     def __init__(self, prior: DynamicsPrior, problems: Sequence[Problem], fps: float) -> None:
         self.prior, self.problems, self.fps = prior, problems, fps
-        self.freedoms, self.latent = prior.space.freedoms, prior.model.dimensions
+        self.freedoms, self.latent = prior.space.freedoms, prior.dimensions
         self.share = RATE / fps  # of a step of the dynamics that one frame is
         self.change = CHANGE * self.share
         self.quietness = (fps**2 / (ACCELERATION * recorded_accelerations(prior))) ** 2
@@ -128,16 +128,15 @@ class _Whole:
     def value(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> float:
         """What is minimised, the constraints counted as stiff springs."""
         prior = self.prior
-        expected, variance = prior.predict_all(x), prior.model.variance(x)
-        left = np.hstack([prior.model.features.of_frames(q, self.fps), root_features(q, self.fps)]) - expected
-        left[-1, -ROOT_FEATURES + 1 :] = 0.0  # the last frame's step is not its own
+        variance, left = prior.variance(x), prior.features_of(q, self.fps) - prior.predict_all(x)
+        left[-1, -STEPS:] = 0.0  # the last frame's step is not its own
         scaled = left * prior.all_scales
-        single = scaled[:, : -ROOT_FEATURES + 1]
+        single = scaled[:, :-STEPS]
         poses = np.einsum("tk,tk->t", scaled, scaled) / variance + single.shape[1] * np.log(variance)
         tying = 1.0 / (self.change**2 * np.sqrt(variance[1:] * variance[:-1]))
         changes = np.einsum("tk,tk->t", np.diff(single, axis=0), np.diff(single, axis=0)) * tying
         now, before = x[:-1], np.concatenate([x[:1], x[:-2]])
-        mean, spread, _ = mixed(prior.flows, now, before)
+        mean, spread = prior.advance(now, before)
         gone = x[1:] - now - self.share * (mean - now)
         steps = np.einsum("tl,tl->t", gone, gone) / (self.share * spread)
         shakes = np.einsum("tf,tf,f->", *[tangent_accelerations(q)] * 2, self.quietness)
@@ -160,9 +159,10 @@ class _Whole:
         count = len(q)
         system = BlockBanded(count, self.freedoms + self.latent, reach=2)
         right = np.zeros((count, self.freedoms + self.latent))
-        expected = _Expected(self.prior, x)
-        self._add_poses(system, right, q, expected)
-        self._add_roots(system, right, q, expected)
+        expected = self.prior.expected(x)
+        left = self.prior.features_of(q, self.fps) - expected.features
+        self._add_poses(system, right, q, left[:, :-STEPS], expected)
+        self._add_roots(system, right, q, left[:-1, -STEPS:], expected)
         self._add_dynamics(system, right, x)
         system.add_differences(ACCELERATIONS, np.concatenate([self.quietness, np.zeros(self.latent)]))
         right[:, : self.freedoms] -= spread_accelerations(self.quietness * tangent_accelerations(q))
@@ -176,7 +176,7 @@ class _Whole:
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]
     ) -> list[tuple[int, int, Array]]:
         """Meet every frame's hard constraints exactly, in the model's metric; q moves. Returns how each frame ended."""
-        variances = self.prior.model.variance(x)
+        variances = self.prior.variance(x)
         maps = self.prior.mean.size
         ended = []
         for frame, problem in enumerate(self.problems):
@@ -188,15 +188,15 @@ class _Whole:
             ended.append(problem.finish(q[frame], covariance))
         return ended
 
-    def _add_poses(self, system: BlockBanded, right: Array, q: Array, expected: _Expected) -> None:
+    def _add_poses(
+        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: Expected
+    ) -> None:
         """L_pose and L_smooth of what one frame decides: maps, tilt and height."""
-        features = np.hstack([self.prior.model.features.of_frames(q, self.fps), q[:, 1:2]])
         slopes = _FeatureSlopes(
             rotations.skew(rotations.matrix_from_quaternion(q[:, 3:ROOT_SIZE])[:, 1]),
-            expected.slopes,
+            expected.slopes[:, :, :-STEPS],
             self.freedoms,
         )
-        left = features - expected.pose
         weights = self.prior.all_scales[: left.shape[1]] ** 2 / expected.variance[:, None]
         slopes.add(system.bands[0], right, weights, left)
         tying = np.sqrt(weights[1:] * weights[:-1]) / self.change**2
@@ -207,25 +207,28 @@ class _Whole:
         self._add_sureness(system, right, left, weights, expected)
 
     def _add_sureness(
-        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: _Expected
+        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: Expected
     ) -> None:
         """What sigma^2 adds: D/2 ln s pulls towards the data, the misfit over s away from where it is too sure."""
         misfit = np.einsum("tk,tk->t", left**2, weights)
         surplus = 0.5 * (left.shape[1] - misfit)
-        own = slice(self.freedoms, None)
-        right[:, own] -= surplus[:, None] * expected.relative
-        curvature = 0.5 * left.shape[1] * np.einsum("ta,tb->tab", expected.relative, expected.relative)
+        own, relative = slice(self.freedoms, None), expected.in_variance / expected.variance[:, None]
+        right[:, own] -= surplus[:, None] * relative
+        curvature = 0.5 * left.shape[1] * np.einsum("ta,tb->tab", relative, relative)
         system.bands[0][:, own, own] += curvature + LEAST_CURVATURE * np.eye(self.latent)
 
-    def _add_roots(self, system: BlockBanded, right: Array, q: Array, expected: _Expected) -> None:
+    def _add_roots(
+        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: Expected
+    ) -> None:
         """L_pose of the root's steps, which two frames decide."""
-        found = root_features(q, self.fps)[:-1, 1:]
-        left = found - expected.steps[:-1]
-        weights = self.prior.root.scales[1:] ** 2 / expected.variance[:-1, None]
+        weights = self.prior.all_scales[-STEPS:] ** 2 / expected.variance[:-1, None]
         for frame in range(len(q) - 1):
             own, after = root_jacobians(q[frame], q[frame + 1], self.fps)
-            first = np.zeros((ROOT_FEATURES - 1, self.freedoms + self.latent))
-            first[:, :ROOT_FREEDOMS], first[:, self.freedoms :] = own[1:], -expected.step_slopes[frame].T
+            first = np.zeros((STEPS, self.freedoms + self.latent))
+            first[:, :ROOT_FREEDOMS], first[:, self.freedoms :] = (
+                own[1:],
+                -expected.slopes[frame, :, -STEPS:].T,
+            )
             second, weighed = after[1:], first.T * weights[frame]
             root = slice(0, ROOT_FREEDOMS)
             system.bands[0][frame] += weighed @ first
@@ -236,13 +239,10 @@ class _Whole:
 
     def _add_dynamics(self, system: BlockBanded, right: Array, x: Float[Array, "frames latent"]) -> None:
         """L_dyn: the step from each x to the next, a frame's share of the model's own step."""
-        flows, own = self.prior.flows, slice(self.freedoms, None)
-        now, before = x[:-1], np.concatenate([x[:1], x[:-2]])
-        mean, variance, shares = mixed(flows, now, before)
-        slope = sum(
-            shares[:, number, None, None] * flow.slopes(now, before)[0] for number, flow in enumerate(flows)
-        )
-        forward = (1.0 - self.share) * np.eye(self.latent) + self.share * np.asarray(slope)
+        own, now, before = slice(self.freedoms, None), x[:-1], np.concatenate([x[:1], x[:-2]])
+        mean, variance = self.prior.advance(now, before)
+        slope = self.prior.advance_slopes(now, before)
+        forward = (1.0 - self.share) * np.eye(self.latent) + self.share * slope
         left = x[1:] - now - self.share * (mean - now)
         precision = 1.0 / (self.share * variance)
         system.bands[0][1:, own, own] += precision[:, None, None] * np.eye(self.latent)
@@ -256,29 +256,11 @@ class _Whole:
 
 def recorded_accelerations(prior: DynamicsPrior) -> Float[Array, "freedoms"]:
     """How much each freedom accelerates in the training motions as the model sees them, as a root mean square."""
-    found = [
-        RATE**2 * tangent_accelerations(prior.poses_of(prior.predict_all(prior.model.latents[first:end])))
-        for first, end in prior.frames.bounds()
-    ]
+    found = [RATE**2 * tangent_accelerations(prior.poses_of(prior.predict_all(path))) for path in prior.paths]
     typical = np.sqrt(np.mean(np.concatenate(found) ** 2, axis=0))
     least = np.full(len(typical), LEAST_TURNING)
     least[:3] = LEAST_MOVING
     return np.maximum(typical, least)
-
-
-class _Expected:
-    """What the model expects at latent points, how that changes with them, and how sure it is."""
-
-    def __init__(self, prior: DynamicsPrior, x: Float[Array, "frames latent"]) -> None:
-        process = prior.process
-        k, dk = process.kernel.slopes_in_x(x, process.inputs)
-        features = prior.all_mean + k @ process.weights
-        slopes = np.stack([dk[:, :, a] @ process.weights for a in range(x.shape[1])], axis=1)
-        count = prior.model.features.dimension + 1  # the height is the pose's own
-        self.pose, self.steps = features[:, :count], features[:, count:]
-        self.slopes, self.step_slopes = slopes[:, :, :count], slopes[:, :, count:]
-        self.variance, in_variance = process.variance_slopes(x, k, dk)
-        self.relative = in_variance / self.variance[:, None]
 
 
 @dataclass(frozen=True, eq=False)

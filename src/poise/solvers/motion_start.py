@@ -86,7 +86,7 @@ def targets_of(prior: DynamicsPrior, frames: Sequence[Sequence[Constraint]], fps
 def _closest_path(
     prior: DynamicsPrior, targets: Targets, length: int, rng: np.random.Generator
 ) -> Float[Array, "frames latent"]:
-    starts = np.linspace(0, len(prior.model.latents) - 1, PARTICLES).round().astype(np.int64)
+    starts = np.linspace(0, len(prior.latents) - 1, PARTICLES).round().astype(np.int64)
     x, before = start_points(prior, starts)
     paces = np.exp(PACE_SPREAD * rng.normal(size=len(x)))
     paths = x[:, None]

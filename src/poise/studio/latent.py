@@ -69,7 +69,7 @@ class LatentView(ABC):
         """All that the page draws."""
         values, extent = self.likelihoods()
         active = np.zeros(len(self._points))
-        active[self.prior.model.active] = 1
+        active[self.prior.active] = 1
         height, width = values.shape
         return messages.LatentMap(
             model=model, width=width, height=height, extent=extent, values=packed(values),
@@ -78,7 +78,7 @@ class LatentView(ABC):
 
     @cached_property
     def _points(self) -> Float[Array, "points 2"]:
-        return self.all_seen(self.prior.model.latents)
+        return self.all_seen(self.prior.latents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class PlaneView(LatentView):
 
     def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
         """At the depth of the training points near by."""
-        depths = self.plane.split(self.prior.model.latents)[1]
+        depths = self.plane.split(self.prior.latents)[1]
         gaps = np.linalg.norm(self._points - np.array(point), axis=1)
         shares = np.exp((gaps.min() - gaps) / max(self._spacing, 1e-9))
         depth = shares @ depths / shares.sum()
@@ -101,7 +101,7 @@ class PlaneView(LatentView):
 
     def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
         """As the pictures of latent spaces show it."""
-        return mapped(self.prior.model, self.plane)
+        return mapped(self.prior, self.plane)
 
     @cached_property
     def _spacing(self) -> float:
@@ -133,16 +133,16 @@ class CylinderView(LatentView):
 
     def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
         """All the way around, and somewhat beyond the training points upwards and downwards."""
-        heights = self.prior.model.latents[:, self.along]
+        heights = self.prior.latents[:, self.along]
         room = MARGIN * float(np.ptp(heights)) + 1e-6
         extent = (-np.pi, np.pi, float(heights.min()) - room, float(heights.max()) + room)
         columns, rows = GRID
         across, up = np.meshgrid(np.linspace(*extent[:2], columns), np.linspace(*extent[2:], rows))
         places = self._rolled(np.column_stack([across.ravel(), up.ravel()]))
-        return self.prior.model.likelihood_map(places).reshape(rows, columns), extent
+        return self.prior.likelihood_map(places).reshape(rows, columns), extent
 
     def _rolled(self, points: Float[Array, "n 2"]) -> Float[Array, "n latent"]:
-        x = np.zeros((len(points), self.prior.model.dimensions))
+        x = np.zeros((len(points), self.prior.dimensions))
         x[:, self.ring.dimensions] = self.ring.at(points[:, 0] + np.pi)
         x[:, self.along] = points[:, 1]
         return x
@@ -153,4 +153,4 @@ def view_of(prior: LatentPrior) -> LatentView:
     unrolled = prior.unrolled
     if unrolled is not None:
         return CylinderView(prior, *unrolled)
-    return PlaneView(prior, LatentPlane.of(prior.model.latents))
+    return PlaneView(prior, LatentPlane.of(prior.latents))

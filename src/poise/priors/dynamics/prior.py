@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,10 +17,10 @@ from poise.gp.latent import Fit, annealed_kernel
 from poise.motion.motion import Motion
 from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow
+from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow, mixed
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
-from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, rotation_from
+from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, root_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, Frames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Ring, Surface, surface_through
@@ -57,6 +57,15 @@ class RootModel:
     def __post_init__(self) -> None:
         for name in ("mean", "scales", "outputs"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+class Expected(NamedTuple):
+    """What a motion model expects of all features at latent points, the root's last, and how sure it is."""
+
+    features: Float[Array, "n features"]
+    slopes: Float[Array, "n latent features"]
+    variance: Float[Array, "n"]
+    in_variance: Float[Array, "n latent"]  # its slope
 
 
 def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
@@ -210,6 +219,35 @@ class DynamicsPrior(LatentPrior):
     def all_scales(self) -> Float[Array, "features"]:
         """Of all features, the root's last."""
         return np.concatenate([self.model.scales, self.root.scales])
+
+    def features_of(self, q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames features"]:
+        """All features of the frames of a motion, the root's last."""
+        return np.hstack([self.model.features.of_frames(q, fps), root_features(q, fps)])
+
+    def expected(self, x: Float[Array, "n latent"]) -> Expected:
+        """All features at latent points, with their slopes."""
+        process = self.process
+        k, dk = process.kernel.slopes_in_x(x, process.inputs)
+        slopes = np.stack([dk[:, :, a] @ process.weights for a in range(x.shape[1])], axis=1)
+        return Expected(self.all_mean + k @ process.weights, slopes, *process.variance_slopes(x, k, dk))
+
+    def advance(
+        self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+        """Where latent points go in a step of the dynamics (1/30 s), and the variance of that."""
+        return mixed(self.flows, now, before)[:2]
+
+    def advance_slopes(
+        self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
+    ) -> Float[Array, "n latent latent"]:
+        """How where they go changes with the points."""
+        slopes = np.stack([flow.slopes(now, before)[0] for flow in self.flows])
+        return np.asarray(np.einsum("nf,fnab->nab", mixed(self.flows, now, before)[2], slopes))
+
+    @property
+    def paths(self) -> list[Float[Array, "frames latent"]]:
+        """The latent paths of the training motions."""
+        return [self.latents[first:end] for first, end in self.frames.bounds()]
 
     def motion_of(
         self,

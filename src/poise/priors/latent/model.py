@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -49,6 +49,24 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
         "recorded": Numbers(axes=f"poses {features}"),
         "learning_curve": Numbers(axes="steps", least=-1e15, most=1e15, empty=True),
     }
+
+
+class LatentSpace(Protocol):
+    """Where poses lie, and how likely places there are: of a learned model, or of the prior that has one."""
+
+    @property
+    def latents(self) -> Float[Array, "poses latent"]:
+        """Where the training poses lie."""
+        ...
+
+    @property
+    def active(self) -> Int[Array, "active"]:
+        """The numbers of the active ones."""
+        ...
+
+    def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
+        """How good places of the latent space are."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.geometry import rotations
+from poise.gp.covariance import Kernel
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent import model
 from poise.priors.latent.guide import LatentGuide
-from poise.priors.latent.model import LatentModel
+from poise.priors.latent.model import LatentModel, LatentSpace
 from poise.priors.latent.observed import Observed, observed
 from poise.priors.model_file import Stored
 from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
@@ -89,6 +90,46 @@ class LatentPrior:
         prior.space = self.space.on_body(skeleton)
         return prior
 
+    # --- the latent space ------------------------------------------------------------------------------------------
+
+    @property
+    def latents(self) -> Float[Array, "poses latent"]:
+        """Where the training poses lie."""
+        return self.model.latents
+
+    @property
+    def active(self) -> Int[Array, "active"]:
+        """The numbers of the active ones."""
+        return self.model.active
+
+    @property
+    def dimensions(self) -> int:
+        """How many dimensions the latent space has."""
+        return self.model.dimensions
+
+    @property
+    def learning_curve(self) -> Float[Array, "steps"]:
+        """The loss after every round of learning."""
+        return self.model.learning_curve
+
+    def variance(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points"]:
+        """sigma^2(x), how unsure it is of scaled features at x (Eqs. 5, 6)."""
+        return self.model.variance(x)
+
+    def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
+        """How good places of the latent space are (Fig. 1)."""
+        return self.model.likelihood_map(x)
+
+    @property
+    def kernels(self) -> tuple[Kernel, Kernel, Kernel]:
+        """From the smoothest to the model's own (section 6.2)."""
+        fine, smooth = self.model.kernel, self.model.annealed
+        return smooth, fine.towards(smooth, INTERMEDIATE), fine
+
+    def under(self, kernel: Kernel) -> LatentSpace:
+        """The same poses at the same places under another kernel."""
+        return self.model.with_kernel(kernel)
+
     @property
     def unrolled(self) -> tuple[Ring, int] | None:
         """The ring around which its space goes, and the dimension along it, where it is a cylinder."""
@@ -110,10 +151,8 @@ class LatentPrior:
 
     def observed(self, *, fps: float | None = None, known: int = 0) -> tuple[Observed, ...]:
         """The stages for frames with so many known predecessors, at a frame rate."""
-        fine, smooth = self.model.kernel, self.model.annealed
-        kernels = (smooth, fine.towards(smooth, INTERMEDIATE), fine)
         return tuple(
-            observed(self.model, kernel, self.correlation, fps=fps, known=known) for kernel in kernels
+            observed(self.model, kernel, self.correlation, fps=fps, known=known) for kernel in self.kernels
         )
 
     @cached_property

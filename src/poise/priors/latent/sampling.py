@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.priors.latent.model import LatentModel
+from poise.priors.latent.model import LatentSpace
 from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.skeleton import Pose
 
@@ -17,7 +17,7 @@ ROUNDS = 100  # draws per place, at most, before the likeliest of those refused 
 
 
 def sample_latents(
-    model: LatentModel, count: int, rng: np.random.Generator
+    space: LatentSpace, count: int, rng: np.random.Generator
 ) -> Float[Array, "samples latent"]:
     """Places as likely as the training poses' own, each a random step from an active one.
 
@@ -25,22 +25,22 @@ def sample_latents(
     """
     if count < 1:
         raise InvalidValueError(f"ask for at least one sample; got {count}")
-    least = model.likelihood_map(model.latents).min()
-    kept, refused = np.empty((0, model.dimensions)), np.empty((0, model.dimensions))
+    least = space.likelihood_map(space.latents).min()
+    kept, refused = np.empty((0, space.latents.shape[1])), np.empty((0, space.latents.shape[1]))
     for _ in range(ROUNDS):
-        drawn = _steps_from_active(model, 2 * count, rng)
-        likely = model.likelihood_map(drawn) >= least
+        drawn = _steps_from_active(space, 2 * count, rng)
+        likely = space.likelihood_map(drawn) >= least
         kept, refused = np.concatenate([kept, drawn[likely]]), np.concatenate([refused, drawn[~likely]])
         if len(kept) >= count:
             return kept[:count]
-    likeliest = np.argsort(-model.likelihood_map(refused), kind="stable")[: count - len(kept)]
+    likeliest = np.argsort(-space.likelihood_map(refused), kind="stable")[: count - len(kept)]
     return np.concatenate([kept, refused[likeliest]])
 
 
-def novel_latents(model: LatentModel, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
+def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
     """Likely places far from the training poses and from each other: what a style has made up."""
-    pool = sample_latents(model, 60 * count, rng)
-    known = model.latents
+    pool = sample_latents(space, 60 * count, rng)
+    known = space.latents
     chosen: list[int] = []
     for _ in range(count):
         gaps = np.linalg.norm(pool[:, None] - known[None], axis=2).min(axis=1)
@@ -49,9 +49,9 @@ def novel_latents(model: LatentModel, count: int, rng: np.random.Generator) -> F
     return pool[chosen]
 
 
-def spread_latents(model: LatentModel, count: int) -> Float[Array, "chosen latent"]:
+def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen latent"]:
     """Training points that stand for all of them: the most central one, then always the one farthest from the rest."""
-    points = model.latents
+    points = space.latents
     gaps = np.linalg.norm(points - points.mean(axis=0), axis=1)
     chosen = [int(np.argmin(gaps))]
     gaps = np.linalg.norm(points - points[chosen[0]], axis=1)
@@ -67,9 +67,9 @@ def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
 
 
 def _steps_from_active(
-    model: LatentModel, count: int, rng: np.random.Generator
+    space: LatentSpace, count: int, rng: np.random.Generator
 ) -> Float[Array, "samples latent"]:
     """Random steps, short and long, from random active points."""
-    origins = model.active_latents[rng.integers(len(model.active), size=count)]
+    origins = space.latents[space.active][rng.integers(len(space.active), size=count)]
     lengths = np.exp(rng.uniform(np.log(NEAREST_STEP), np.log(FARTHEST_STEP), size=(count, 1)))
-    return np.asarray(origins + lengths * model.latents.std() * rng.normal(size=origins.shape))
+    return np.asarray(origins + lengths * space.latents.std() * rng.normal(size=origins.shape))

@@ -50,7 +50,7 @@ class LearningPanel:
                 motions, message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
             latent = latent_of(prior)
-            curve = [] if latent is None else latent.model.learning_curve.tolist()
+            curve = [] if latent is None else latent.learning_curve.tolist()
             return Done(lambda: self._used(prior, message.name), curve)
 
         return [session.jobs.start("learn", f"learning {message.name}", work)]
