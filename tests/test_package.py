@@ -1,9 +1,12 @@
 """The package's public face: what it promises is there, quick to import, documented, and does what its names say."""
 
+import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +26,28 @@ def walk() -> poise.Motion:
 @pytest.fixture(scope="module")
 def model(walk: poise.Motion) -> poise.GaussianPrior:
     return poise.learn(walk, clusters=5)
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports at the top of modules; those inside functions wait until they are needed."""
+    source = Path(poise.__file__).parent
+    paths = {module_of(path, source): path for path in source.rglob("*.py") if "web" not in path.parts}
+    graph = {module: set(imports_of(path, set(paths))) - {module} for module, path in paths.items()}
+    assert graph["poise.solvers.core"] >= {"poise.solvers.rows", "poise.priors.forms"}
+    TopologicalSorter(graph).prepare()  # or an error that names the cycle
+
+
+def module_of(path: Path, source: Path) -> str:
+    return ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(path: Path, modules: set[str]) -> Iterator[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            inside = {f"{node.module}.{name.name}" for name in node.names}
+            yield from inside & modules or {str(node.module)} & modules
 
 
 @pytest.mark.parametrize("name", poise.__all__)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.cluster.vq import kmeans2, vq
 
 Array = np.ndarray
 
@@ -15,22 +18,9 @@ def lloyd(
     points: Float[Array, "points columns"], centres: Float[Array, "centres columns"], *, rounds: int
 ) -> Float[Array, "centres columns"]:
     """Lloyd's rounds of k-means; a centre that loses all its points stays where it is."""
-    for _ in range(rounds):
-        labels = nearest_centres(points, centres)
-        order, counts = np.argsort(labels, kind="stable"), np.bincount(labels, minlength=len(centres))
-        held = counts > 0
-        begins = (np.cumsum(counts) - counts)[held]
-        sums = np.add.reduceat(points[order], begins, axis=0, dtype=centres.dtype)
-        centres = centres.copy()
-        centres[held] = sums / counts[held, None]
-    return centres
-
-
-def nearest_centres(
-    points: Float[Array, "points columns"], centres: Float[Array, "centres columns"]
-) -> Int[Array, "points"]:
-    """Which centre each point is nearest to."""
-    return np.argmin((centres**2).sum(axis=1) - 2.0 * points @ centres.T, axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of such centres
+        return np.asarray(kmeans2(points, centres, iter=rounds, minit="matrix")[0])
 
 
 def divided(
@@ -52,6 +42,6 @@ def _branches(
 ) -> list[Int[Array, "_"]]:
     own = points[members]
     centres = lloyd(own, own[rng.choice(len(own), count, replace=False)], rounds=_ROUNDS)
-    labels = nearest_centres(own, centres)
+    labels = vq(own, centres)[0]
     branches = [members[labels == number] for number in np.unique(labels)]
     return branches if len(branches) > 1 else np.array_split(members, count)  # points that are all the same

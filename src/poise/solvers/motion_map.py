@@ -24,7 +24,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.priors.dynamics.prior import DynamicsPrior, Expected
+from poise.priors.dynamics.prior import DynamicsPrior, ExpectedFeatures
 from poise.priors.dynamics.root import ROOT_FEATURES, root_jacobians
 from poise.priors.dynamics.sequences import RATE
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
@@ -189,7 +189,7 @@ class _Whole:
         return ended
 
     def _add_poses(
-        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: Expected
+        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
     ) -> None:
         """L_pose and L_smooth of what one frame decides: maps, tilt and height."""
         slopes = _FeatureSlopes(
@@ -207,7 +207,7 @@ class _Whole:
         self._add_sureness(system, right, left, weights, expected)
 
     def _add_sureness(
-        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: Expected
+        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: ExpectedFeatures
     ) -> None:
         """What sigma^2 adds: D/2 ln s pulls towards the data, the misfit over s away from where it is too sure."""
         misfit = np.einsum("tk,tk->t", left**2, weights)
@@ -218,7 +218,7 @@ class _Whole:
         system.bands[0][:, own, own] += curvature + LEAST_CURVATURE * np.eye(self.latent)
 
     def _add_roots(
-        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: Expected
+        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
     ) -> None:
         """L_pose of the root's steps, which two frames decide."""
         weights = self.prior.all_scales[-STEPS:] ** 2 / expected.variance[:-1, None]

@@ -73,10 +73,8 @@ def test_the_gradient_of_the_energy_meets_finite_differences(examples: Examples)
     count = 3 * len(MARKERS) + 5 + subspace.mean.size
     residuals, jacobian, scratch = np.empty(count), np.empty((count, 5)), np.empty((count, 5))
     w, q = np.full(5, 0.1), examples.q[3].copy()
-    rest = (
-        *space.tree, handles.joints, handles.offsets, targets,
-        subspace.mean, subspace.basis, subspace.variances, examples.maps[0],
-    )  # fmt: skip
+    chain = (*space.tree, handles.joints, handles.offsets, targets)
+    rest = (chain, (subspace.mean, subspace.basis, subspace.variances), examples.maps[0])
     energy(w, q, *rest, residuals, jacobian)
     for b in range(5):
         step = np.zeros(5)

@@ -59,7 +59,7 @@ class RootModel:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
-class Expected(NamedTuple):
+class ExpectedFeatures(NamedTuple):
     """What a motion model expects of all features at latent points, the root's last, and how sure it is."""
 
     features: Float[Array, "n features"]
@@ -224,12 +224,14 @@ class DynamicsPrior(LatentPrior):
         """All features of the frames of a motion, the root's last."""
         return np.hstack([self.model.features.of_frames(q, fps), root_features(q, fps)])
 
-    def expected(self, x: Float[Array, "n latent"]) -> Expected:
+    def expected(self, x: Float[Array, "n latent"]) -> ExpectedFeatures:
         """All features at latent points, with their slopes."""
         process = self.process
         k, dk = process.kernel.slopes_in_x(x, process.inputs)
         slopes = np.stack([dk[:, :, a] @ process.weights for a in range(x.shape[1])], axis=1)
-        return Expected(self.all_mean + k @ process.weights, slopes, *process.variance_slopes(x, k, dk))
+        return ExpectedFeatures(
+            self.all_mean + k @ process.weights, slopes, *process.variance_slopes(x, k, dk)
+        )
 
     def advance(
         self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]

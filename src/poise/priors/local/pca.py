@@ -27,6 +27,10 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, handle_points
 from poise.skeleton.pose_space import Handles, PoseSpace
 
 Array = np.ndarray
+Chain = tuple[
+    Array, Array, Array, Array, Array
+]  # links, rest, joints and offsets of handles, and their targets
+Around = tuple[Array, Array, Array]  # mean, basis and variances of a subspace
 
 CONTROL_SHARE = 0.8  # alpha of Eq. 2
 CONTROL_WEIGHT, SMOOTHNESS_WEIGHT = 0.8 * 100.0**2, 0.2  # alpha and beta of Eq. 9, markers in centimetres
@@ -161,30 +165,17 @@ def synthesize(
     q = np.concatenate([root, start])
     going = np.empty(0) if expected is None else expected
     seen = np.isfinite(targets).all(axis=1)
-    minimise(
-        q, *space.tree, handles.joints[seen], handles.offsets[seen], targets[seen],
-        subspace.mean, subspace.basis, subspace.variances, going,
-    )  # fmt: skip
+    chain = (*space.tree, handles.joints[seen], handles.offsets[seen], targets[seen])
+    minimise(q, chain, (subspace.mean, subspace.basis, subspace.variances), going)
     return q
 
 
 @compiled
 def energy(
-    w: Array,
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    mean: Array,
-    basis: Array,
-    variances: Array,
-    expected: Array,
-    residuals: Array,
-    jacobian: Array,
+    w: Array, q: Array, chain: Chain, around: Around, expected: Array, residuals: Array, jacobian: Array
 ) -> float:
     """Eq. 9 at w as a sum of squares: leaves its residuals and their Jacobian, and puts the pose into q."""
+    (links, rest, joints, offsets, targets), (mean, basis, variances) = chain, around
     dimensions, rows = len(w), 3 * len(joints)
     for i in range(len(mean)):
         total = mean[i]
@@ -218,27 +209,15 @@ def energy(
 
 
 @compiled
-def minimise(
-    q: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    targets: Array,
-    mean: Array,
-    basis: Array,
-    variances: Array,
-    expected: Array,
-) -> int:
+def minimise(q: Array, chain: Chain, around: Around, expected: Array) -> int:
     """Levenberg-Marquardt on Eq. 9 from the pose in q, which moves; returns the iterations."""
+    mean, basis, variances = around
     dimensions = len(variances)
     w = np.dot(basis.T.copy(), q[ROOT_SIZE:] - mean)
-    count = 3 * len(joints) + dimensions + len(expected)
+    count = 3 * len(chain[4]) + dimensions + len(expected)
     residuals, jacobian = np.empty(count), np.empty((count, dimensions))
     other_residuals, other_jacobian = np.empty(count), np.empty((count, dimensions))
-    value = energy(
-        w, q, links, rest, joints, offsets, targets, mean, basis, variances, expected, residuals, jacobian
-    )
+    value = energy(w, q, chain, around, expected, residuals, jacobian)
     damping = 1e-3
     for iteration in range(ITERATIONS):
         transposed = jacobian.T.copy()
@@ -246,10 +225,7 @@ def minimise(
         for b in range(dimensions):
             normal[b, b] *= 1.0 + damping
         tried = w - np.linalg.solve(normal, pull)
-        found = energy(
-            tried, q, links, rest, joints, offsets, targets, mean, basis, variances, expected,
-            other_residuals, other_jacobian,
-        )  # fmt: skip
+        found = energy(tried, q, chain, around, expected, other_residuals, other_jacobian)
         if found < value:
             done = value - found < 1e-6 * value
             w, value, damping = tried, found, 0.3 * damping
@@ -260,5 +236,5 @@ def minimise(
             damping *= 10.0
             if damping > 1e6:
                 break
-    energy(w, q, links, rest, joints, offsets, targets, mean, basis, variances, expected, residuals, jacobian)
+    energy(w, q, chain, around, expected, residuals, jacobian)
     return ITERATIONS
