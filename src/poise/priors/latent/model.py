@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -51,6 +51,7 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
     }
 
 
+@runtime_checkable
 class LatentSpace(Protocol):
     """Where poses lie, and how likely places there are: of a learned model, or of the prior that has one."""
 
