@@ -8,6 +8,7 @@ locomotion of vertebrates"), so a child and a giant are judged alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -17,9 +18,11 @@ from poise.motion.motion import Motion
 from poise.motion.world import derivative, joint_transforms
 from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import neutral_pose
-from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton, read_only
+
+if TYPE_CHECKING:
+    from poise.skeleton.pose_space import Handle
 
 Array = np.ndarray
 
@@ -113,6 +116,8 @@ def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
 
 def foot_handles(skeleton: Skeleton) -> list[Handle]:
     """The same points, fixed to their joints: left heel and toes, then right ones."""
+    from poise.skeleton.pose_space import Handle
+
     neutral, found = neutral_pose(skeleton), []
     for side in SIDES:
         ankle, toes = foot_joints(skeleton, side)
