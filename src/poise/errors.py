@@ -17,7 +17,7 @@ class ParseError(PoiseError):
     """A file that cannot be read; the message starts with the place, `run.bvh:41:`."""
 
     def __init__(self, message: str, *, path: str | Path = "<data>", line: int | None = None) -> None:
-        self.path, self.line = Path(path), line
+        self.path, self.line, self.message = Path(path), line, message
         place = f"{self.path.name}:{line}" if line is not None else self.path.name
         super().__init__(f"{place}: {message}")
 

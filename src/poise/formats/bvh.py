@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.formats.bvh_frames import BvhFrames, read_frames
@@ -22,6 +23,8 @@ from poise.formats.tpose import without_added_tpose
 from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
+from poise.skeleton.neutral import stands_at_rest
+from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -37,21 +40,23 @@ def read(
     *,
     units: str | float | None = None,
     keep_first: bool = False,
-    up: str = "+Y",
+    up: str | None = None,
 ) -> Motion:
     """The motion of a BVH file, in metres, Y up.
 
     `units` is the file's unit of length ("m", "cm", "mm", "inch", "cmu") or metres per unit; by default it is
     inferred from the size of the body. A T-pose added as the first frame is left out unless `keep_first`. `up` is the
-    file's own vertical axis. What was inferred, left out or put right is on the motion's `origin`.
+    file's own vertical axis; a body that clearly stands along Z, as Blender may write it, is stood up without it. What
+    was inferred, left out or put right is on the motion's `origin`.
     """
-    file, up = existing_file(path), checked_up(up)
+    file, given = existing_file(path), None if up is None else checked_up(up)
     with file.open("rb") as stream:
         header = read_header(stream, path=file)
         frames = read_frames(stream, header, path=file)
-    if up != "+Y":
-        _turn(frames, up)
     skeleton = Skeleton(frames.names, frames.parents, frames.offsets, frames.orders)
+    axis = given or _standing_axis(skeleton, frames)
+    if axis != "+Y":
+        _turn(frames, axis)
     unit = choose_unit(skeleton, frames.root_positions, units=units)
     origin = Origin(
         path=str(file),
@@ -60,7 +65,7 @@ def read(
         units=unit.name,
         units_reason=unit.reason,
         frames_in_file=len(frames.rotations),
-        notes=(f"{up} is up: given",) if up != "+Y" else (),
+        notes=(f"{axis} is up: {'given' if given else 'the body stands along it'}",) if axis != "+Y" else (),
         warnings=(*_warnings(header, frames), *unit.warnings),
     )
     motion = _in_metres(skeleton, frames, fps=_frame_rate(header.frame_time), origin=origin)
@@ -112,20 +117,56 @@ def _turn(frames: BvhFrames, up: str) -> None:
 
 def _doubt_about_up(motion: Motion) -> str | None:
     """A remark where the trunk keeps along X or Z: the person lies down, or the file has another axis up."""
-    from poise.skeleton.kinematics import world_transforms
-
-    roles = motion.skeleton.roles
-    if "pelvis" not in roles or "head" not in roles:
+    up = _trunk_axis(motion.skeleton, motion.root_positions, motion.rotations)
+    if up in (None, "+Y", "-Y"):
         return None
-    some = np.linspace(0, len(motion) - 1, _FRAMES_LOOKED_AT).astype(int)
-    points, _ = world_transforms(motion.skeleton, motion.root_positions[some], motion.rotations[some])
-    trunks = points[:, motion.skeleton.index("head")] - points[:, motion.skeleton.index("pelvis")]
+    return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r})"
+
+
+def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:
+    """The axis along which the body stands: with its rest pose, or on feet near zero; +Y where that is not clear."""
+    moving = _trunk_axis(skeleton, frames.root_positions, frames.rotations)
+    if moving in (None, "+Y", "-Y") or not stands_at_rest(skeleton):
+        return "+Y"
+    rest = _trunk_axis(skeleton, np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, len(skeleton), 1)))
+    return moving if rest == moving or _on_its_feet(skeleton, frames, moving) else "+Y"
+
+
+def _on_its_feet(skeleton: Skeleton, frames: BvhFrames, axis: str) -> bool:
+    """Whether along this axis the feet are always near zero and the pelvis above them, and along Y it cannot lie."""
+    points = _some_places(skeleton, frames.root_positions, frames.rotations)
+    along = points @ matrix_y_up_from(axis)[1]
+    stature = skeleton.height
+    feet = along[:, [skeleton.index(f"{side}_foot") for side in SIDES]].min(axis=1)
+    pelvis = points[:, skeleton.index("pelvis"), 1]
+    lying = np.all((pelvis > 0.04 * stature) & (pelvis < 0.3 * stature))
+    above = along[:, skeleton.index("pelvis")] - feet
+    return bool(np.all(np.abs(feet) < 0.2 * stature) and np.all(above > 0.35 * stature) and not lying)
+
+
+def _trunk_axis(
+    skeleton: Skeleton, roots: Float[Array, "frames 3"], turns: Float[Array, "frames joints 4"]
+) -> str | None:
+    """The axis that the trunk keeps along, from pelvis to head, if it does."""
+    if not {"pelvis", "head"} <= set(skeleton.roles):
+        return None
+    points = _some_places(skeleton, roots, turns)
+    trunks = points[:, skeleton.index("head")] - points[:, skeleton.index("pelvis")]
     mean = np.mean(trunks / np.maximum(np.linalg.norm(trunks, axis=-1, keepdims=True), 1e-12), axis=0)
     axis = int(np.argmax(np.abs(mean)))
-    if axis == 1 or np.abs(mean[axis]) < _ALONG_AN_AXIS:
+    if np.abs(mean[axis]) < _ALONG_AN_AXIS:
         return None
-    up = f"{'+' if mean[axis] > 0 else '-'}{_AXES[axis]}"
-    return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r})"
+    return f"{'+' if mean[axis] > 0 else '-'}{_AXES[axis]}"
+
+
+def _some_places(
+    skeleton: Skeleton, roots: Float[Array, "frames 3"], turns: Float[Array, "frames joints 4"]
+) -> Float[Array, "some joints 3"]:
+    """Where the joints are in a few frames, in the file's unit and axes."""
+    from poise.skeleton.kinematics import world_transforms
+
+    some = np.linspace(0, len(roots) - 1, _FRAMES_LOOKED_AT).astype(int)
+    return world_transforms(skeleton, roots[some], turns[some])[0]
 
 
 def _frame_rate(frame_time: float) -> float:

@@ -8,6 +8,7 @@ exporters leave it zero throughout. Laboratories usually have Z up: POINT:Y_SCRE
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
-from poise.formats.c3d_layout import check_layout
+from poise.formats.c3d_apart import load_apart
+from poise.formats.c3d_layout import OddLayoutError, check_layout
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import (
     UP_AXES,
@@ -60,9 +62,11 @@ def read(
     one subject; of several, `subject` picks one. Points without a label are left out unless `keep_unlabelled`.
     """
     file = existing_file(path)
-    content = _load(file)
+    content, oddities = _load_whatever(file)
     labels = _labels(content)
     kept, warnings = _kept_points(content, labels, keep_unlabelled=keep_unlabelled)
+    if not kept:
+        raise ParseError("it holds angles, forces and the like, and no marker", path=file)
     names, chosen, subject_warnings = _subjects(tuple(labels[k] for k in kept), subject=subject)
     kept = [kept[k] for k in chosen]
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
@@ -78,7 +82,7 @@ def read(
         units_reason=unit.reason,
         frames_in_file=len(points),
         notes=(up_reason,),
-        warnings=(*warnings, *subject_warnings),
+        warnings=(*oddities, *warnings, *subject_warnings, *_absence(points)),
     )
     rate = _rate(content, path=file)
     return Markers(names, points, rate, residuals=residuals * unit.metres, name=file.stem, origin=origin)
@@ -164,7 +168,24 @@ def _save(content: Any, path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
         written = Path(folder) / "markers.c3d"  # ezc3d writes to a name, not to an open file
         content.write(str(written))
-        opened.write(written.read_bytes())
+        opened.write(_with_scale(written.read_bytes(), content["parameters"]["POINT"]["SCALE"]["value"][0]))
+
+
+def _with_scale(data: bytes, scale: float) -> bytes:
+    """The file with POINT:SCALE in its header too, where ezc3d writes -1 and other readers compare the two."""
+    return data[:12] + struct.pack("<f", scale) + data[16:]
+
+
+def _load_whatever(file: Path) -> tuple[Any, tuple[str, ...]]:
+    """The content of a file, read in a process apart where its layout is odd, which is then a warning."""
+    try:
+        return _load(file), ()
+    except OddLayoutError as error:
+        _ezc3d()
+        reason = error.message
+        return load_apart(file, reason), (
+            f"the file is not as C3D asks ({reason}); its points were read all the same",
+        )
 
 
 def _load(file: Path) -> Any:
@@ -173,7 +194,7 @@ def _load(file: Path) -> Any:
     try:
         return library.c3d(str(file))
     except (RuntimeError, ValueError, OSError, KeyError, IndexError, MemoryError) as error:
-        raise ParseError(f"ezc3d cannot read it: {str(error)[:200]}", path=file) from error
+        raise OddLayoutError(f"ezc3d cannot read it: {str(error)[:200]}", path=file) from error
 
 
 def _values(content: Any, name: str) -> list[Any]:
@@ -270,6 +291,10 @@ def _points(
     points[unseen] = np.nan
     residuals[unseen] = np.nan
     return points, residuals
+
+
+def _absence(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]:
+    return ("every marker is missing in every frame",) if np.isnan(points).all() else ()
 
 
 def _unseen(

@@ -34,6 +34,10 @@ _TRUSTED_GROUPS = ("POINT", "ANALOG", "ROTATION", "TRIAL")
 _NEEDED = ("USED", "SCALE", "RATE", "DATA_START", "FRAMES", "LABELS")
 
 
+class OddLayoutError(ParseError):
+    """A layout that ezc3d may stumble over, though the points may well be there: not for it in this process."""
+
+
 @dataclass(frozen=True)
 class _Parameter:
     """One parameter: the number of its group, its type code, its dimensions and its bytes."""
@@ -74,7 +78,7 @@ def check_layout(path: Path) -> None:
     stated = {(groups[item.group], item.name): item for item in parameters}
     for name in _NEEDED:
         if ("POINT", name) not in stated:
-            raise ParseError(f"there is no POINT:{name}; a C3D file must have one", path=path)
+            raise OddLayoutError(f"there is no POINT:{name}; a C3D file must have one", path=path)
     _check_counts(header, stated, order, size=len(content), path=path)
 
 
@@ -115,7 +119,7 @@ def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str],
     for number, name, body in _chain(section, order, path=path):
         if number < 0:
             if -number in groups or name in groups.values():
-                raise ParseError(f"the group {name} is defined twice", path=path)
+                raise OddLayoutError(f"the group {name} is defined twice", path=path)
             groups[-number] = name
             _check_description(name, body, path=path)
         else:
@@ -137,7 +141,7 @@ def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str
         step = struct.unpack(f"{order}H", section[body - 2 : body])[0]
         place = body - 2 + step if step else len(section)
         if (step and place < body + 1) or place > len(section):
-            raise ParseError(f"the record {name.decode('ascii')} leads outside the parameters", path=path)
+            raise OddLayoutError(f"the record {name.decode('ascii')} leads outside the parameters", path=path)
         yield number, name.decode("ascii"), section[body:place]
 
 
@@ -165,7 +169,7 @@ def _check_parameters(groups: dict[int, str], parameters: list[_Parameter], *, p
     for item in parameters:
         if item.group not in groups or (item.group, item.name) in seen:
             trouble = "is there twice" if item.group in groups else "has no group"
-            raise ParseError(f"the parameter {item.name} {trouble}", path=path)
+            raise OddLayoutError(f"the parameter {item.name} {trouble}", path=path)
         seen.add((item.group, item.name))
         expected = _EXPECTED_TYPES.get(item.name)
         if groups[item.group] in _TRUSTED_GROUPS and expected and item.type not in expected:
@@ -183,7 +187,7 @@ def _check_counts(
         raise ParseError(f"the header has {header.points} points but POINT:USED is {used}", path=path)
     channels = _first_integer(stated.get(("ANALOG", "USED")), order)
     if channels * header.samples_per_frame != header.analog_values:
-        raise ParseError(
+        raise OddLayoutError(
             f"{channels} analog channels of {header.samples_per_frame} samples are not the header's "
             f"{header.analog_values} values a frame",
             path=path,
@@ -202,7 +206,7 @@ def _check_analog_scales(stated: dict[tuple[str, str], _Parameter], *, channels:
         item = stated.get(("ANALOG", name))
         listed = len(item.content) // _TYPE_SIZES[item.type] if item else 0
         if channels and listed < min(needed, _MOST_LISTED):
-            raise ParseError(f"ANALOG:{name} lists {listed} values for {channels} channels", path=path)
+            raise OddLayoutError(f"ANALOG:{name} lists {listed} values for {channels} channels", path=path)
 
 
 def _check_rotations(

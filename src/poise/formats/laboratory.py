@@ -6,10 +6,11 @@ Marker files seldom say which axis is vertical. The usual laboratory has Z up; i
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.units import Unit, metres_per_unit
@@ -17,10 +18,12 @@ from poise.formats.units import Unit, metres_per_unit
 Array = np.ndarray
 UP_AXES = ("+X", "+Y", "+Z", "-X", "-Y", "-Z")
 
-_HEAD_WORDS = ("HD", "HEAD")
-_FOOT_WORDS = ("TOE", "HEE", "ANK", "FOOT", "MT5")
-_LEAST_HEIGHT = 0.3  # metres between head and foot markers that tell up from down
+# Words in labels of upper and of lower markers, and the metres between them that tell up from down.
+_HEAD_OVER_FEET = re.compile(r"HD\d*$|HEAD(?!.?HUM)|TETE"), re.compile(r"TOE|HEE|ANK(?!Y)|FOOT|MT5"), 0.3
+_NECK_OVER_PELVIS = re.compile(r"^(C7|T1|STE?RN?|CLAV)$"), re.compile(r"ASI|PSI|SACR"), 0.2
 _FLOOR = -0.2  # metres: noise and a badly levelled floor put points this far below it
+_HIGHEST_FLOOR = 0.35  # metres: the lowest markers of a person who stands, or sits in a wheelchair
+_OFTEN = 0.5  # share of the frames in which a marker must be seen to count for the body's extent
 _CLEARLY_LARGER = 1.2  # the ratio between the extents along two axes at which one is the taller
 
 
@@ -77,7 +80,9 @@ def infer_up(
     labels: tuple[str, ...], points: Float[Array, "frames markers 3"], *, default: str
 ) -> tuple[str, str]:
     """The up axis of points in metres, and why: head over feet, else the body's extent, else the default."""
-    found = _up_from_head_and_feet(labels, points)
+    found, floor = _up_from_head_and_feet(labels, points), _up_from_floor(points)
+    if floor and found in (None, *(axis for axis in UP_AXES if axis[1] != floor[1]), floor):
+        return floor, "markers are above its zero, and on both sides of the others'"
     if found:
         return found, "head markers are above foot markers along it"
     found = _up_from_extent(points)
@@ -94,31 +99,49 @@ def matrix_y_up_from(up: str) -> Float[Array, "3 3"]:
 
 
 def _up_from_head_and_feet(labels: tuple[str, ...], points: Float[Array, "frames markers 3"]) -> str | None:
-    head, feet = _named(labels, _HEAD_WORDS), _named(labels, _FOOT_WORDS)
-    if not (head and feet):
-        return None
-    difference = _median(points[:, head]) - _median(points[:, feet])
-    axis = int(np.argmax(np.abs(difference)))
-    if not np.abs(difference[axis]) > _LEAST_HEIGHT:
-        return None
-    return f"{'+' if difference[axis] > 0 else '-'}{'XYZ'[axis]}"
+    """From foot to head markers, or from those of the pelvis to those of the neck and the breastbone."""
+    for upper, lower, least in (_HEAD_OVER_FEET, _NECK_OVER_PELVIS):
+        top, bottom = (_median(points[:, _named(labels, words)]) for words in (upper, lower))
+        if top is not None and bottom is not None:
+            difference = top - bottom
+            axis = int(np.argmax(np.abs(difference)))
+            if np.abs(difference[axis]) > least:
+                return f"{'+' if difference[axis] > 0 else '-'}{'XYZ'[axis]}"
+    return None
+
+
+def _up_from_floor(points: Float[Array, "frames markers 3"]) -> str | None:
+    """The one axis that markers stand on, where they are on both sides of zero along the two others."""
+    lowest, floors = _floors(points)
+    alone = np.count_nonzero(floors) == 1 and (lowest[~floors] < _FLOOR).all()
+    return f"+{'XYZ'[int(np.argmax(floors))]}" if alone else None
+
+
+def _floors(points: Float[Array, "frames markers 3"]) -> tuple[Float[Array, "3"], Bool[Array, "3"]]:
+    """How low markers get along each axis, and whether that is where they would be over a floor."""
+    seen = points[np.isfinite(points).all(axis=2)]
+    lowest = np.quantile(seen, 0.01, axis=0) if len(seen) else np.full(3, np.inf)
+    return lowest, (lowest > _FLOOR) & (lowest < _HIGHEST_FLOOR)
 
 
 def _up_from_extent(points: Float[Array, "frames markers 3"]) -> str | None:
-    seen = points[np.isfinite(points).all(axis=(1, 2))]
-    if seen.size == 0:
+    known = np.isfinite(points).all(axis=2)
+    often = known[:, known.mean(axis=0) >= _OFTEN]
+    whole = points[:, known.mean(axis=0) >= _OFTEN][often.all(axis=1)]
+    if whole.size == 0:
         return None
-    extent = np.median(np.ptp(seen, axis=1), axis=0)
-    extent[np.quantile(seen, 0.01, axis=(0, 1)) < _FLOOR] = 0.0
+    lowest, floors = _floors(points)
+    extent = np.median(np.ptp(whole, axis=1), axis=0)
+    extent[~floors if floors.any() else lowest < _FLOOR] = 0.0
     second, first = np.sort(extent)[1:]
     return f"+{'XYZ'[int(np.argmax(extent))]}" if first > _CLEARLY_LARGER * second else None
 
 
-def _named(labels: tuple[str, ...], words: tuple[str, ...]) -> list[int]:
-    return [number for number, label in enumerate(labels) if any(word in label.upper() for word in words)]
+def _named(labels: tuple[str, ...], words: re.Pattern[str]) -> list[int]:
+    return [number for number, label in enumerate(labels) if words.search(label.upper())]
 
 
-def _median(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"]:
+def _median(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"] | None:
     flat = points.reshape(-1, 3)
     seen = flat[np.isfinite(flat).all(axis=1)]
-    return np.median(seen, axis=0) if len(seen) else np.zeros(3)
+    return np.median(seen, axis=0) if len(seen) else None

@@ -76,7 +76,8 @@ def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float 
         decimals = max(4, 8 + round(np.log10(metres)))  # a hundredth of a micrometre
         for number, row in enumerate(markers.points / metres):
             cells = ["" if np.isnan(value) else f"{value:.{decimals}f}" for value in row.ravel().tolist()]
-            file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + "\n")
+            end = "\t\n" if cells[-1] == "" else "\n"  # other readers drop the empty cells at a row's end
+            file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + end)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def _read_header(lines: list[str], *, path: Path) -> _TrcHeader:
         raise ParseError(
             f"the header needs {_HEADER_LINES} lines; the file ends after {len(lines)}", path=path
         )
-    names, values = lines[1].split(), lines[2].split()
+    names, values = ([cell.strip() for cell in _cells(line) if cell.strip()] for line in lines[1:3])
     settings = dict(zip((name.lower() for name in names), values, strict=False))
     for needed in ("datarate", "units"):
         if needed not in settings:
@@ -127,6 +128,8 @@ def _read_row(line: str, *, header: _TrcHeader, number: int) -> list[float]:
     count = 3 * len(header.labels)
     while len(cells) > count and not cells[-1].strip():
         cells.pop()
+    if len(cells) % 3 == 0 and "\t" in line:
+        del cells[count:]  # points that nobody has labelled
     if len(cells) > count or len(cells) % 3 or ("\t" not in line and len(cells) < count):
         raise ParseError(
             f"{len(header.labels)} markers need {count} coordinates; got {len(cells)}",
@@ -153,8 +156,10 @@ def _partial_points(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]
 
 
 def _cells(line: str) -> list[str]:
-    """A line's cells: between tabs, or between spaces where the file has no tabs."""
-    return line.rstrip("\n").split("\t") if "\t" in line else line.split()
+    """A line's cells: between tabs, or between commas or spaces where the file has no tabs."""
+    plain = line.rstrip("\n")
+    mark = next((mark for mark in ("\t", ",") if mark in plain), None)
+    return plain.split(mark)
 
 
 def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ METRES: dict[str, float] = {
     / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, both in its ASF files and their BVH conversion
 }
 _ALIASES = {
-    "metre": "m", "metres": "m", "meter": "m", "meters": "m",
+    "mete": "m", "metre": "m", "metres": "m", "meter": "m", "meters": "m",
     "centimetre": "cm", "centimetres": "cm", "centimeter": "cm", "centimeters": "cm",
     "millimetre": "mm", "millimetres": "mm", "millimeter": "mm", "millimeters": "mm",
     "inches": "inch", "in": "inch",

@@ -15,7 +15,14 @@ _ALIASES = {
         for other, name in (
             *(("ASI", "FWT"), ("ASIS", "FWT"), ("PSI", "BWT"), ("PSIS", "BWT")),
             *(("TIB", "SHN"), ("5MT", "MT5"), ("HEEL", "HEE"), ("ANKL", "ANK")),
-            *(("KNEE", "KNE"), ("ELBW", "ELB"), ("SHLD", "SHO"), ("FHEAD", "FHD"), ("BHEAD", "BHD")),
+            *(
+                ("FRA", "FRM"),
+                ("KNEE", "KNE"),
+                ("ELBW", "ELB"),
+                ("SHLD", "SHO"),
+                ("FHEAD", "FHD"),
+                ("BHEAD", "BHD"),
+            ),
         )
     },
 }

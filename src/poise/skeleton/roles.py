@@ -32,11 +32,11 @@ MAIN_ROLES = tuple(
 # The first alias present wins. A joint serves one role: "shoulder" is the clavicle only where the arm has its own name.
 _LIMB_ALIASES: dict[str, tuple[str, ...]] = {
     "upper_arm": ("upperarm", "uparm", "humerus", "arm", "shldr", "shoulder"),
-    "forearm": ("forearm", "lowerarm", "lowarm", "radius", "elbow"),
+    "forearm": ("forearm", "lowerarm", "lowarm", "loarm", "radius", "elbow"),
     "hand": ("wrist", "hand", "palm"),
     "shoulder": ("clavicle", "collar", "collarbone", "clav", "scapula", "shoulder"),
     "thigh": ("upleg", "upperleg", "thigh", "femur", "hip", "leg"),
-    "shin": ("lowerleg", "lowleg", "shin", "calf", "tibia", "knee", "leg"),
+    "shin": ("lowerleg", "lowleg", "loleg", "shin", "calf", "tibia", "knee", "leg"),
     "foot": ("ankle", "foot"),
     "toes": ("toes", "toebase", "toe", "ball", "foot"),
 }
@@ -139,6 +139,8 @@ def _trunk_roles(
         pelvis = pelvis if pelvis is not None and _near(skeleton, pelvis, junction) else junction
     head = _first_alias(named, _CENTRE_ALIASES["head"])
     head = head if head is not None else _head_by_shape(skeleton, limbs)
+    if pelvis is not None and head is not None and not is_ancestor(skeleton, pelvis, head):
+        pelvis = common_ancestor(skeleton, pelvis, head)  # some rigs hang hips and spine on one root
     if pelvis is not None:
         found["pelvis"] = pelvis
     if head is not None:
