@@ -87,11 +87,15 @@ class Schema:
     arrays: Callable[[Header, Mapping[str, int]], Declared] = lambda _header, _lengths: {}
     longest: Mapping[str, int] = field(default_factory=dict)
     parts: str = ""  # the header field that holds models, each with its arrays under its number
+    later: Mapping[str, tuple[Check, Any]] = field(default_factory=dict)
+    """Header fields that files of earlier versions lack, and what such files mean."""
 
     def checked_header(self, header: Header, place: str = "the header") -> Header:
         """The declared fields of a header, after a check of each."""
-        record(self.header)(header, place)
-        return {name: header[name] for name in self.header}
+        checks = {**self.header, **{name: check for name, (check, _) in self.later.items()}}
+        whole_header = {**{name: meant for name, (_, meant) in self.later.items()}, **header}
+        record(checks)(whole_header, place)
+        return {name: whole_header[name] for name in checks}
 
     def checked_arrays(
         self, arrays: Mapping[str, Array], header: Header, lengths: Mapping[str, int]

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.metrics import Joints, Recovered, Scores
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.roles import paper_joints
 
 Array = np.ndarray
 
@@ -32,8 +33,8 @@ def recovered(
     )
 
 
-def metrics_of(*clips: Recovered) -> dict[str, float]:
-    scores = Scores()
+def metrics_of(*clips: Recovered, joints: Joints = "all") -> dict[str, float]:
+    scores = Scores(joints)
     for clip in clips:
         scores.add(clip)
     return scores.metrics()
@@ -54,6 +55,31 @@ def test_a_known_turn_of_every_joint_is_that_angle(clip: Motion) -> None:
     metrics = metrics_of(recovered(clip, found=rotations.multiply(clip.rotations, turn)))
     assert metrics["deg_per_joint"] == pytest.approx(7.0, abs=1e-6)
     assert metrics["mpjpe_cm"] > 1.0
+
+
+def test_a_turned_toe_is_not_an_error_of_the_papers_joints(clip: Motion) -> None:
+    turn = rotations.quaternion_from_expmap(np.array([0.0, 0.0, np.radians(7.0)]))
+    found, toe = clip.rotations.copy(), clip.skeleton.index("left_toes")
+    found[:, toe] = rotations.multiply(found[:, toe], turn)
+    beside = metrics_of(recovered(clip, found=found))
+    assert beside["deg_per_joint"] > 0.1
+    assert beside["deg_paper_joints"] == pytest.approx(0.0, abs=1e-5)
+    alone = metrics_of(recovered(clip, found=found), joints="paper")
+    assert alone["deg_per_joint"] == alone["deg_paper_joints"] == pytest.approx(0.0, abs=1e-5)
+    assert alone["mse_rad2"] < 1e-9 < beside["mse_rad2"]
+
+
+def test_the_papers_joints_are_the_trunk_and_three_of_every_limb(clip: Motion) -> None:
+    """A CMU body, whose trunk has six joints and not five, has 18 of them."""
+    counted = {
+        name for name, one in zip(clip.skeleton.names, paper_joints(clip.skeleton), strict=True) if one
+    }
+    limbs = {
+        side + part
+        for side in ("Left", "Right")
+        for part in ["Arm", "ForeArm", "Hand", "UpLeg", "Leg", "Foot"]
+    }
+    assert counted == limbs | {"Spine", "Spine1", "Spine2", "Neck", "Head"}
 
 
 def test_a_shifted_root_is_a_position_error_alone(clip: Motion) -> None:

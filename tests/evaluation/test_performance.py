@@ -22,7 +22,7 @@ def fold() -> Fold:
 
 def test_local_models_beat_their_rivals(fold: Fold, tmp_path: Path) -> None:
     rows = evaluate_performance(
-        [fold], methods=("nearest", "lwr", "local-pca", "local", "gaussian-10"), stride=6
+        [fold], methods=("nearest", "lwr", "chai2005", "local", "gaussian-10"), stride=6
     )
     degrees = {str(row["method"]): float(row["deg_per_joint"]) for row in rows}
     assert degrees["local"] < 0.75 * degrees["nearest"]

@@ -20,8 +20,13 @@ QUICK = {"gaussian": {"clusters": 8}, "style": {"dimensions": 2, "active": 20}, 
 HANDS = ("left_hand", "right_hand", "left_foot")
 
 
+PUBLISHED = ("local chai2005", "gaussian huang2017")
+
+
 def learned(kind: str, clips: list[Motion]) -> Storable:
-    return registry.learn(clips, kind, registry.options_for(kind, QUICK.get(kind, {})))
+    kind, _, method = kind.partition(" ")
+    options = {**QUICK.get(kind, {}), **({"method": method} if method else {})}
+    return registry.learn(clips, kind, registry.options_for(kind, options))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def walk() -> Motion:
     return performer.act("walk", seconds=2.0, fps=30, seed=3)
 
 
-@pytest.fixture(scope="module", params=registry.learnable())
+@pytest.fixture(scope="module", params=[*registry.learnable(), *PUBLISHED])
 def prior(request: pytest.FixtureRequest, walk: Motion) -> Storable:
     return learned(request.param, [walk])
 
@@ -72,8 +77,8 @@ def test_a_file_gives_it_back_as_it_was(prior: Storable, q: np.ndarray, tmp_path
     np.testing.assert_allclose(again.mean, prior.mean, atol=1e-6)
 
 
-def test_learning_twice_gives_the_same(prior: Storable, walk: Motion) -> None:
-    again = learned(prior.kind, [walk]).arrays()
+def test_learning_twice_gives_the_same(request: pytest.FixtureRequest, prior: Storable, walk: Motion) -> None:
+    again = learned(request.node.callspec.params["prior"], [walk]).arrays()
     for name, array in prior.arrays().items():
         np.testing.assert_array_equal(again[name], array)
 

@@ -203,16 +203,14 @@ def perform_something() -> None:
     """A frame of a short walk from three markers, by local models and by the published ones."""
     from poise.performance.perform import Performance
     from poise.performer import act
-    from poise.priors.local.baselines import LocalPca
-    from poise.priors.local.prior import LocalPrior
+    from poise.priors.local.prior import OURS, PUBLISHED, LocalPrior
     from poise.skeleton.pose_space import Handle
 
-    prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)])
     places = {name: Handle(name) for name in ("left_hand", "right_hand", "head")}
-    performance = Performance(prior, places)
-    points = prior.space.points(prior.examples.q[:1], performance.handles)[0]
-    performance.step(points)
-    LocalPca(prior.examples, performance.handles).step(points)
+    for method in (OURS, PUBLISHED):
+        prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)], method=method)
+        performance = Performance(prior, places)
+        performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
 
 
 def watch_something() -> None:

@@ -87,7 +87,7 @@ def perform(
     noise: Annotated[
         float | None,
         Parameter(
-            help="Metres by which markers may be off (default 0.0002), or radians for sensors (default 0)."
+            help="Metres by which markers may be off (default 0.0002, or the method's own), or radians (default 0)."
         ),
     ] = None,
     fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
@@ -101,7 +101,6 @@ def perform(
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion."""
     from poise.performance import setup
-    from poise.performance.perform import NOISE
 
     with terminal.working(f"opening {library.name}"):
         prior = setup.open_prior(library)
@@ -126,7 +125,7 @@ def perform(
             mapping=markers,
             calibration=calibrate,
             skeletons=setup.library_skeletons(library),
-            noise=NOISE if noise is None else noise,
+            noise=noise,
             fps=fps,
             progress=progress,
         )

@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 
 from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
 from poise.errors import InvalidValueError
-from poise.evaluation.metrics import Recovered, Scores
-from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.metrics import Joints, Recovered, Scores
+from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
@@ -114,6 +114,7 @@ def evaluate_cameras(
     cameras: int = 2,
     markers: int = len(NINE),
     stride: int = 1,
+    joints: Joints = "all",
     conditions: Conditions | None = None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
 ) -> list[Row]:
@@ -127,7 +128,8 @@ def evaluate_cameras(
         raise InvalidValueError(
             f"there are one camera or more, and {' or '.join(map(str, SETS))} markers; got {cameras} and {markers}"
         )
-    scores, sightings = {"local, cameras": Scores(), "local, perfect markers": Scores()}, Sightings()
+    scores = {name: Scores(joints) for name in ("local, cameras", "local, perfect markers")}
+    sightings = Sightings()
     clips = [(fold, clip) for fold in folds for clip in fold.test]
     for number, (fold, clip) in enumerate(clips):
         progress(clip.name, number, len(clips))
@@ -227,7 +229,7 @@ def _beside_truth(
 
 
 @dataclass(frozen=True)
-class CamerasOptions(EveryFrame):
+class CamerasOptions(RecoveredFrames):
     """What films, and what is worn."""
 
     cameras: Annotated[int, Range(least=1), "how many cameras film; 2"] = 2

@@ -14,8 +14,8 @@ from jaxtyping import Float
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import METHODS, UNTRAINED, Answer, Method, default_methods, method_named
-from poise.evaluation.metrics import Recovered, Scores
-from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.metrics import Joints, Recovered, Scores
+from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.geometry import rotations
@@ -41,6 +41,7 @@ def evaluate_handles(
     independent: bool = False,
     free_root: bool = False,
     handles: Sequence[str] = (),
+    joints: Joints = "all",
     engine: Engine | None = None,
     progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
 ) -> list[Row]:
@@ -55,7 +56,7 @@ def evaluate_handles(
         method_named(name)  # a wrong name is reported before the work begins
     names = tuple(handles) or (FREE_ROOT_HANDLES if free_root else HANDLES)
     tasks = [
-        _HandlesTask(name, alike, stride, independent, free_root, names)
+        _HandlesTask(name, alike, stride, independent, free_root, names, joints)
         for name in methods
         for alike in _learned_alike(folds)
     ]
@@ -99,10 +100,11 @@ class _HandlesTask:
     independent: bool
     free_root: bool
     handles: tuple[str, ...]
+    joints: Joints
 
 
 def _fold_scores(task: _HandlesTask) -> list[Scores]:
-    method, scores = method_named(task.method), [Scores() for _ in task.folds]
+    method, scores = method_named(task.method), [Scores(task.joints) for _ in task.folds]
     method.learn(task.folds[0].train)
     for fold, own in zip(task.folds, scores, strict=True):
         for clip in fold.test:
@@ -199,25 +201,30 @@ def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size
 
 
 @dataclass(frozen=True)
-class HandlesOptions(EveryFrame):
+class HandlesOptions(RecoveredFrames):
     """How frames are taken, and who works on them."""
 
     independent: Annotated[bool, "solve every frame from a cold start, not from the frame before"] = False
     free_root: Annotated[bool, "solve the root too, from six handles"] = False
     handles: Annotated[str, "other handles than those, by role, with commas: head,left_hand,right_hand"] = ""
+    regenerate: Annotated[bool, "test on the clips learned from, as Huang et al. 2017 do"] = False
     jobs: Annotated[int, Range(least=1), "how many processes of this machine work"] = 1
     scheduler: Annotated[str, "work on the dask cluster with this address (tcp://host:8786) instead"] = ""
 
 
 def _run(request: Request, progress: Progress) -> list[Row]:
     options: HandlesOptions = request.options
+    folds = request.folds()
+    if options.regenerate:
+        folds = [Fold(fold.train, fold.train) for fold in folds]
     return evaluate_handles(
-        request.folds(),
+        folds,
         methods=request.methods or default_methods(),
         stride=options.stride,
         independent=options.independent,
         free_root=options.free_root,
         handles=tuple(name.strip() for name in options.handles.split(",") if name.strip()),
+        joints=options.joints,
         progress=progress,
         engine=Engine(options.jobs, options.scheduler),
     )
@@ -239,7 +246,7 @@ PROTOCOL = Protocol(
     ABOUT["handles"],
     _run,
     _draw,
-    methods=(*METHODS, "gaussian-N", "style", "local", "any kind of model"),
+    methods=(*METHODS, "gaussian-N", "huang2017-N", "style", "local", "any kind of model"),
     Options=HandlesOptions,
     untrained=UNTRAINED,
 )

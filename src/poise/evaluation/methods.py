@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from poise.errors import UnknownNameError
 from poise.motion.motion import Motion
-from poise.priors import medoids
+from poise.priors import medoids, mgik
 from poise.priors.auto import AutoPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
@@ -99,7 +99,7 @@ class RegressionMethod:
 class Solved:
     """A solver with a learned prior, or a classic one that starts from the mean pose of the data."""
 
-    def __init__(self, method: str, learner: Learner | None = None) -> None:
+    def __init__(self, method: str | None, learner: Learner | None = None) -> None:
         self._method, self._learner = method, learner
         self.prior: Prior | None = None
         self._space: PoseSpace | None = None
@@ -126,7 +126,7 @@ def method_named(name: str) -> Method:
     """The method of this name; every kind of prior is one, and `gaussian-N` takes any number of clusters."""
     if name in METHODS:
         return METHODS[name]()
-    return Solved("map", learner_named(name, others=METHODS))
+    return Solved(None, learner_named(name, others=METHODS))
 
 
 def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) -> Learner:
@@ -135,6 +135,8 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
         return LEARNERS[name]
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
         return partial(GaussianPrior.learn, clusters=int(found[1]))
+    if found := re.fullmatch(r"huang2017-([1-9]\d*)", name):
+        return partial(GaussianPrior.learn, clusters=int(found[1]), method=mgik.NAME)
     if name not in learnable():
         valid = dict.fromkeys((*others, *_EXAMPLES, *learnable()))
         raise UnknownNameError(f"method of the {protocol} protocol" if protocol else "method", name, valid)
@@ -143,6 +145,7 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
 
 LEARNERS: dict[str, Learner] = {
     "style": partial(StylePrior.learn, **STYLE),
+    "huang2017": partial(GaussianPrior.learn, clusters=100, method=mgik.NAME),
     "universal": lambda _: UniversalPrior.of_people(),
     "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),
 }

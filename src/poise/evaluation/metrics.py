@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -11,8 +12,10 @@ from poise.evaluation.naturalness import features, natural_shares
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.roles import paper_joints
 
 Array = np.ndarray
+Joints = Literal["all", "paper"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +37,13 @@ class Recovered:
 
 @dataclass
 class Scores:
-    """Measures per frame, gathered over clips, from which the metrics are read."""
+    """Measures per frame, gathered over clips, from which the metrics are read.
 
+    Angles over the paper's joints are always beside those over all; `joints="paper"` takes every other error of the
+    pose over them too.
+    """
+
+    joints: Joints = "all"
     _parts: list[dict[str, Array]] = field(default_factory=list)
     _turns: dict[bytes, list[Array]] = field(
         default_factory=dict
@@ -45,7 +53,7 @@ class Scores:
     def add(self, recovered: Recovered) -> None:
         """Take in one clip."""
         self.failed += recovered.failed
-        self._parts.append(_parts(recovered))
+        self._parts.append(_parts(recovered, self.joints))
         self._turns.setdefault(_performer(recovered.space), []).append(_missed_turns(recovered))
 
     def take(self, other: Scores) -> None:
@@ -62,6 +70,7 @@ class Scores:
         reached = all_of["handles"].max(axis=1)
         return {
             "deg_per_joint": float(np.degrees(all_of["angles"].mean())),
+            "deg_paper_joints": float(np.degrees(all_of["paper_angles"].mean())),
             "deg_zeroed": self._zeroed(),
             **(natural_shares(all_of["look"], all_of["true_look"]) if "look" in all_of else {}),
             "mse_rad2": float(all_of["squares"].mean()),
@@ -100,19 +109,24 @@ def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
     return rotations.expmap_from_quaternion(rotations.multiply(back, recovered.true_rotations[:, moving]))
 
 
-def _parts(recovered: Recovered) -> dict[str, Array]:
+def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
     space, joints = recovered.space, ~recovered.space.skeleton.is_end_site
     skeleton, looks = space.skeleton, {}
+    counted = paper_joints(skeleton)
+    paper = space.moving[counted[space.moving]] if np.any(counted[space.moving]) else space.moving
+    moving, joints = (paper, joints & counted) if which == "paper" else (space.moving, joints)
     found, axes = world_transforms(skeleton, recovered.root_positions, recovered.rotations)
     truth, true_axes = world_transforms(skeleton, recovered.true_root_positions, recovered.true_rotations)
     look = features(skeleton, found, axes, recovered.rotations)
     true_look = features(skeleton, truth, true_axes, recovered.true_rotations)
     if look is not None and true_look is not None:
         looks = {"look": look, "true_look": true_look}
-    turned, true = recovered.rotations[:, space.moving], recovered.true_rotations[:, space.moving]
+    turned, true = recovered.rotations[:, moving], recovered.true_rotations[:, moving]
+    angles = rotations.geodesic_distance(recovered.rotations, recovered.true_rotations)
     return {
-        "angles": rotations.geodesic_distance(turned, true).ravel(),
-        "squares": _component_squares(turned, true, space.references[space.moving]),
+        "angles": angles[:, moving].ravel(),
+        "paper_angles": angles[:, paper].ravel(),
+        "squares": _component_squares(turned, true, space.references[moving]),
         "distances": np.linalg.norm(found - truth, axis=-1)[:, joints].ravel(),
         "handles": recovered.handle_distances,
         "acceleration": _acceleration(found[:, joints]),

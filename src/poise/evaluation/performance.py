@@ -1,7 +1,7 @@
 """Protocol `performance` (Chai and Hodgins 2005, Fig. 6): a few markers of an unseen recording in, the body out.
 
-Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture and local-pca as
-published, `local` as `poise perform` runs it, and the priors of other protocols with the root solved. The methods
+Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture, chai2005 (as
+published), `local` as `poise perform` runs it, and the priors of other protocols with the root solved. The methods
 `orientations` and `orientations-nearest` see no marker, only how six segments are turned (`performance_orientations`).
 """
 
@@ -15,9 +15,9 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import method_named
-from poise.evaluation.metrics import Recovered, Scores
+from poise.evaluation.metrics import Joints, Recovered, Scores
 from poise.evaluation.performance_sensors import ORIENTATION_METHODS, Recovery
-from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.evaluation.timing import timed
 from poise.geometry import rotations
@@ -29,7 +29,7 @@ from poise.performance.perform import Performance
 from poise.priors.local.baselines import BASELINES, Baseline
 from poise.priors.local.control import Control
 from poise.priors.local.examples import LAG, Examples
-from poise.priors.local.prior import LocalPrior
+from poise.priors.local.prior import PUBLISHED, LocalPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
@@ -39,7 +39,7 @@ from poise.solvers.solve import Solver
 Array = np.ndarray
 
 LOCAL = "local"
-DEFAULT_METHODS = (*BASELINES, LOCAL, "gaussian-100")
+DEFAULT_METHODS = (*BASELINES, PUBLISHED, LOCAL, "gaussian-100")
 WITHOUT_HEAD = ("walk", "locomotion")
 
 Reconstruction = Callable[[Markers, int], tuple[Float[Array, "frames size"], Float[Array, "frames"]]]
@@ -57,13 +57,14 @@ def evaluate_performance(
     methods: Sequence[str] = DEFAULT_METHODS,
     markers: Sequence[str] = WITH_HEAD,
     stride: int = 1,
+    joints: Joints = "all",
     progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
 ) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds."""
     if stride < 1:
         raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
     learners = [(name, _learner(name, markers)) for name in methods]
-    scores = {name: Scores() for name in methods}
+    scores = {name: Scores(joints) for name in methods}
     steps, done = len(methods) * sum(len(fold.test) for fold in folds), 0
     for fold in folds:
         for name, learn in learners:
@@ -125,6 +126,8 @@ def _marker_learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
         return lambda train: _baseline(name, Examples.of_motions(train))
     if name == LOCAL:
         return lambda train: local_set_up(LocalPrior.learn(train))
+    if name == PUBLISHED:
+        return lambda train: local_set_up(LocalPrior.learn(train, method=PUBLISHED), every_frame=True)
     method = method_named(name)
 
     def learn(train: Sequence[Motion]) -> SetUp:
@@ -137,8 +140,11 @@ def _marker_learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
     return learn
 
 
-def local_set_up(prior: LocalPrior) -> SetUp:
-    """The method of `poise perform`, ready for any clip and markers."""
+def local_set_up(prior: LocalPrior, *, every_frame: bool = False) -> SetUp:
+    """The method of `poise perform`, ready for any clip and markers.
+
+    One that goes by the last two poses answers `every_frame` that says where the next will be.
+    """
 
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         performance = Performance(prior, layout, skeleton=clip.skeleton)
@@ -146,8 +152,12 @@ def local_set_up(prior: LocalPrior) -> SetUp:
         def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
             performance.step(take.points[0])
             performance.reset()
-            performance.fps = take.fps
-            return timed(lambda points: performance.step(points).q, take.points, stride, performance.observe)
+            every = _smooth_stride(stride, take.fps) if every_frame else 1
+            performance.fps = take.fps / every
+            between = performance.step if every_frame else performance.observe
+            return timed(
+                lambda points: performance.step(points).q, take.points[::every], stride // every, between
+            )
 
         return performance.space, reconstruct
 
@@ -218,6 +228,7 @@ def _run(request: Request, progress: Progress) -> list[Row]:
         methods=request.methods or DEFAULT_METHODS,
         markers=markers_for(request.split),
         stride=request.options.stride,
+        joints=request.options.joints,
         progress=progress,
     )
 
@@ -234,5 +245,5 @@ PROTOCOL = Protocol(
     _run,
     _draw,
     methods=(*DEFAULT_METHODS, *ORIENTATION_METHODS),
-    Options=EveryFrame,
+    Options=RecoveredFrames,
 )

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from poise.errors import InvalidValueError
 from poise.evaluation.machine import machine, versions
+from poise.evaluation.metrics import Joints
 from poise.evaluation.splits import Fold, load_split, split_of_files
 from poise.formats.tables import Range
 from poise.registry import Registry
@@ -36,6 +37,15 @@ class EveryFrame(ProtocolOptions):
     """For protocols that go through frames."""
 
     stride: Annotated[int, Range(least=1), "test on every Nth frame"] = 1
+
+
+@dataclass(frozen=True)
+class RecoveredFrames(EveryFrame):
+    """For protocols that compare recovered poses with recorded ones."""
+
+    joints: Annotated[
+        Joints, "which joints errors are over: all, or the paper's 18 (Chai and Hodgins 2005)"
+    ] = "all"
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,14 @@ class Performance(FollowedFrames):
         *,
         skeleton: Skeleton | None = None,
         fps: float = 120.0,
-        noise: float = NOISE,
+        noise: float | None = None,
         root: Root = "solved",
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`noise` is how far off markers may be, in metres; with none, they are met exactly where they can be."""
+        """`noise` is how far off markers may be, in metres; with 0, they are met exactly where they can be.
+
+        What is None is left to the model: 0.2 mm, or what the method as published has.
+        """
         body = prior if skeleton is None else prior.on_body(skeleton)
         self.names, self._places = tuple(markers), tuple(markers.values())
         if not self.names:
@@ -138,7 +141,8 @@ class Performance(FollowedFrames):
         self.guide = marker_guide(body, handles, progress=progress)
         if root == "torso" and self.guide is None:
             raise InvalidValueError("only a local model takes the root from the torso; solve it instead")
-        self._noise = noise if noise > 0 else None
+        own = None if self.guide is None else self.guide.noise
+        self._noise = (own or NOISE if noise is None else noise) or None
         given: SolverRoot = "solved" if root == "solved" else "given"
         super().__init__(body, handles, fps=fps, root=given, guide=self.guide)
 

@@ -24,7 +24,7 @@ from poise.performance.calibrate import (
     t_pose_markers,
 )
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
-from poise.performance.perform import NOISE, Performance, PerformedFrame, Shortfall, motion_of, shortfall_of
+from poise.performance.perform import Performance, PerformedFrame, Shortfall, motion_of, shortfall_of
 from poise.performance.sensors import OrientationPerformance, t_pose
 from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
@@ -59,7 +59,7 @@ def perform(
     *,
     mapping: Path | None = None,
     calibration: Sequence[Path] = (),
-    noise: float = NOISE,
+    noise: float | None = None,
     fps: float = 60.0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Performed:
@@ -116,7 +116,7 @@ def set_up(
     mapping: Path | None = None,
     calibration: Sequence[Path] = (),
     skeletons: Sequence[Skeleton] = (),
-    noise: float = NOISE,
+    noise: float | None = None,
     fps: float = 60.0,
     markers: Sequence[str] = WITH_HEAD,
     progress: Callable[[float], None] = lambda _: None,

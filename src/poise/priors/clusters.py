@@ -40,10 +40,15 @@ def learn(
     lengths: Sequence[int],
     count: int,
     rng: np.random.Generator,
+    published: bool = False,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Clusters:
-    """Clusters of poses, as exponential maps, of clips with these lengths."""
-    _, labels = medoids.cluster(maps * influence(space), count, rng=rng, progress=progress)
+    """Clusters of poses, as exponential maps, of clips with these lengths.
+
+    As published, poses are compared by their angles, and every cluster has its own covariance and beta I alone.
+    """
+    compared = maps if published else maps * influence(space)
+    _, labels = medoids.cluster(compared, count, rng=rng, progress=progress)
     blocks, size = blocks_of(lengths), maps.shape[1]
     number = int(labels.max()) + 1
     means, covariances = np.empty((number, size)), np.empty((number, size, size))
@@ -53,7 +58,8 @@ def learn(
         means[k], shares[k] = own.mean(axis=0), len(own) / len(maps)
         covariances[k] = (own - means[k]).T @ (own - means[k]) / len(own)
         home[k] = np.bincount(blocks[labels == k]).argmax()
-    return Clusters(means, shrunk(covariances, shares), shares, home)
+    pooled = 0.0 if published else POOLED_SHARE
+    return Clusters(means, shrunk(covariances, shares, pooled), shares, home)
 
 
 def influence(space: PoseSpace) -> Float[Array, "maps"]:
@@ -76,12 +82,14 @@ def blocks_of(lengths: Sequence[int]) -> Int[Array, "poses"]:
 
 
 def shrunk(
-    covariances: Float[Array, "clusters maps maps"], shares: Float[Array, "clusters"]
+    covariances: Float[Array, "clusters maps maps"],
+    shares: Float[Array, "clusters"],
+    pooled_share: float = POOLED_SHARE,
 ) -> Float[Array, "clusters maps maps"]:
     """Each covariance partly pooled over all, plus beta I."""
     pooled = np.einsum("k,kij->ij", shares, covariances)
     identity = np.eye(covariances.shape[-1])
-    return np.asarray((1.0 - POOLED_SHARE) * covariances + POOLED_SHARE * pooled + BETA * identity)
+    return np.asarray((1.0 - pooled_share) * covariances + pooled_share * pooled + BETA * identity)
 
 
 def low_rank(

@@ -22,13 +22,13 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.tables import Range
 from poise.geometry.alignment import closest_root
 from poise.gp import regression
@@ -36,7 +36,7 @@ from poise.gp.covariance import LAPLACIAN
 from poise.gp.regression import Groups, add_prediction
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
-from poise.priors import predicting
+from poise.priors import mgik, predicting
 from poise.priors.forms import answer
 from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.model_file import Stored
@@ -51,7 +51,7 @@ from poise.priors.poses import (
 )
 from poise.priors.predicting import PredictingGuide
 from poise.priors.registry import PriorOptions
-from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, flag
+from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, choice, flag, real
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -62,6 +62,7 @@ WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
 STRONGEST = 4  # clusters that take part in a mixed covariance
+OURS = "limbs"
 PREPARED = 16  # sets of handles for which a prior keeps its predictions
 
 
@@ -70,6 +71,12 @@ class GaussianOptions(PriorOptions):
     """How finely poses are distinguished."""
 
     clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
+    method: Annotated[
+        Literal["limbs", "huang2017"] | None,
+        "a kernel per limb and an exact finish, or as Huang et al. 2017 published it",
+    ] = None
+    lambda_1: Annotated[float | None, Range(least=0.0), "of Eq. 10 of huang2017; 0.001"] = None
+    lambda_0: Annotated[float | None, Range(least=0.0), "of section 4.5 of huang2017; 0.001"] = None
 
 
 def _declared(header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
@@ -96,7 +103,16 @@ class GaussianPrior:
     kind = "gaussian"
     about = "clusters of poses, each a Gaussian (seconds for minutes of motion)"
     Options = GaussianOptions
-    schema = Schema({"clips": CLIPS, "low_rank": flag}, _declared, {"clusters": 2000})
+    schema = Schema(
+        {"clips": CLIPS, "low_rank": flag},
+        _declared,
+        {"clusters": 2000},
+        later={
+            "method": (choice(OURS, mgik.NAME), OURS),
+            "lambda_1": (real(0.0, 1e6), mgik.Balance.step),
+            "lambda_0": (real(0.0, 1e6), mgik.Balance.prior),
+        },
+    )
 
     def __init__(
         self,
@@ -113,7 +129,8 @@ class GaussianPrior:
         self.shares = read_only(shares)
         self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
         self.factors: tuple[Array, Array] | None = None
-        self._prepared: Prepared[GaussianGuide] = {}
+        self.method, self.balance = OURS, mgik.Balance()
+        self._prepared: Prepared[GaussianGuide | mgik.PublishedGuide] = {}
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -125,25 +142,34 @@ class GaussianPrior:
         *,
         clusters: int = 100,
         rank: int | None = None,
+        method: str = OURS,
+        lambda_1: float = mgik.Balance.step,
+        lambda_0: float = mgik.Balance.prior,
         seed: int = 0,
         progress: Callable[[float], None] = lambda _: None,
     ) -> GaussianPrior:
         """Learn from clips of one topology; the first clip's limb lengths are kept.
 
         With a rank, each covariance is kept as so many directions and a diagonal: a model file of a fraction the size.
+        With `method="huang2017"`, everything is as published (`mgik`).
         """
+        if method not in (OURS, mgik.NAME):
+            raise UnknownNameError("method of gaussian models", method, (OURS, mgik.NAME))
         skeleton, quaternions = common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
         rng, lengths = np.random.default_rng(seed), [len(motion) for motion in motions]
-        learned = gaussians.learn(space, maps, lengths=lengths, count=clusters, rng=rng, progress=progress)
+        published = method == mgik.NAME
+        learned = gaussians.learn(
+            space, maps, lengths=lengths, count=clusters, rng=rng, published=published, progress=progress
+        )
         factors = None if rank is None else gaussians.low_rank(learned.covariances, _checked_rank(rank, maps))
         covariances = learned.covariances if factors is None else gaussians.dense(*factors)
         prior = cls(
             space, learned.means, covariances,
             shares=learned.shares, blocks=learned.blocks, limits=limits_of(space, maps),
         )  # fmt: skip
-        prior.factors = factors
+        prior.factors, prior.method, prior.balance = factors, method, mgik.Balance(lambda_1, lambda_0)
         sample = maps[:: max(1, len(maps) // 2000)]
         prior.quantiles = read_only(np.percentile(prior._log_density(sample), np.arange(101)))
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
@@ -159,7 +185,8 @@ class GaussianPrior:
             stored.space, arrays["means"], covariances,
             shares=arrays["shares"], blocks=arrays["blocks"], limits=stored.limits,
         )  # fmt: skip
-        prior.factors = factors
+        prior.factors, prior.method = factors, header["method"]
+        prior.balance = mgik.Balance(header["lambda_1"], header["lambda_0"])
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
 
@@ -180,7 +207,13 @@ class GaussianPrior:
 
     def header(self) -> dict[str, Any]:
         """What it was learned from, and how covariances are kept."""
-        return {"clips": self.clips, "low_rank": self.factors is not None}
+        return {
+            "clips": self.clips,
+            "low_rank": self.factors is not None,
+            "method": self.method,
+            "lambda_1": self.balance.step,
+            "lambda_0": self.balance.prior,
+        }
 
     @property
     def summary(self) -> str:
@@ -199,10 +232,11 @@ class GaussianPrior:
         prior._prepared = {}
         return prior
 
-    def guide(self, handles: Handles, *, fps: float | None = None) -> GaussianGuide:
+    def guide(self, handles: Handles, *, fps: float | None = None) -> GaussianGuide | mgik.PublishedGuide:
         """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
         del fps
-        return prepared_for(handles, self._prepared, partial(GaussianGuide, self), most=PREPARED)
+        make = mgik.PublishedGuide if self.method == mgik.NAME else GaussianGuide
+        return prepared_for(handles, self._prepared, partial(make, self), most=PREPARED)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """The clusters' means, upright."""

@@ -67,6 +67,9 @@ class Guide(ABC):
     together: float = (
         -1.0
     )  # how close the states of two starts, as the compiled loop moves them, are the same
+    solving: str = (
+        "map"  # how it is solved unless another way is asked for; methods as published have their own
+    )
 
     @property
     def predictor(self) -> Any:

@@ -13,6 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import Bool
+
 from poise.skeleton.limbs import find_limbs
 
 if TYPE_CHECKING:
@@ -62,6 +65,21 @@ def guess_roles(skeleton: Skeleton) -> dict[str, str]:
     found = _limb_roles(skeleton, named)
     found.update(_trunk_roles(skeleton, named, found))
     return {role: skeleton.names[found[role]] for role in ROLES if role in found}
+
+
+def paper_joints(skeleton: Skeleton) -> Bool[np.ndarray, "joints"]:
+    """The 18 joints of Chai and Hodgins 2005, section 3: from the root up to the head, and three of every limb.
+
+    Collar bones, fingers, thumbs and toes are not among them. A skeleton without such roles counts all of its joints.
+    """
+    limbs = [part for part in (*ARM_ROLES, *LEG_ROLES) if part not in {"shoulder", "toes"}]
+    roles = [f"{side}_{part}" for side in SIDES for part in limbs]
+    counted = {skeleton.index(role) for role in roles if role in skeleton.roles}
+    above = skeleton.index("head") if "head" in skeleton.roles else 0
+    while above > 0:
+        counted.add(above)
+        above = int(skeleton.parents[above])
+    return np.isin(np.arange(len(skeleton)), list(counted or range(len(skeleton))))
 
 
 def side_and_part(name: str) -> tuple[str, str]:

@@ -30,6 +30,7 @@ from poise.solvers.given import Given, constraints_from
 from poise.solvers.posterior import Posterior
 from poise.solvers.predicted import solve_many
 from poise.solvers.problem import Problem, Root, Settings
+from poise.solvers.published import PublishedRun
 from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.style_reference import REFERENCES, ReferenceRun
@@ -38,7 +39,8 @@ Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after the frames before
 
-MAP, DLS = "map", "dls"
+MAP, DLS, MGIK = "map", "dls", "huang2017"
+PUBLISHED = (*REFERENCES, MGIK)  # the papers' own ways to solve
 STRETCH = 100  # poses of a batch that a process takes at once
 KEPT_SOLVERS = 8  # that `solve` keeps ready for models and handles it has seen
 _KEPT = threading.local()
@@ -61,7 +63,7 @@ def solve(
     Constraints are a list of them, or a mapping such as `{"right_hand": (x, y, z)}` (see `solvers.given`). The model is
     a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
     start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik";
-    for a style also the paper's own, "lbfgs" and "sqp", to compare with.
+    for a style also the paper's own, "lbfgs" and "sqp"; a model that was learned as published is solved as published.
     Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
     """
     solver = _solver_for(model, constraints_from(constraints), root, method, settings, fps)
@@ -175,7 +177,7 @@ class Solver:
         self.fps = fps
         self.prior = prior_of(model)
         self.space = space_of(model)
-        self.method = method or (DLS if self.prior is None else MAP)
+        self.method = method or (DLS if self.prior is None else "")
         limits = self.prior.limits if self.prior is not None else None
         self.problem = Problem(
             self.space, constraints_from(constraints), root=root, limits=limits, settings=settings
@@ -276,20 +278,27 @@ class Solver:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _chosen_run(self, guide: Guide | None) -> Run:
-        if self.method == MAP or self.method in REFERENCES:
+        if self.method in ("", MAP, *PUBLISHED):
             if self.prior is None:
-                needed = "a learned prior" if self.method == MAP else "a style"
+                needed = "a style" if self.method in REFERENCES else "a learned prior"
                 raise InvalidValueError(f"the method {self.method!r} needs {needed}; a skeleton has 'dls'")
-            guide = guide or self.prior.guide(self.problem.handles, fps=self.fps)
-            if self.method in REFERENCES:
-                return ReferenceRun(guide, self.problem, self.method)
-            self.runner = Runner(guide, self.problem)
-            return self.runner
+            return self._guided_run(guide or self.prior.guide(self.problem.handles, fps=self.fps))
         if self.method == DLS:
             return PlainRunner(self.problem)
         if self.method not in METHODS:
-            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS, *REFERENCES))
+            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS, *PUBLISHED))
         return classic_run(METHODS[self.method], self.problem)
+
+    def _guided_run(self, guide: Guide) -> Run:
+        """By the method that was asked for, or by the guide's own where it can solve the problem."""
+        own = guide.solving if self.problem.root == "given" or guide.solving not in REFERENCES else MAP
+        self.method = self.method or own
+        if self.method in REFERENCES:
+            return ReferenceRun(guide, self.problem, self.method)
+        if self.method == MGIK:
+            return PublishedRun(guide, self.problem)
+        self.runner = Runner(guide, self.problem)
+        return self.runner
 
     def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
         if isinstance(start, Pose):

@@ -1,4 +1,4 @@
-"""The published local model: query, subspaces by leave-one-out, energies and their gradient."""
+"""Local subspaces: query, leave-one-out, energies and their gradient."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from poise.priors.local.baselines import BASELINES
 from poise.priors.local.examples import Examples
 from poise.priors.local.pca import (
     Query,
-    best_subspace,
     energy,
     leave_one_out,
     principal_subspace,
@@ -42,14 +41,6 @@ def test_the_query_finds_what_brute_force_finds() -> None:
     expected = 0.8 * of_markers + 0.2 * of_maps
     np.testing.assert_array_equal(near, np.argsort(expected)[:5])
     np.testing.assert_allclose(squares, np.sort(expected)[:5], rtol=1e-4)
-
-
-def test_leave_one_out_prefers_the_dimension_of_the_data() -> None:
-    rng = np.random.default_rng(1)
-    flat = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 30)) + 1e-3 * rng.normal(size=(60, 30))
-    subspace, _ = best_subspace(flat)
-    assert 3 <= subspace.dimension <= 6
-    np.testing.assert_allclose(subspace.project(flat[0]), flat[0], atol=0.02)
 
 
 def test_leave_one_out_is_near_what_fitting_again_gives() -> None:

@@ -1,8 +1,8 @@
-"""What local models are compared with: the published local PCA, and simpler answers to the same markers.
+"""What local models are compared with: simpler answers to the same markers.
 
 Every one takes the markers of a frame and gives a pose vector, with the root where the torso's markers have it
 (Chai and Hodgins 2005, section 7.2 and Fig. 6): the nearest example, locally weighted regression, one subspace
-for the whole library, a mixture of local linear models (a subspace per cluster), and a subspace made for the frame.
+for the whole library, and a mixture of local linear models (a subspace per cluster).
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from poise.priors import medoids
 from poise.priors.local.control import Control
 from poise.priors.local.examples import Examples
 from poise.priors.local.pca import (
-    COUNTS,
     Query,
     Subspace,
-    best_subspace,
     principal_subspace,
     synthesize,
 )
@@ -129,15 +127,6 @@ class LocalLinearMixture(GlobalPca):
         return self._synthesized(root, markers, subspace, int(near[0]), expected)
 
 
-class LocalPca(GlobalPca):
-    """The published method: a subspace of the examples nearest to this very frame, its size by leave-one-out."""
-
-    def _pose(self, root: Array, local: Array, markers: Array, expected: Array | None) -> Array:
-        near, _ = self._query(local, expected, COUNTS[-1])
-        subspace, _ = best_subspace(self.examples.maps[near])
-        return self._synthesized(root, markers, subspace, int(near[0]), expected)
-
-
 def cluster_subspaces(
     maps: Float[Array, "examples maps"], count: int, dimension: int | None
 ) -> tuple[Array, list[Subspace]]:
@@ -151,5 +140,4 @@ BASELINES: Mapping[str, Callable[[Examples, Handles], Baseline]] = {
     "lwr": WeightedRegression,
     "pca": GlobalPca,
     "mixture": LocalLinearMixture,
-    "local-pca": LocalPca,
 }

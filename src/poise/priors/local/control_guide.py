@@ -54,13 +54,17 @@ class ControlState(NamedTuple):
 
 
 class ControlGuide(Guide):
-    """Local regression from control signals; its state is what it expects of the frame that it was shown."""
+    """Goes by control signals; its state is what it expects of the frame that it was shown."""
 
     plan = Plan(finer=((ALL,), (ALL,)))
+    noise: float | None = None  # metres by which markers may be off, where the method itself says so
 
-    def __init__(
+    def __init__(self, prior: LocalPrior) -> None:
+        self.space, self.standing = prior.space, prior.standing
+        self.reset()
+
+    def learn(
         self,
-        prior: LocalPrior,
         data: Data,
         *,
         signal: Signal,
@@ -68,14 +72,13 @@ class ControlGuide(Guide):
         touched: Bool[Array, "outputs"],
         progress: Progress,
     ) -> None:
-        self.space, self.inputs = prior.space, data.inputs
+        """Local regression from control signals to what is expected."""
+        self.inputs = data.inputs
         self.regression = regression.fit(
             data, signal=signal, limbs=limbs, touched=touched, progress=lambda done: progress(0.4 * done)
         )
         self.regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
         self.fill = Filler(data.inputs, self.regression.cover.scales)
-        self.standing = prior.standing
-        self.reset()
 
     def reset(self) -> None:
         """Forget what was observed so far."""
@@ -139,14 +142,44 @@ class ControlGuide(Guide):
 
 
 class MarkerGuide(ControlGuide):
-    """What the markers of one set say, seen from the torso; where most are only pixels, examples that look alike."""
+    """Goes by the markers of one set, seen from the torso."""
+
+    def __init__(self, prior: LocalPrior, handles: Handles) -> None:
+        super().__init__(prior)
+        self.handles, self.control = handles, Control.of(prior.examples, handles)
+
+    def show(self, likely: Float[Array, "markers 3"], pictured: Seen | None = None) -> None:
+        """Where markers are likely to be in the next frame, NaN where nothing says so; or what only pictures show."""
+        self._likely, self._pictured = likely, pictured
+
+    def torso(
+        self, points: Float[Array, "markers 3"], before: Sequence[Float[Array, "size"]]
+    ) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
+        """How the torso is turned and where it is; markers of it that are not seen moved along with the rest."""
+        seen = np.isfinite(points).all(axis=1)
+        stand_in = (
+            points if np.all(seen[self.control.torso.markers]) else self._moved_along(points, seen, before)
+        )
+        turns, places = self.control.torso.frames(stand_in[None])
+        return turns[0], places[0]
+
+    def _moved_along(self, points: Array, seen: Array, before: Sequence[Array]) -> Array:
+        """Where all markers are if those not seen moved along with the rest since the last frame."""
+        last = self.space.points((before[0] if before else self.standing)[None], self.handles)[0]
+        if not np.any(seen):
+            return last
+        turn, shift, _ = rigid_fit(last[seen], points[seen], upright=not before)
+        return np.where(seen[:, None], points, last @ turn.T + shift)
+
+
+class RegressedMarkers(MarkerGuide):
+    """Local regression from places and velocities; where most markers are only pixels, examples that look alike."""
 
     def __init__(self, prior: LocalPrior, handles: Handles, *, progress: Progress = lambda _: None) -> None:
+        super().__init__(prior, handles)
         examples = prior.examples
-        self.handles, self.control = handles, Control.of(examples, handles)
         self._lookalikes = Lookalikes(examples, handles)
-        super().__init__(
-            prior,
+        self.learn(
             Data(*self.control.of_examples(examples), examples.blocks),
             signal=self.control.signal,
             limbs=self.control.limbs(prior.space),
@@ -154,17 +187,9 @@ class MarkerGuide(ControlGuide):
             progress=progress,
         )
 
-    def show(self, likely: Float[Array, "markers 3"], pictured: Seen | None = None) -> None:
-        """Where markers are likely to be in the next frame, NaN where nothing says so; or what only pictures show."""
-        self._likely, self._pictured = likely, pictured
-
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
         """By the local models at where markers are likely to be, or by what pictures look like."""
-        self._last, self._started, self._free_root = (
-            (before[0] if before else self.standing),
-            len(before),
-            free_root,
-        )
+        self._frames_before, self._free_root = before, free_root
         if self._pictured is None or not free_root:
             return self._from_places(self._likely)
         return self._from_pictures(self._pictured, before)
@@ -198,7 +223,7 @@ class MarkerGuide(ControlGuide):
 
     def _from_pictures(self, seen: Seen, before: Sequence[Float[Array, "size"]]) -> ControlState:
         """Examples that look like what is seen, not far from where the last poses lead."""
-        q = self._last.copy()
+        q = (before[0] if before else self.standing).copy()
         if len(before) > 1:
             change = CARRIED_ON * (before[0] - before[1])
             q[:3], q[ROOT_SIZE:] = q[:3] + change[:3], q[ROOT_SIZE:] + change[ROOT_SIZE:]
@@ -209,31 +234,21 @@ class MarkerGuide(ControlGuide):
 
     def _signals(self, points: Array, velocities: Array) -> tuple[Array, Array, Array]:
         """Control signals, whole, with the torso's rotation and place."""
-        seen, torso = np.isfinite(points).all(axis=1), self.control.torso.markers
-        stand_in = points if np.all(seen[torso]) else self._moved_along(points, seen)
-        turns, places = self.control.torso.frames(stand_in[None])
-        x = self.control.seen(points[None], velocities[None], turns=turns, places=places)[0]
-        return self.fill(x), turns[0], places[0]
+        turn, place = self.torso(points, self._frames_before)
+        seen = self.control.seen(points[None], velocities[None], turns=turn[None], places=place[None])
+        return self.fill(seen[0]), turn, place
 
     def _velocities(self, points: Array) -> Array:
         """Over the lag of the examples, or as much of it as there is; NaN where a marker was not seen then."""
         before = self.recent.before()
         return np.full_like(points, np.nan) if before is None else (points - before[1]) / before[0]
 
-    def _moved_along(self, points: Array, seen: Array) -> Array:
-        """Where all markers are if those not seen moved along with the rest since the last frame."""
-        last = self.space.points(self._last[None], self.handles)[0]
-        if not np.any(seen):
-            return last
-        turn, shift, _ = rigid_fit(last[seen], points[seen], upright=not self._started)
-        return np.where(seen[:, None], points, last @ turn.T + shift)
-
     def _smoothed(self, root: Array) -> Array:
         """A root on its way from the last frame's, so that a noisy torso does not shake the body."""
-        if not self._started:
+        if not self._frames_before:
             return root
         share = 1.0 - np.exp(-self.recent.step / SMOOTHING)
-        last = self._last[:ROOT_SIZE]
+        last = self._frames_before[0][:ROOT_SIZE]
         aligned = np.concatenate([root[:3], root[3:] * (1.0 if root[3:] @ last[3:] >= 0 else -1.0)])
         mixed = last + share * (aligned - last)
         mixed[3:] /= np.linalg.norm(mixed[3:])

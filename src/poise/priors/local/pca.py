@@ -1,8 +1,6 @@
-"""Online local models as published: search, local PCA, synthesis (Chai and Hodgins 2005, sections 5 and 6).
+"""Search by the query metric (Eq. 2), principal subspaces (Eq. 3) and synthesis in them (Eq. 9) by Levenberg-Marquardt.
 
-Per frame: the K examples closest to the markers and to where the last two poses were going (Eq. 2), their principal
-directions (Eq. 3), K and the dimension B by leave-one-out, then prior, control and smoothness energies in that
-subspace (Eq. 9) by Levenberg-Marquardt, from the closest example.
+After Chai and Hodgins 2005, sections 5 and 6; the published method as a whole is in `published`.
 
 Leaving an example out of a principal subspace needs no new one: with the directions held, what remains of an example
 outside the subspace grows by 1 / (1 - h), h its leverage (1/K plus its squared scores over K times their variances).
@@ -107,16 +105,6 @@ def principal_subspace(poses: Float[Array, "poses maps"], dimension: int | None 
         basis, values = basis[:, values > FLAT], values[values > FLAT]
     most = len(values) if dimension is None else min(dimension, len(values))
     return Subspace(mean, np.ascontiguousarray(basis[:, ::-1][:, :most]), values[::-1][:most].copy())
-
-
-def best_subspace(near: Float[Array, "examples maps"]) -> tuple[Subspace, int]:
-    """Among subspaces of the K nearest examples (given in order), the one whose leave-one-out error is least; and K."""
-    best, chosen, count = np.inf, principal_subspace(near, 1), len(near)
-    for candidate, subspace, errors in candidates(near, MOST_DIMENSIONS):
-        dimension = int(np.argmin(errors)) + 1
-        if errors[dimension - 1] < best:
-            best, chosen, count = float(errors[dimension - 1]), subspace.cut(dimension), candidate
-    return chosen, count
 
 
 def candidates(

@@ -11,13 +11,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.library.poses import Poses
@@ -26,15 +28,16 @@ from poise.priors import registry
 from poise.priors.clusters import influence
 from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.local import regression
-from poise.priors.local.control_guide import MarkerGuide, Progress
+from poise.priors.local.control_guide import MarkerGuide, Progress, RegressedMarkers
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Signal
 from poise.priors.local.orientations import Sensors
+from poise.priors.local.published import PublishedMarkers, PublishedPoses, Units
 from poise.priors.local.sensor_guide import SensorGuide
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
-from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
+from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema, choice, real
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -47,6 +50,25 @@ STARTS = 200  # examples, at most, that a solve without positions may start from
 PLACES = 400  # examples among which a root is placed
 BETA = 1e-3  # radians squared, added to the covariance of the nearest examples
 SAMPLED = 200  # examples from which percentiles are taken
+OURS, PUBLISHED = "regression", "chai2005"
+
+
+@dataclass(frozen=True)
+class LocalOptions(registry.PriorOptions):
+    """Which local models are made of the examples."""
+
+    method: Annotated[
+        Literal["regression", "chai2005"] | None,
+        "local regression, or local principal components as Chai and Hodgins 2005 published them",
+    ] = None
+    control_unit: Annotated[
+        float | None,
+        Range(above=0.0),
+        "the metres that Eq. 9 of chai2005 counts markers in; chosen by the clips",
+    ] = None
+    smoothness_unit: Annotated[
+        float | None, Range(above=0.0), "the radians that Eq. 9 of chai2005 counts angles in; 1"
+    ] = None
 
 
 class LocalPrior:
@@ -56,7 +78,7 @@ class LocalPrior:
     about = (
         "the examples themselves; local models are made for the handles or markers at hand (poise perform)"
     )
-    Options = registry.PriorOptions
+    Options = LocalOptions
     schema = Schema(
         {"clips": CLIPS},
         lambda _header, _lengths: {
@@ -64,6 +86,11 @@ class LocalPrior:
             "before": Numbers(axes="examples size"),
             "blocks": Indices(axes="examples"),
             "quantiles": QUANTILES,
+        },
+        later={
+            "method": (choice(OURS, PUBLISHED), OURS),
+            "control_unit": (real(0.0, 1e6), 0.0),  # none: chosen by the examples
+            "smoothness_unit": (real(1e-6, 1e6), Units.angles),
         },
     )
 
@@ -74,16 +101,26 @@ class LocalPrior:
         self.limits: JointLimits | None = limits or limits_of(examples.space, examples.maps)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
-        self._prepared: Prepared[LocalGuide] = {}
+        self.method, self.units = OURS, Units()
+        self._prepared: Prepared[LocalGuide | PublishedPoses] = {}
         self._measure = influence(examples.space)
 
     @classmethod
     def learn(
-        cls, motions: Sequence[Motion], *, progress: Callable[[float], None] = lambda _: None
+        cls,
+        motions: Sequence[Motion],
+        *,
+        method: str = OURS,
+        control_unit: float | None = None,
+        smoothness_unit: float = Units.angles,
+        progress: Callable[[float], None] = lambda _: None,
     ) -> LocalPrior:
-        """From clips of one topology, on the body of the first."""
+        """From clips of one topology, on the body of the first; local models as published by `method="chai2005"`."""
+        if method not in (OURS, PUBLISHED):
+            raise UnknownNameError("method of local models", method, (OURS, PUBLISHED))
         common_frames(motions)
         prior = cls(Examples.of_motions(motions))
+        prior.method, prior.units = method, Units(control_unit, smoothness_unit)
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
         prior._learn_quantiles(progress)
         return prior
@@ -103,6 +140,8 @@ class LocalPrior:
         examples = Examples(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
         prior = cls(examples, limits=stored.limits)
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
+        prior.method = header["method"]
+        prior.units = Units(header["control_unit"] or None, header["smoothness_unit"])
         return prior
 
     def arrays(self) -> dict[str, Array]:
@@ -115,8 +154,14 @@ class LocalPrior:
         }
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from."""
-        return {"clips": self.clips}
+        """What it was learned from, and which local models are made of it."""
+        control, smoothness = self.units.markers or 0.0, self.units.angles
+        return {
+            "clips": self.clips,
+            "method": self.method,
+            "control_unit": control,
+            "smoothness_unit": smoothness,
+        }
 
     @property
     def summary(self) -> str:
@@ -136,14 +181,18 @@ class LocalPrior:
         prior._prepared = {}
         return prior
 
-    def guide(self, handles: Handles, *, fps: float | None = None) -> LocalGuide:
+    def guide(self, handles: Handles, *, fps: float | None = None) -> LocalGuide | PublishedPoses:
         """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
         del fps
-        return prepared_for(handles, self._prepared, partial(LocalGuide, self), most=PREPARED)
+        published = partial(PublishedPoses, units=self.units)
+        make = partial(published if self.method == PUBLISHED else LocalGuide, self)
+        return prepared_for(handles, self._prepared, make, most=PREPARED)
 
     def marker_guide(self, handles: Handles, *, progress: Progress = lambda _: None) -> MarkerGuide:
         """Made ready to follow a performer's markers, velocities and missing ones included."""
-        return MarkerGuide(self, handles, progress=progress)
+        if self.method == PUBLISHED:
+            return PublishedMarkers(self, handles, units=self.units, progress=progress)
+        return RegressedMarkers(self, handles, progress=progress)
 
     def sensor_guide(self, names: Sequence[str], *, progress: Progress = lambda _: None) -> SensorGuide:
         """Made ready to follow inertial sensors on these segments, the root's first."""

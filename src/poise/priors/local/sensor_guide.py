@@ -28,8 +28,8 @@ class SensorGuide(ControlGuide):
     ) -> None:
         self.sensors = sensors
         inputs, outputs = sensors.of_examples(prior.examples)
-        super().__init__(
-            prior,
+        super().__init__(prior)
+        self.learn(
             Data(inputs, outputs, prior.examples.blocks),
             signal=sensors.signal,
             limbs=sensors.limbs,

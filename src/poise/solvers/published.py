@@ -1,0 +1,79 @@
+"""Multi-variate Gaussian IK as published: Eq. 17 with the schedule of section 4.5 (Huang et al. 2017).
+
+Every step minimises |J d - e|^2 + lambda_1 |d|^2 + lambda_2 / 2 (q + d - m)' S^-1 (q + d - m), within the joint limits
+(section 4.6). lambda_2 = |e| lambda_0: the prior fades while the targets come near. The solver's own steps set
+lambda_2 to 0 at once and finish exactly (decision 0008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import InvalidValueError
+from poise.priors.prior import Guide, State
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.solvers import core, dual_step
+from poise.solvers.problem import Problem
+
+Array = np.ndarray
+
+STEPS = 200
+LONGEST = 0.4  # radians or metres: a step that is longer is shortened, since J is of where it starts
+
+
+class PublishedRun:
+    """One problem by the published iteration, from the pose that it is given."""
+
+    def __init__(self, guide: Guide, problem: Problem) -> None:
+        if not hasattr(guide, "balance"):
+            raise InvalidValueError("the method 'huang2017' needs a gaussian model that was learned by it")
+        self.guide, self.problem, self.balance = guide, problem, guide.balance
+        self._precision = np.zeros((problem.space.freedoms,) * 2)
+        self._hard = problem.rows[:, dual_step.VARIANCE] == 0.0
+        self._one_sided = problem.rows[:, dual_step.INEQUALITY] == 1.0
+
+    def __call__(self, q: Float[Array, "size"], before: Sequence[Array] = ()) -> tuple[int, int, Array]:
+        """Move q to the solution; how it ended, the steps, what is left."""
+        del before
+        state, step = self._predicted(q), 0
+        for step in range(STEPS):
+            errors, jacobian = self._lacking(q)
+            if np.abs(errors[self._hard]).max(initial=0.0) <= self.problem.settings.tolerance:
+                return core.REACHED, step, self.problem.errors(q)[0]
+            q[:] = self.problem.pinned(
+                self.problem.space.integrate(q, self._step(q, state.mean, errors, jacobian))
+            )
+            followed = self.guide.follow(q, self.problem.targets, state)
+            state = state if followed is state else self._predicted(q)
+        return core.OUT_OF_TIME, step + 1, self.problem.errors(q)[0]
+
+    # --- private ---------------------------------------------------------------------------------------------------
+
+    def _predicted(self, q: Array) -> State:
+        state = self.guide.resumed(q, self.problem.targets)
+        maps = slice(ROOT_FREEDOMS, None)
+        self._precision[maps, maps] = np.linalg.inv(state.covariance[maps, maps])
+        return state
+
+    def _lacking(self, q: Array) -> tuple[Array, Array]:
+        """What rows lack, with their Jacobian; one-sided ones that are met lack nothing."""
+        errors, jacobian = self.problem.errors(q)
+        met = self._one_sided & (errors <= 0.0)
+        return np.where(met, 0.0, errors), np.where(met[:, None], 0.0, jacobian)
+
+    def _step(self, q: Array, mean: Array, errors: Array, jacobian: Array) -> Float[Array, "freedoms"]:
+        """Eq. 17, kept within the joint limits."""
+        free, limits, balance = self.problem.free, self.problem.limits, self.balance
+        weight = balance.prior * float(np.linalg.norm(errors))
+        gap = np.concatenate([np.zeros(ROOT_FREEDOMS), mean - q[ROOT_SIZE:]])
+        normal = 2.0 * jacobian.T @ jacobian + weight * self._precision
+        normal[np.diag_indices_from(normal)] += 2.0 * balance.step
+        pull = 2.0 * jacobian.T @ errors + weight * self._precision @ gap
+        step = np.zeros(len(free))
+        step[free] = np.linalg.solve(normal[np.ix_(free, free)], pull[free])
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-12))
+        at = np.concatenate([np.zeros(ROOT_FREEDOMS), q[ROOT_SIZE:]])
+        return np.clip(at + step, limits[0], limits[1]) - at
