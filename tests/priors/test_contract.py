@@ -20,7 +20,7 @@ QUICK = {"gaussian": {"clusters": 8}, "style": {"dimensions": 2, "active": 20}, 
 HANDS = ("left_hand", "right_hand", "left_foot")
 
 
-PUBLISHED = ("local chai2005", "gaussian huang2017")
+PUBLISHED = ("local chai2005", "gaussian huang2017", "style grochow2004")
 
 
 def learned(kind: str, clips: list[Motion]) -> Storable:

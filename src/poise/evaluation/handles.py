@@ -246,7 +246,7 @@ PROTOCOL = Protocol(
     ABOUT["handles"],
     _run,
     _draw,
-    methods=(*METHODS, "gaussian-N", "huang2017-N", "style", "local", "any kind of model"),
+    methods=(*METHODS, "gaussian-N", "huang2017-N", "style", "grochow2004", "local", "any kind of model"),
     Options=HandlesOptions,
     untrained=UNTRAINED,
 )

@@ -145,6 +145,7 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
 
 LEARNERS: dict[str, Learner] = {
     "style": partial(StylePrior.learn, **STYLE),
+    "grochow2004": partial(StylePrior.learn, method="grochow2004"),
     "huang2017": partial(GaussianPrior.learn, clusters=100, method=mgik.NAME),
     "universal": lambda _: UniversalPrior.of_people(),
     "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),

@@ -110,6 +110,7 @@ def heuristic(
     *,
     active: int,
     rounds: int = ROUNDS,
+    active_scales: bool = False,
     progress: Progress = lambda _: None,
 ) -> Fit:
     """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns.
@@ -121,7 +122,7 @@ def heuristic(
         fit = fit.reselected(active)
         kernel = fit_kernel(y[fit.active], fit.latents[fit.active], fit.kernel, fit.scales)
         fit = replace(fit, kernel=kernel).reselected(active)
-        fit = rescaled(y, others_placed(y, fit).reselected(active))
+        fit = rescaled(y, others_placed(y, fit).reselected(active), active_alone=active_scales)
         curve.append(whole_loss(y, fit))
         best = min(best, (curve[-1], fit), key=lambda one: one[0])
         progress((turn + 1) / rounds)
@@ -224,16 +225,18 @@ def others_placed(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
     return replace(fit, latents=latents)
 
 
-def rescaled(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
+def rescaled(y: Float[Array, "n outputs"], fit: Fit, *, active_alone: bool = False) -> Fit:
     """Scales in closed form, where `whole_loss` is least; in the units in which scaled outputs vary by one on average.
 
     Appendix B has sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfit of the other points, each of them
     (y_k - f_k)^2 / sigma^2, adds to the sum as their number does to M: scales do not hang on which points are active.
+    `active_alone` is as published.
     """
     loss, others = fit.placing_loss(y), fit.inactive
-    misfit = np.einsum("mk,mk->k", y[fit.active], loss.process.weights)
-    gaps, variance = loss.misfit(fit.latents[others], y[others])
-    misfit += np.einsum("nk,n->k", gaps**2, 1.0 / variance) / fit.scales**2
-    scales = np.sqrt(len(y) / misfit)
+    misfit, count = np.einsum("mk,mk->k", y[fit.active], loss.process.weights), len(fit.active)
+    if not active_alone:
+        gaps, variance = loss.misfit(fit.latents[others], y[others])
+        misfit, count = misfit + np.einsum("nk,n->k", gaps**2, 1.0 / variance) / fit.scales**2, len(y)
+    scales = np.sqrt(count / misfit)
     factor = float(np.mean((scales * y.std(axis=0)) ** 2))
     return replace(fit, scales=scales / np.sqrt(factor), kernel=fit.kernel.rescaled(1.0 / factor))

@@ -260,6 +260,10 @@ class Problem:
         status, steps = self._called(q, errors, core.meet, arguments)
         return status, steps, errors
 
+    def farthest(self, q: Float[Array, "size"]) -> float:
+        """The most that a row lacks at a pose, in metres or radians."""
+        return float(np.abs(self.errors(q)[0]).max(initial=0.0))
+
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
         """What is missing to meet each row at a pose, and the rows' Jacobian."""
         self._measure(q)

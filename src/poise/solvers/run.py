@@ -26,6 +26,7 @@ Array = np.ndarray
 _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
 DISTINCT = 0.1  # radians at some joint by which two poses differ
+ASTRAY = 0.1  # metres or radians that a row lacks at the frame before, from which other starts are tried too
 
 
 @dataclass(eq=False)
@@ -104,7 +105,10 @@ class Runner:
         plan = self.guide.plan
         if self.dragging and plan.dragged:
             return [self._through(Start(q, last.state), plan.dragged)]
+        astray = self.problem.farthest(q) > ASTRAY
         on = self._through(Start(q, last.state), plan.tracked)
+        if astray:
+            return _ranked([on, *self._cold(q)])
         other = self.guide.alternative(q, self.problem.targets, on.state)
         if other is None:
             return [on]

@@ -43,7 +43,7 @@ class LatentGuide(Guide):
 
     def __init__(self, prior: LatentPrior, handles: Handles, fps: float | None) -> None:
         model, maps = prior.model, prior.mean.size
-        self.prior, self.space, self._fps = prior, prior.space, fps
+        self.prior, self.space, self._fps, self.solving = prior, prior.space, fps, prior.solving
         self._latents = model.active_latents
         self._poses = model.predict(self._latents)[:, :maps]
         recorded = model.mean[:maps] + model.outputs[:, :maps]

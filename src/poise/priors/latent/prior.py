@@ -131,6 +131,11 @@ class LatentPrior:
         return self.model.with_kernel(kernel)
 
     @property
+    def solving(self) -> str:
+        """How its guides are solved unless another way is asked for."""
+        return LatentGuide.solving
+
+    @property
     def unrolled(self) -> tuple[Ring, int] | None:
         """The ring around which its space goes, and the dimension along it, where it is a cylinder."""
         return None

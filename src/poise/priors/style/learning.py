@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -39,13 +40,15 @@ def learn_style(
     velocity: bool = True,
     acceleration: bool = False,
     speakers: str = ALL,
+    active_scales: bool = False,
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> tuple[PoseSpace, LatentModel, Float[Array, "poses maps"]]:
     """A style, its pose space and the exponential maps of the frames it was learned from.
 
     The latent dimension, the size of the active set and (for "auto") the kernel are chosen by the data where not given.
-    All poses speak in predictions, or, as in the paper, the active ones alone: `speakers="active"`.
+    All poses speak in predictions, or, as in the paper, the active ones alone: `speakers="active"`; scales are of all
+    poses too, or of the active ones alone: `active_scales`.
     """
     space = pose_space_of(motions)
     features = Features(space, up=up, velocity=velocity, acceleration=acceleration)
@@ -57,6 +60,7 @@ def learn_style(
         kernel=kernel,
         algorithm=algorithm,
         speakers=speakers,
+        active_scales=active_scales,
         seed=seed,
         progress=progress,
     )
@@ -71,6 +75,7 @@ def learn_model(
     kernel: str = "rbf",
     algorithm: str = "heuristic",
     speakers: str = ALL,
+    active_scales: bool = False,
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> LatentModel:
@@ -88,7 +93,8 @@ def learn_model(
         progress=lambda done: progress(share * done),
     )
     fit = latent.start(centred, dimensions=chosen.dimensions, kind=chosen.kernel, active=chosen.active)
-    learn = latent.heuristic if algorithm == "heuristic" else latent.full
+    heuristic = partial(latent.heuristic, active_scales=active_scales)
+    learn = heuristic if algorithm == "heuristic" else latent.full
     fit = learn(
         centred,
         fit,

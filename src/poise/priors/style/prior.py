@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from poise.errors import UnknownNameError
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
+from poise.priors.latent.model import ACTIVE
 from poise.priors.latent.prior import SAMPLED, LatentPrior, residual_correlation
+from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.registry import PriorOptions
 from poise.priors.style.data import thinned
+from poise.schema import choice
 from poise.skeleton.skeleton import read_only
 
+OURS, PUBLISHED = "correlated", "grochow2004"
+AS_PUBLISHED: dict[str, Any] = {
+    "dimensions": 3,
+    "active": 100,
+    "acceleration": True,
+    "speakers": ACTIVE,
+    "active_scales": True,
+}
 STRETCHES = 10  # of the data, each left out in turn for the percentiles
 
 
@@ -31,6 +43,10 @@ class StyleOptions(PriorOptions):
     )
     kernel: Annotated[str | None, "rbf, another, or auto"] = None
     algorithm: Annotated[str | None, "heuristic or full"] = None
+    method: Annotated[
+        Literal["correlated", "grochow2004"] | None,
+        "all poses in predictions and correlated joints, or as Grochow et al. 2004 published it",
+    ] = None
 
 
 class StylePrior(LatentPrior):
@@ -39,23 +55,52 @@ class StylePrior(LatentPrior):
     kind = "style"
     about = "one way of moving as a latent space that can be looked at and blended"
     Options: type[PriorOptions] = StyleOptions
+    schema = replace(LatentPrior.schema, later={"method": (choice(OURS, PUBLISHED), OURS)})
+    method = OURS
 
     @classmethod
     def learn(
         cls,
         motions: Sequence[Motion],
         *,
+        method: str = OURS,
         progress: Callable[[float], None] = lambda _: None,
         **options: Any,
     ) -> StylePrior:
-        """Learn a style from clips of one topology; options are those of `learn_style`."""
+        """Learn a style from clips of one topology; options are those of `learn_style`.
+
+        With `method="grochow2004"` everything is as published: joints by themselves, predictions and scales by the
+        active poses alone, and L-BFGS over the pose and its latent point wherever the root is given.
+        """
         from poise.priors.style.learning import learn_style
 
+        if method not in (OURS, PUBLISHED):
+            raise UnknownNameError("method of styles", method, (OURS, PUBLISHED))
+        published = method == PUBLISHED
+        options = {**AS_PUBLISHED, **options} if published else options
         space, model, maps = learn_style(motions, progress=progress, **options)
-        prior = cls(model, limits=limits_of(space, maps), correlation=residual_correlation(model, maps))
+        correlation = None if published else residual_correlation(model, maps)
+        prior = cls(model, limits=limits_of(space, maps), correlation=correlation)
+        prior.method = method
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
         prior.quantiles = read_only(np.percentile(left_out_likelihoods(prior, motions), np.arange(101)))
         return prior
+
+    @classmethod
+    def restored(cls, stored: Stored) -> StylePrior:
+        """The prior again, from what `arrays` and `header` gave."""
+        prior = super().restored(stored)
+        prior.method = stored.header["method"]
+        return prior
+
+    def header(self) -> dict[str, Any]:
+        """What it was learned from, and how."""
+        return {**super().header(), "method": self.method}
+
+    @property
+    def solving(self) -> str:
+        """As published, the paper's own optimiser."""
+        return "lbfgs" if self.method == PUBLISHED else super().solving
 
     @property
     def summary(self) -> str:
