@@ -1,6 +1,7 @@
 """The documentation keeps up with the program: every command has its section, every page a place in the contents."""
 
 import ast
+import itertools
 import re
 import tomllib
 from functools import cache
@@ -62,12 +63,34 @@ def _exists(name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", ["notation.md", "architecture.md"])
+@pytest.mark.parametrize("page", ["notation.md", "architecture.md", "papers.md"])
 def test_names_on_the_page_exist_in_the_code(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?(?:\[[^`]*\])?`", text))
     assert len(named) > 20
     assert sorted(name for name in named if not _exists(name)) == []
+
+
+def test_every_command_on_the_page_of_papers_is_valid() -> None:
+    """Each is parsed as the program parses it, methods and splits are looked up; nothing runs."""
+    from poise.cli.app import app
+    from poise.evaluation.methods import method_named
+    from poise.evaluation.splits import SPLITS
+    from poise.priors.dynamics.structure import MODELS
+
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    commands = {
+        line.strip() for line in re.findall(r"^ {4}poise .*$|(?<=`)poise [^`]+(?=`)", text, re.MULTILINE)
+    }
+    whole = [command.split()[1:] for command in commands if "." in command or "--" in command]
+    assert len(whole) > 15
+    for tokens in whole:
+        app.parse_args(tokens, exit_on_error=False, print_error=False)
+        given = dict(itertools.pairwise(tokens))
+        assert given.get("--split", "walk") in {*SPLITS, "optical"}
+        for method in given["--methods"].split(",") if "--methods" in given else ():
+            if method not in {*MODELS, "nearest", "lwr", "chai2005"}:
+                method_named(method.removeprefix("urtasun2008-"))
 
 
 def test_every_room_is_described() -> None:

@@ -13,7 +13,7 @@ from poise.motion.motion import Motion
 from poise.priors.dynamics import simulation
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
-from poise.priors.dynamics.simulation import plan, resampled, start_points
+from poise.priors.dynamics.simulation import Inference, plan, resampled, start_points
 
 Array = np.ndarray
 
@@ -37,10 +37,12 @@ def simulate(
     pace: float = 1.0,
     seed: int | None = None,
     fps: float = 60.0,
+    inference: Inference | None = None,
 ) -> Simulated:
     """A motion through activities, each for an equal part; of one alone, the model decides what comes after it.
 
     It starts at a training frame (of the first activity, unless given). A seed draws a sample instead of the mean.
+    By plain inference the dynamics alone decides (see `simulation.simulate`).
     """
     if not 0.1 <= seconds <= LONGEST:
         raise InvalidValueError(f"a simulation lasts 0.1 to {LONGEST:g} seconds; got {seconds:g}")
@@ -53,7 +55,9 @@ def simulate(
     x, before = start_points(prior, [first])
     wishes = plan(prior, activities, frames=frames) if len(activities) > 1 else None
     rng = None if seed is None else np.random.default_rng(seed)
-    run = simulation.simulate(prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng)
+    run = simulation.simulate(
+        prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng, inference=inference
+    )
     path = run.latents[0]
     name = " to ".join(activities) or "simulated"
     return Simulated(prior.motion_of(resampled(path, fps), fps=fps, pace=pace, name=name), path)

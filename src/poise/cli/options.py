@@ -59,7 +59,8 @@ def warn_of(*recordings: Motion | Markers) -> None:
 def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: ") -> type:
     """One dataclass of command-line options for all that several dataclasses declare; None is what was not given.
 
-    An option that several declare under one name is one option; its help says what it is for each of them.
+    An option that several declare under one name is one option, which takes what any of them takes; its help says what
+    it is for each of them.
     """
     kinds: dict[str, Any] = {}
     helps: dict[str, list[str]] = {}
@@ -67,7 +68,7 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: 
         for field, annotation in declared(declaration):
             plain = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
             words = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, str)]
-            kinds.setdefault(field.name, plain)
+            kinds[field.name] = kinds[field.name] | plain if field.name in kinds else plain
             helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
     fields = [
         (name, Annotated[plain | None, Parameter(help=sentence("; ".join(helps[name])))], None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -42,6 +42,10 @@ def simulate(
     sample: Annotated[bool, Parameter(help="Draw a motion at random instead of the mean.")] = False,
     seed: Annotated[int, Parameter(help="Another number draws another motion.")] = 0,
     fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
+    inference: Annotated[
+        Literal["guided", "plain"] | None,
+        Parameter(help="Keep to the latent space's surface and rhythm, or go by the dynamics alone."),
+    ] = None,
     picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
     onto: Onto = None,
 ) -> None:
@@ -60,6 +64,7 @@ def simulate(
         pace=pace,
         seed=seed if sample else None,
         fps=fps,
+        inference=inference,
     )
     with terminal.counting(f"writing {output.name}") as report:
         save(simulated.motion, output, onto=onto, progress=report)

@@ -24,13 +24,14 @@ from poise.motion.world import accelerations, derivative, joint_positions
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.root import poses_from_features
 from poise.priors.dynamics.sequences import RATE, Sequences
-from poise.priors.dynamics.simulation import plan, simulate, start_points
+from poise.priors.dynamics.simulation import GUIDED, Inference, plan, simulate, start_points
 
 Array = np.ndarray
 
 SECONDS = 5.0  # of every simulation: half of it in each activity
 STARTS = 24  # training frames of each activity that simulations start from
 ARRIVED = 0.9  # of the last second's frames that must be like the wanted activity's
+UNFORCED, UNFORCED_SECONDS = 21, 10.0  # simulations that may pass over by themselves, and how long they have
 MOVING = 0.5  # of the recorded speed of the joints, below which a simulation has come to a stop
 USUAL = 95.0  # percent of recorded frames that are no farther than this from another recording of the same activity
 
@@ -95,10 +96,10 @@ class Recorded:
 
 
 def measure_simulations(
-    prior: DynamicsPrior, recorded: Recorded, first: str, second: str
+    prior: DynamicsPrior, recorded: Recorded, first: str, second: str, *, inference: Inference
 ) -> dict[str, float]:
     """Simulations that start in one activity and are led over into another."""
-    paths = transition_paths(prior, first, second)
+    paths = transition_paths(prior, first, second, inference)
     motions = [prior.motion_of(path) for path in paths]
     nearest = [recorded.nearest(motion) for motion in motions]
     met = [(motion, which) for motion, (_, which) in zip(motions, nearest, strict=True)]
@@ -115,7 +116,39 @@ def measure_simulations(
         "unsure": float(np.median(unsure) / recorded.difference),
         "completed": float(np.mean(arrived & (unsure <= recorded.difference))),
         "completed_strict": float(np.mean(arrived & (unsure <= known))),
+        "unforced": passing(prior, recorded, first, second, inference),
     }
+
+
+def passing(prior: DynamicsPrior, recorded: Recorded, first: str, second: str, inference: Inference) -> float:
+    """The share of unforced samples of the dynamics that pass from one activity into another by themselves (Fig. 3).
+
+    They have ten seconds, stay within the data all the time, and are like the other activity for a whole second.
+    """
+    chosen = _starts(prior, first, UNFORCED)
+    x, before = start_points(prior, chosen)
+    rng = np.random.default_rng(0)
+    frames = round(UNFORCED_SECONDS * RATE)
+    paths = simulate(prior, x, before=before, frames=frames, rng=rng, inference=inference).latents
+    inside = unsureness(prior, recorded.sequences, paths).max(axis=1) <= recorded.difference
+    return float(
+        np.mean(
+            [
+                bool(ok) and _passes(prior, recorded, path, second)
+                for ok, path in zip(inside, paths, strict=True)
+            ]
+        )
+    )
+
+
+def _passes(
+    prior: DynamicsPrior, recorded: Recorded, path: Float[Array, "frames latent"], second: str
+) -> bool:
+    sequences = recorded.sequences
+    _, which = recorded.nearest(prior.motion_of(path))
+    like = sequences.activity_of[which] == sequences.activity_names.index(second)
+    window = np.convolve(like, np.ones(round(RATE)) / round(RATE), mode="valid")
+    return bool(np.any(window >= ARRIVED))
 
 
 def unsureness(
@@ -126,15 +159,20 @@ def unsureness(
     return np.asarray(np.sqrt(prior.variance(latents) * np.mean(scales**-2.0)))
 
 
-def transition_paths(prior: DynamicsPrior, first: str, second: str) -> Float[Array, "paths frames latent"]:
+def transition_paths(
+    prior: DynamicsPrior, first: str, second: str, inference: Inference = GUIDED
+) -> Float[Array, "paths frames latent"]:
     """Latent paths from frames of one activity into another."""
     frames = round(SECONDS * RATE)
-    doing = np.flatnonzero(prior.frames.activity_of == prior.frames.activity_names.index(first))
-    chosen = doing[np.linspace(0, len(doing) - 1, STARTS).round().astype(np.int64)]
-    x, before = start_points(prior, chosen)
-    return simulate(
-        prior, x, before=before, frames=frames, wishes=plan(prior, [first, second], frames=frames)
-    ).latents
+    x, before = start_points(prior, _starts(prior, first, STARTS))
+    wishes = plan(prior, [first, second], frames=frames)
+    return simulate(prior, x, before=before, frames=frames, wishes=wishes, inference=inference).latents
+
+
+def _starts(prior: DynamicsPrior, activity: str, count: int) -> Int[Array, "{count}"]:
+    """Training frames all over an activity."""
+    doing = np.flatnonzero(prior.frames.activity_of == prior.frames.activity_names.index(activity))
+    return np.asarray(doing[np.linspace(0, len(doing) - 1, count).round().astype(np.int64)])
 
 
 def arrives(motion: Motion, nearest: Int[Array, "frames"], recorded: Recorded, wanted: str) -> bool:

@@ -10,25 +10,30 @@ ways than one axis holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, cast
 
 import numpy as np
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, PERFORMER, Protocol, ProtocolOptions, Report, Request, Row, Step
 from poise.evaluation.simulated_motion import Recorded, measure_simulations
 from poise.evaluation.splits import performer_gaits
+from poise.formats.tables import FieldError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, count_bodies, sequences_of
+from poise.priors.dynamics.simulation import GUIDED, PLAIN, Inference
 from poise.priors.dynamics.structure import MODELS, Structure
 from poise.skeleton.kernels import ROOT_SIZE
 
 Progress = Callable[[str, int, int], None]
 
 RECORDED = "recorded, at 30 Hz"
+PUBLISHED = "urtasun2008-"
 ROUNDING = 1e-9
 
 
@@ -36,20 +41,27 @@ def evaluate_topology(
     draws: Sequence[Sequence[Motion]],
     *,
     methods: Sequence[str] = (),
+    inference: Sequence[Inference] = (GUIDED,),
     progress: Progress = lambda _what, _done, _all: None,
 ) -> list[Row]:
-    """A row of metrics per model: the mean over draws of clips, and where there are several, how much they differ."""
+    """A row of metrics per model and inference: the mean over draws of clips, and how much several draws differ.
+
+    `urtasun2008-NAME` is the model NAME as published.
+    """
     names = list(methods or MODELS)
     for name in names:
-        if name not in MODELS:
+        if name.removeprefix(PUBLISHED) not in MODELS:
             raise UnknownNameError("motion model", name, MODELS)
-    found: dict[str, list[dict[str, float]]] = {RECORDED: [], **{name: [] for name in names}}
+    found: dict[str, list[dict[str, float]]] = {RECORDED: []}
     for number, clips in enumerate(draws):
         sequences = _checked(sequences_of(clips))
         recorded = Recorded(sequences)
         for done, name in enumerate(names, start=number * len(names)):
             progress(name, done, len(draws) * len(names))
-            found[name].append(measured(learned_model(structure_of(name, clips), sequences), recorded))
+            prior = learned_model(structure_of(name, clips), sequences)
+            for kind in inference:
+                called = name if len(inference) == 1 else f"{name}, {kind}"
+                found.setdefault(called, []).append(measured(prior, recorded, inference=kind))
         found[RECORDED].append({"slide_cm_s": 100.0 * recorded.slide})
     progress(names[-1], len(draws) * len(names), len(draws) * len(names))
     return [row for name, own in found.items() for row in _rows(name, own)]
@@ -80,7 +92,9 @@ def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
 
 def structure_of(name: str, clips: Sequence[Motion]) -> Structure:
     """A model's latent space: in three dimensions, or four where clips are of several bodies."""
-    return MODELS[name].with_another_axis() if count_bodies(clips) > 1 else MODELS[name]
+    structure = MODELS[name.removeprefix(PUBLISHED)]
+    structure = structure.as_published() if name.startswith(PUBLISHED) else structure
+    return structure.with_another_axis() if count_bodies(clips) > 1 else structure
 
 
 def learned_model(structure: Structure, sequences: Sequences) -> DynamicsPrior:
@@ -88,11 +102,11 @@ def learned_model(structure: Structure, sequences: Sequences) -> DynamicsPrior:
     return DynamicsPrior.of_learned(learn_motion(sequences, structure))
 
 
-def measured(prior: DynamicsPrior, recorded: Recorded) -> dict[str, float]:
+def measured(prior: DynamicsPrior, recorded: Recorded, *, inference: Inference = GUIDED) -> dict[str, float]:
     """All metrics of one model."""
     sequences = recorded.sequences
     simulated = [
-        measure_simulations(prior, recorded, first, second)
+        measure_simulations(prior, recorded, first, second, inference=inference)
         for first in prior.frames.activity_names
         for second in prior.frames.activity_names
         if first != second
@@ -157,15 +171,36 @@ def transition_gap(prior: DynamicsPrior) -> float:
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class TopologyOptions(ProtocolOptions):
+    """How motion is simulated."""
+
+    inference: Annotated[
+        str, "guided (on the surface, by the phase, homing), plain (the dynamics alone), or plain,guided"
+    ] = GUIDED
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            if kind not in (GUIDED, PLAIN):
+                raise FieldError("inference", f"no inference {kind!r}; valid: {GUIDED}, {PLAIN}")
+
+    @property
+    def kinds(self) -> list[Inference]:
+        """One by one."""
+        return [cast(Inference, kind.strip()) for kind in self.inference.split(",")]
+
+
 def _run(request: Request, progress: Progress) -> list[Row]:
     draws = [fold.train for fold in request.folds()]
-    return evaluate_topology(draws, methods=request.methods, progress=progress)
+    kinds = request.options.kinds
+    return evaluate_topology(draws, methods=request.methods, inference=kinds, progress=progress)
 
 
 def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
     from poise.evaluation.motion_plots import draw_topology, drawn_methods
 
-    return draw_topology(request.folds()[0].train, drawn_methods(report), folder, step)
+    names = request.methods or drawn_methods(report) or tuple(MODELS)
+    return draw_topology(request.folds()[0].train, names, folder, step)
 
 
 PROTOCOL = Protocol(
@@ -173,6 +208,7 @@ PROTOCOL = Protocol(
     ABOUT["topology"],
     _run,
     _draw,
-    methods=tuple(MODELS),
+    methods=(*MODELS, f"{PUBLISHED}MODEL"),
+    Options=TopologyOptions,
     splits={PERFORMER: performer_gaits},
 )

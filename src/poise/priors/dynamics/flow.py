@@ -191,18 +191,26 @@ def mixed(
     before: Float[Array, "n latent"],
     *,
     wishes: Float[Array, "activities"] | None = None,
+    homing: bool = True,
+    rng: np.random.Generator | None = None,
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n"], Float[Array, "n activities"]]:
     """The next x by all activities' dynamics (section 4.4), its variance, and each activity's share.
 
     Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes weigh
     them: so one activity leads over into another, and does where both are known, at a transition if there is one. They
-    weigh precisions' roots: whole ones differ by so much that all would happen at once.
+    weigh precisions' roots: whole ones differ by so much that all would happen at once. Towards what is wished,
+    dynamics lead home (`Flow.lead`) unless told not to. With a generator one activity is drawn for every point, by
+    its share, as a sample of a mixture is.
     """
-    predictions = [(flow.predict if wishes is None else flow.lead)(x, before) for flow in flows]
+    leads = homing and wishes is not None
+    predictions = [(flow.lead if leads else flow.predict)(x, before) for flow in flows]
     means = np.stack([mean for mean, _ in predictions])
     variances = np.stack([variance for _, variance in predictions], axis=-1)
     shares = 1.0 / variances if wishes is None else wishes / np.sqrt(variances)
     shares = shares / shares.sum(axis=1, keepdims=True)
+    if rng is not None:
+        drawn = (rng.random((len(x), 1)) > np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
+        shares = np.eye(len(flows))[drawn]
     mean = np.einsum("na,anl->nl", shares, means)
     return mean, np.einsum("na,na->n", shares, variances), shares
 

@@ -206,7 +206,7 @@ class Layout:
     def _across(self, dimension: Dimension) -> Bool[Array, "frames frames"] | None:
         """Frames of other activities at the same transition."""
         sequences = self.sequences
-        if not dimension.transitions:
+        if not dimension.transitions or self.structure.published:
             return None
         others = sequences.activity_of[:, None] != sequences.activity_of
         return measures.same_transition(sequences.times, sequences.transitions) & others

@@ -63,6 +63,7 @@ def learn_motion(
     Features weigh by how well the model explains each (`scaling` "each", the W of Wang et al. 2008), or alike ("one").
     """
     _check(sequences, structure, inducing)
+    balance = 1.0 if structure.published else balance
     loss = MotionLoss(Layout(structure, sequences), _inducing_frames(sequences, inducing), scaling, balance)
     starts = loss.starts()
     steps = steps or (STEPS if loss.inducing is None else SPARSE_STEPS)

@@ -67,9 +67,10 @@ class MotionLoss:
         bounds = [bound for bound, name in doing if name == activity]
         size = len(structure.dimensions)
         turn, homing = np.zeros((size, size)), np.zeros(size)
-        if structure.phases:
+        phases = () if structure.published else structure.phases  # Eq. 2 has no mean function
+        if phases:
             homing[:] = [not each.part for each in structure.dimensions]
-        for source in structure.phases:
+        for source in phases:
             radians = sequences.phases[source]
             gone = sum(radians[end - 1] - radians[first] for first, end in bounds)
             angle = gone / sum(end - 1 - first for first, end in bounds)
@@ -100,7 +101,7 @@ class MotionLoss:
         latents = self.layout.latents(found.parameters)
         value, in_noise, in_latents, _ = self.pose_loss(latents, found.kernel)
         own, gradient = self.layout.local_loss(latents)
-        local = LOCAL_SHARE * self.balance
+        local = self.balance if self.layout.structure.published else LOCAL_SHARE * self.balance
         value, in_latents = value + local * own, in_latents + local * gradient
         in_flows: list[Array] = []
         for steps, kernel in zip(self._flow_steps, found.flows, strict=True):

@@ -38,6 +38,11 @@ class DynamicsOptions(PriorOptions):
         Literal["found", "learned"] | None, "found (or given), or learned along with it; as the topology says"
     ] = None
 
+    method: Annotated[
+        Literal["cylinder", "urtasun2008"] | None,
+        "our own changes to the models, or the models as Urtasun et al. 2008 published them",
+    ] = None
+
     def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:
         """The latent space, and what the rhythm file says of the clips, by their names."""
         if self.rhythm is not None and self.activities:
@@ -62,4 +67,6 @@ class DynamicsOptions(PriorOptions):
             structure = structure.without_transitions()
         elif not structure.uses_transitions:
             structure = structure.with_transitions()
-        return structure if self.phase is None else replace(structure, learned_phase=self.phase == "learned")
+        if self.phase is not None:
+            structure = replace(structure, learned_phase=self.phase == "learned")
+        return structure.as_published() if self.method == "urtasun2008" else structure

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +17,13 @@ from poise.geometry.splines import smoothstep
 from poise.priors.dynamics.flow import advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
+from poise.priors.dynamics.surface import Surface
 
 Array = np.ndarray
 
+Inference = Literal["guided", "plain"]
+GUIDED: Inference = "guided"
+PLAIN: Inference = "plain"
 BLEND_SECONDS = 1.0  # over which one activity leads over into another
 
 
@@ -40,15 +45,18 @@ def simulate(
     wishes: Float[Array, "frames activities"] | None = None,
     pace: Float[Array, "paths"] | float = 1.0,
     rng: np.random.Generator | None = None,
+    inference: Inference | None = None,
 ) -> Paths:
     """Paths of so many frames from starting points; by the mean, or sampled where a generator is given.
 
-    Where the latent space has a topology, a point stays on its surface and every phase goes on. A pace of 2 goes twice
-    as far in a frame along the same way.
+    Guided, a point stays on the surface of a latent space with a topology, every phase goes on, and wishes lead home;
+    plain, the dynamics alone decides (Eq. 2), as it does of models learned as published. A pace of 2 goes twice as far
+    in a frame along the same way.
     """
+    guided = (inference or (PLAIN if prior.structure.published else GUIDED)) == GUIDED
     if frames < 1:
         raise InvalidValueError(f"a simulation has at least one frame; got {frames}")
-    flows, surface = prior.flows, prior.surface
+    flows, surface = prior.flows, prior.surface if guided else Surface(())
     size, rate = start.shape[1], np.broadcast_to(np.asarray(pace, dtype=np.float64), (len(start),))[:, None]
     latents = np.empty((len(start), frames, size))
     variances, shares = np.zeros((len(start), frames)), np.zeros((len(start), frames, len(flows)))
@@ -57,9 +65,12 @@ def simulate(
     for frame in range(frames - 1):
         x = latents[:, frame]
         asked = None if wishes is None else wishes[frame]
-        mean, variances[:, frame + 1], shares[:, frame + 1] = mixed(flows, x, previous, wishes=asked)
+        mean, variances[:, frame + 1], shares[:, frame + 1] = mixed(
+            flows, x, previous, wishes=asked, homing=guided, rng=rng
+        )
         after = x + rate * (mean - x)
-        radians = radians + rate * advanced(flows, x, previous, shares[:, frame + 1])
+        if guided:
+            radians = radians + rate * advanced(flows, x, previous, shares[:, frame + 1])
         if rng is not None:
             drawn = np.sqrt(variances[:, frame + 1])[:, None] * rng.normal(size=after.shape)
             after, radians = after + drawn, radians + surface.along(radians, drawn)

@@ -69,6 +69,7 @@ class Structure:
     dynamics: bool = True
     order: int = 1
     learned_phase: bool = False  # whether phases are learned along, from those found or given
+    published: bool = False  # as Urtasun et al. 2008 have it: see `as_published`
 
     def __post_init__(self) -> None:
         if not self.dimensions:
@@ -118,6 +119,15 @@ class Structure:
             self, dimensions=tuple(replace(each, transitions=of(each)) for each in self.dimensions)
         )
 
+    def as_published(self) -> Structure:
+        """The same model as the paper has it.
+
+        Transitions are added (Eq. 9), local linearity counts as Eq. 5 does and takes its neighbours wherever they are,
+        the dynamics has no mean function (Eq. 2), and simulations go by it alone.
+        """
+        means = self.with_transitions(ADDED) if self.uses_transitions else self
+        return replace(means, published=True, learned_phase=False)
+
     def with_another_axis(self) -> Structure:
         """The same with one dimension more, of the last one's kind."""
         return replace(self, dimensions=(*self.dimensions, self.dimensions[-1]))
@@ -135,6 +145,7 @@ class Structure:
             "dynamics": self.dynamics,
             "order": self.order,
             "learned_phase": self.learned_phase,
+            "published": self.published,
         }
 
     @classmethod
@@ -146,6 +157,7 @@ class Structure:
             dynamics=bool(header["dynamics"]),
             order=int(header["order"]),
             learned_phase=bool(header.get("learned_phase", False)),
+            published=bool(header.get("published", False)),
         )
 
 
