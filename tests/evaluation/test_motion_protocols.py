@@ -37,10 +37,33 @@ def test_topology_measures_space_and_motion(clips: list[Motion]) -> None:
     assert all(np.isfinite(value) for name, value in row.items() if name != "method")
 
 
+def test_topology_shows_every_model_under_both_kinds_of_inference(
+    clips: list[Motion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology, "learned_model", lambda structure, _sequences: structure)
+    monkeypatch.setattr(
+        topology,
+        "measured",
+        lambda prior, _recorded, inference: {"plain": inference == "plain", "published": prior.published},
+    )
+    methods = ["gpdm", "urtasun2008-transitions"]
+    rows = evaluate_topology([clips], methods=methods, inference=("plain", "guided"))
+    assert [(row["method"], row.get("plain"), row.get("published")) for row in rows[1:]] == [
+        ("gpdm, plain", 1.0, 0.0),
+        ("gpdm, guided", 0.0, 0.0),
+        ("urtasun2008-transitions, plain", 1.0, 1.0),
+        ("urtasun2008-transitions, guided", 0.0, 1.0),
+    ]
+    with pytest.raises(InvalidValueError, match="no inference 'guessed'"):
+        topology.TopologyOptions("plain,guessed")
+
+
 def test_topology_tells_how_much_draws_differ(clips: list[Motion], monkeypatch: pytest.MonkeyPatch) -> None:
     errors = iter([1.0, 3.0])
     monkeypatch.setattr(topology, "learned_model", lambda _name, _sequences: None)
-    monkeypatch.setattr(topology, "measured", lambda _prior, _recorded: {"nearest_cm": next(errors)})
+    monkeypatch.setattr(
+        topology, "measured", lambda _prior, _recorded, **_options: {"nearest_cm": next(errors)}
+    )
     rows = evaluate_topology([clips, clips], methods=["gpdm"])
     found = {row["method"]: row.get("nearest_cm") for row in rows}
     assert found["gpdm"] == 2.0
@@ -52,7 +75,7 @@ def test_clips_of_several_bodies_have_an_axis_more(
 ) -> None:
     structures: list[Structure] = []
     monkeypatch.setattr(topology, "learned_model", lambda structure, _sequences: structures.append(structure))
-    monkeypatch.setattr(topology, "measured", lambda _prior, _recorded: {})
+    monkeypatch.setattr(topology, "measured", lambda _prior, _recorded, **_options: {})
     taller = [retarget(clip, clip.skeleton.scaled(1.1)) for clip in clips[:1]]
     evaluate_topology([clips, [*taller, *clips[1:]]], methods=["hybrid"])
     assert [len(structure.dimensions) for structure in structures] == [3, 4]

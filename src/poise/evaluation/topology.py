@@ -185,14 +185,14 @@ class TopologyOptions(ProtocolOptions):
                 raise FieldError("inference", f"no inference {kind!r}; valid: {GUIDED}, {PLAIN}")
 
     @property
-    def kinds(self) -> list[Inference]:
+    def kinds(self) -> list[str]:
         """One by one."""
-        return [cast(Inference, kind.strip()) for kind in self.inference.split(",")]
+        return [kind.strip() for kind in self.inference.split(",")]
 
 
 def _run(request: Request, progress: Progress) -> list[Row]:
     draws = [fold.train for fold in request.folds()]
-    kinds = request.options.kinds
+    kinds = [cast(Inference, kind) for kind in request.options.kinds]
     return evaluate_topology(draws, methods=request.methods, inference=kinds, progress=progress)
 
 

@@ -18,7 +18,7 @@ from poise.priors.dynamics.objective import MotionLoss
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, sequences_of
 from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
-from poise.priors.dynamics.structure import ADDED, MODELS
+from poise.priors.dynamics.structure import ADDED, MODELS, Structure
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
 from poise.solvers.constraints import Position
@@ -201,3 +201,30 @@ def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(seque
             led_away += np.sum(np.abs(flow.predict(x, x)[0][:, 2] - flow.home[2]) > far + 0.02)
             assert np.all(np.abs(flow.lead(x, x)[0][:, 2] - flow.home[2]) < far + 0.02)
     assert led_away > 0  # by the process alone
+
+
+def test_plain_inference_is_the_mixed_dynamics_alone(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, [4, 9])
+    paths = simulate(prior, x, before=before, frames=4, inference="plain").latents
+    for frame in range(3):
+        expected, _, _ = mixed(prior.flows, paths[:, frame], before)
+        np.testing.assert_allclose(paths[:, frame + 1], expected, atol=1e-12)
+        before = paths[:, frame]
+    guided = simulate(prior, x, frames=4).latents
+    assert not np.allclose(paths[:, 1:], guided[:, 1:])
+
+
+def test_a_sample_of_the_mixture_draws_one_activity(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, np.arange(0, len(prior.model.latents), 5))
+    half = np.full(len(prior.flows), 0.5)
+    _, _, shares = mixed(prior.flows, x, before, wishes=half, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(shares, axis=1)[:, -1], 1.0)
+    assert len(np.unique(shares.argmax(axis=1))) == len(prior.flows)
+
+
+def test_as_published_transitions_are_added_and_dynamics_have_no_mean(sequences: Sequences) -> None:
+    structure = MODELS["transitions"].as_published()
+    assert {each.transitions for each in structure.dimensions if not each.part} == {"added"}
+    assert Structure.restored(structure.header()) == structure
+    loss = MotionLoss(Layout(structure, sequences))
+    assert all(not np.any(steps.turn) and not np.any(steps.homing) for steps in loss.steps)
