@@ -108,7 +108,7 @@ class Runner:
         astray = self.problem.farthest(q) > ASTRAY
         on = self._through(Start(q, last.state), plan.tracked)
         if astray:
-            return _ranked([on, *self._cold(q)])
+            return self._ranked([on, *self._cold(q)])
         other = self.guide.alternative(q, self.problem.targets, on.state)
         if other is None:
             return [on]
