@@ -12,7 +12,7 @@ from poise.performance.perform import Performance
 from poise.priors import model_file
 from poise.priors.local.baselines import Baseline
 from poise.priors.local.prior import LocalPrior
-from poise.priors.local.published import PublishedMarkers, left_out, told_error
+from poise.priors.local.published import PublishedMarkers, estimate_errors, left_out
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,8 @@ def prior() -> LocalPrior:
     return LocalPrior.learn(clips, method="chai2005")
 
 
-def test_leave_one_out_judges_the_pose_that_markers_tell() -> None:
-    """Of six directions in which poses differ, markers tell of two: more than those make poses worse."""
+def test_leave_one_out_judges_the_estimated_pose() -> None:
+    """Of six directions in which poses differ, markers follow two: more than those make poses worse."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(60, 6)) * np.array([1.0, 0.9, 0.3, 0.3, 0.3, 0.3])
     angles = hidden @ np.linalg.qr(rng.normal(size=(20, 6)))[0].T
@@ -33,7 +33,7 @@ def test_leave_one_out_judges_the_pose_that_markers_tell() -> None:
     assert errors.min() > 0.8 * errors[1]
 
 
-def test_what_markers_tell_is_the_minimum_of_equation_9() -> None:
+def test_an_estimate_is_the_minimum_of_equation_9() -> None:
     rng = np.random.default_rng(1)
     angles, markers = rng.normal(size=(30, 8)), rng.normal(size=(30, 6))
     mean, centre = angles.mean(axis=0), markers.mean(axis=0)
@@ -44,7 +44,7 @@ def test_what_markers_tell_is_the_minimum_of_equation_9() -> None:
     pose, seen = rng.normal(size=8), rng.normal(size=6)
     w = np.linalg.solve(np.diag(1 / variances) + 5.0 * moved.T @ moved, 5.0 * moved.T @ (seen - centre))
     expected = np.sum((pose - mean - basis @ w) ** 2)
-    assert told_error(angles, markers, pose, seen, 5.0, 3)[2] == pytest.approx(expected)
+    assert estimate_errors(angles, markers, pose, seen, 5.0, 3)[2] == pytest.approx(expected)
 
 
 def test_a_performance_is_nearer_than_the_nearest_example(prior: LocalPrior) -> None:
@@ -73,10 +73,10 @@ def test_missing_markers_leave_a_pose(prior: LocalPrior) -> None:
 def test_units_are_chosen_by_the_library_or_set(prior: LocalPrior, tmp_path: Path) -> None:
     layout = marker_layout(prior.space.skeleton, WITH_HEAD)
     clip = performer.act("walk", seconds=2.0, fps=30)
-    told = LocalPrior.learn([clip], method="chai2005", control_unit=0.05, smoothness_unit=0.5)
-    model_file.save(told, tmp_path / "told.poise")
-    again = model_file.load(tmp_path / "told.poise")
-    assert (again.method, again.units) == ("chai2005", told.units)
+    given = LocalPrior.learn([clip], method="chai2005", control_unit=0.05, smoothness_unit=0.5)
+    model_file.save(given, tmp_path / "given.poise")
+    again = model_file.load(tmp_path / "given.poise")
+    assert (again.method, again.units) == ("chai2005", given.units)
     assert Performance(again, layout).guide.noise == pytest.approx(0.05 / np.sqrt(0.8))
     assert Performance(prior, layout).guide.local.unit in (0.003, 0.01, 0.03, 0.1)
     with pytest.raises(UnknownNameError, match="chai2005"):

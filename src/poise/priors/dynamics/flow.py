@@ -199,7 +199,7 @@ def mixed(
     Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes weigh
     them: so one activity leads over into another, and does where both are known, at a transition if there is one. They
     weigh precisions' roots: whole ones differ by so much that all would happen at once. Towards what is wished,
-    dynamics lead home (`Flow.lead`) unless told not to. With a generator one activity is drawn for every point, by
+    dynamics lead home (`Flow.lead`) unless `homing` is off. With a generator one activity is drawn for every point, by
     its share, as a sample of a mixture is.
     """
     leads = homing and wishes is not None

@@ -4,15 +4,15 @@ Per frame (`--kind local --method chai2005`): the K examples closest to the mark
 going (Eq. 2), their principal directions (Eq. 3), K and the dimension B by leave-one-out (section 5), then prior,
 control and smoothness energies in that subspace (Eqs. 6 to 9).
 
-Leave-one-out judges what is *not* given: an example's pose is told from its markers alone, by Eq. 9 in the subspace of
-the others. Frames beside each other are copies, so that a whole piece of a recording is left out with it.
+Leave-one-out judges what is *not* given: an example's pose is estimated from its markers alone, by Eq. 9 in the
+subspace of the others. Frames beside each other are copies, so that a whole piece of a recording is left out with it.
 
 Eq. 9 in a subspace is a Gaussian of w and soft constraints: prior and smoothness have the covariance
 (V^-1 + beta I)^-1 with V the variances along the directions, markers have the variance 1/alpha. So the solver's own
 steps minimise it. The paper leaves open in which units alpha and beta weigh markers against angles: the unit of markers
-is the one under which the same leave-one-out tells the library's poses best; angles count in radians. What the paper's
-18 joints leave out (toes, fingers) and the root, which the paper has from the torso's markers, follow the coefficients
-linearly; the root is solved with them.
+is the one with the least error over the library under the same leave-one-out; angles count in radians. What the
+paper's 18 joints leave out (toes, fingers) and the root, which the paper has from the torso's markers, follow the
+coefficients linearly; the root is solved with them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Neighbourhoods:
         return Local(mean, basis, subspace.variances, left.T @ left / count, count)
 
     def _best_unit(self) -> float:
-        """The unit of markers under which poses of the library are told best from others' (its own piece left out)."""
+        """The unit of markers with the least error over the library, each example estimated by other pieces of it."""
         sample = np.unique(np.linspace(0, len(self._maps) - 1, SAMPLED).astype(int))
         errors = np.zeros(len(UNITS))
         known = np.ones(self._markers.shape[1], dtype=np.bool_)
@@ -139,15 +139,15 @@ class Neighbourhoods:
             distances[self._blocks == self._blocks[k]] = np.inf
             near = np.argsort(distances)[: min(COUNTS[-1], int(np.isfinite(distances).sum()))]
             for number, unit in enumerate(UNITS):
-                errors[number] += self._told(k, near, self._sizes(near, known, unit), ALPHA / unit**2)
+                errors[number] += self._error_of(k, near, self._sizes(near, known, unit), ALPHA / unit**2)
         return UNITS[int(errors.argmin())]
 
-    def _told(self, k: int, near: Int[Array, "near"], sizes: tuple[int, int], precision: float) -> float:
-        """The squared error of an example's pose, told from its markers by examples near it."""
+    def _error_of(self, k: int, near: Int[Array, "near"], sizes: tuple[int, int], precision: float) -> float:
+        """The squared error of an example's pose, estimated from its markers by examples near it."""
         count, dimension = sizes
         chosen = near[:count]
         return float(
-            told_error(
+            estimate_errors(
                 self._angles[chosen],
                 self._markers[chosen],
                 self._angles[k],
@@ -243,13 +243,13 @@ _ROOT = np.arange(ROOT_FREEDOMS)
 
 @compiled
 def left_out(angles: Array, markers: Array, pieces: Array, precision: float, most: int) -> Array:
-    """Per dimension, the squared error of the nearest examples, each told from its markers by those of other pieces."""
+    """Per dimension, the squared error of the nearest examples, each estimated from its markers by other pieces."""
     errors = np.zeros(most)
     for i in range(min(JUDGED, len(angles))):
         others = pieces != pieces[i]
         if others.sum() < FEWEST:
             return np.empty(0)
-        own = told_error(
+        own = estimate_errors(
             angles[others].copy(), markers[others].copy(), angles[i], markers[i].copy(), precision, most
         )
         errors = errors[: len(own)] + own[: len(errors)]
@@ -257,8 +257,10 @@ def left_out(angles: Array, markers: Array, pieces: Array, precision: float, mos
 
 
 @compiled
-def told_error(angles: Array, markers: Array, pose: Array, seen: Array, precision: float, most: int) -> Array:
-    """Per dimension, the squared error of a pose told from its markers by Eq. 9, linear around some examples' mean."""
+def estimate_errors(
+    angles: Array, markers: Array, pose: Array, seen: Array, precision: float, most: int
+) -> Array:
+    """Per dimension, the squared error of a pose estimated from its markers by Eq. 9, linearised at the mean."""
     count = len(angles)
     mean, centre = angles.sum(axis=0) / count, markers.sum(axis=0) / count
     centred = angles - mean
