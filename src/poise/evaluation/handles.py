@@ -80,7 +80,7 @@ def _learned_alike(folds: Sequence[Fold]) -> list[tuple[Fold, ...]]:
 
 def _over_folds(scores: Sequence[Scores]) -> dict[str, float]:
     """The metrics over all frames, and by how much folds differ."""
-    whole, each = Scores(), [own.metrics() for own in scores]
+    whole, each = Scores(scores[0].joints), [own.metrics() for own in scores]
     for own in scores:
         whole.take(own)
     metrics = whole.metrics()
