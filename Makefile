@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills check-bounds bench speed learning learning-torch docs architecture docs-pictures tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
