@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from poise.vision.people import models
+from poise.vision.sources import VideoSource
+from pose2sim import SINGLE, recordings
 from studio_page import Point, StudioPage
 
 SIDE = 480  # pixels
@@ -38,6 +41,19 @@ def test_the_body_follows_four_points(studio: StudioPage, photo: Path) -> None:
 
     studio.until(lambda: farthest() < 10, "the body to be at all four points")
     assert studio.ask("state.alternatives.value.length") >= 1
+
+
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+def test_the_person_in_a_picture_is_found_without_a_click(studio: StudioPage, tmp_path: Path) -> None:
+    source = VideoSource(recordings() / SINGLE / "videos" / "cam02.mp4")
+    Image.fromarray(source.read()[1][::2, ::2, ::-1]).save(tmp_path / "man.png")
+    studio.work_in("Photo")
+    studio.page.get_by_label("Open a picture").set_input_files(tmp_path / "man.png")
+    studio.wait("window.poise.state.scene.value.photo?.points.length >= 10")
+    studio.wait("window.poise.state.alternatives.value.length >= 1")
+    points = studio.ask("state.scene.value.photo.points")
+    head = next(point["pixel"] for point in points if point["joint"] == "Head")
+    assert math.dist(head, (270, 245)) < 40  # where his head is
 
 
 def as_photographed(studio: StudioPage) -> dict[str, Point]:
