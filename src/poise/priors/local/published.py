@@ -84,7 +84,10 @@ class Neighbourhoods:
         unit: float | None,
     ) -> None:
         self._blocks = blocks
-        self._maps, self._markers, self._roots = maps, markers.reshape(len(maps), -1), roots
+        self._maps, self._markers = maps, markers.reshape(len(maps), -1)
+        self._most = min(
+            COUNTS[-1], max(COUNTS[0], len(maps) // 4), len(maps)
+        )  # a neighbourhood, not all of a library
         self._outputs = np.hstack([roots, maps])
         self._own = np.repeat(paper_joints(space.skeleton)[space.moving], 3)
         if not np.any(self._own):
@@ -95,7 +98,7 @@ class Neighbourhoods:
 
     def near(self, seen: Float[Array, "markers 3"], expected: Float[Array, "maps"] | None) -> Local:
         """The local model for markers, and for where the last two poses were going."""
-        near, _ = self.query(seen, expected, min(COUNTS[-1], len(self._maps)))
+        near, _ = self.query(seen, expected, self._most)
         known = np.repeat(np.isfinite(seen).all(axis=1), 3)
         return self._model(near, *self._sizes(near, known, self.unit))
 
@@ -137,7 +140,7 @@ class Neighbourhoods:
         for k in sample:
             distances = np.sum((self._markers - self._markers[k]) ** 2, axis=1)
             distances[self._blocks == self._blocks[k]] = np.inf
-            near = np.argsort(distances)[: min(COUNTS[-1], int(np.isfinite(distances).sum()))]
+            near = np.argsort(distances)[: min(self._most, int(np.isfinite(distances).sum()))]
             for number, unit in enumerate(UNITS):
                 errors[number] += self._error_of(k, near, self._sizes(near, known, unit), ALPHA / unit**2)
         return UNITS[int(errors.argmin())]
