@@ -6,6 +6,7 @@ import * as state from "../state";
 import * as view from "../view";
 import { listen } from "../studio";
 import { palette } from "../theme";
+import { Easing } from "./easing";
 import { HandleTool } from "./handles";
 import { paintMarkers } from "./markers";
 import { Stage } from "./stage";
@@ -18,6 +19,7 @@ const MOST_SKINS = 24;
 export class Director {
   readonly stage: Stage;
   private readonly tool: HandleTool;
+  private readonly easing: Easing;
   private besidePhoto = false;
   private ghost: Float32Array = new Float32Array();
 
@@ -26,6 +28,7 @@ export class Director {
     this.stage.addPainter((pen) => paintTrajectories(pen, this.stage));
     this.stage.addPainter((pen) => paintMarkers(pen, this.stage));
     this.tool = new HandleTool(this.stage);
+    this.easing = new Easing((world) => this.stage.setPose(world));
     this.follow();
     window.poise = { state, stage: this.stage, frame, shownJoints, frameSelection: () => this.home() };
   }
@@ -54,7 +57,7 @@ export class Director {
     effect(() => this.stage.paint(palette.value));
     effect(() => {
       if (!bodyIsShown.value) this.stage.hideBody();
-      else if (state.body.value && shownJoints.value) this.stage.setPose(shownJoints.value);
+      else if (state.body.value && shownJoints.value) this.easing.go(shownJoints.value, state.dragged.peek() !== null);
     });
     effect(() => this.followMarkers());
     effect(() => this.turnForPhoto(state.workspace.value === "photo"));
