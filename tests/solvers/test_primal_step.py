@@ -34,7 +34,7 @@ def step_by(form: object, problem: Problem, q: np.ndarray, covariance: np.ndarra
     evaluate(q, problem.body, problem.blocks, errors, work.jacobian)
     dual_step.spread_rows(work.jacobian, covariance, work.spread, work.gram)
     included, variances = np.ones(len(errors), dtype=np.bool_), problem.rows[:, 0].copy()
-    form(q, dual_step.System(errors, problem.rows, variances, included, covariance, problem.limits), work)
+    form(q, errors, problem.rows, variances, included, covariance, problem.limits, work)
     return work.step.copy(), work.pull.copy(), work.active_limits.copy()
 
 

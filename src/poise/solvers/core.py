@@ -19,7 +19,6 @@ from poise.solvers.dual_step import (
     COMPLIANCE,
     INEQUALITY,
     VARIANCE,
-    System,
     Workspace,
     spread_rows,
     workspace,
@@ -28,9 +27,6 @@ from poise.solvers.primal_step import many_soft, step_under
 from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 
 Array = np.ndarray
-Arrays = tuple[
-    Body, Blocks, Array, Array, Array
-]  # a problem: body, blocks, rows, which freedoms are free, limits
 
 # What `solve` returns besides the pose: how it ended. The last two end early, without the finish.
 REACHED, RELAXED, OUT_OF_TIME, BROKEN, JOINED, LEFT = range(6)
@@ -50,9 +46,13 @@ _STALL = 1e-4  # relative decrease of the remaining distance below which a finis
 def solve(
     q: Array,
     x: Array,
-    problem: Arrays,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     form: Any,
     steps: int,
+    free: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     trail: Array,
@@ -65,13 +65,14 @@ def solve(
     where x comes this close `together` with one of those, it has joined that trail, and ends. It also ends where two
     steps have left the poses that the form holds for.
     """
-    _, _, rows, free, limits = problem
     bring_inside(q, limits)
     work, room = workspace(len(errors), limits.shape[1]), room_for(form, free)
     total, shorten, last = 0, 1.0, np.inf
     for k in range(steps):
         look(form, room, q, x, free, work.gap)
-        length, remaining = map_step(q, problem, room.covariance, settings, errors, work, shorten)
+        length, remaining = map_step(
+            q, body, blocks, rows, room.covariance, limits, settings, errors, work, shorten
+        )
         moves = follow(form, room, x, work.pull, shorten)
         total += 1
         if passed + k < len(trail):
@@ -88,7 +89,7 @@ def solve(
     if settings[FINISH_STEPS] == NO_FINISH:
         return _whole(q, OUT_OF_TIME), total
     included = included_rows(rows, False)
-    status, more = finish(q, problem, room.covariance, settings, errors, included, work)
+    status, more = finish(q, body, blocks, rows, room.covariance, limits, settings, errors, included, work)
     return _whole(q, status), total + more
 
 
@@ -105,13 +106,20 @@ def _joins(x: Array, trail: Array, passed: int, together: float) -> bool:
 
 @compiled
 def meet(
-    q: Array, problem: Arrays, covariance: Array, settings: Array, errors: Array, soft_too: bool
+    q: Array,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
+    covariance: Array,
+    limits: Array,
+    settings: Array,
+    errors: Array,
+    soft_too: bool,
 ) -> tuple[int, int]:
     """Meet the hard rows alone, or the soft ones too, by the smallest change in a metric; how it ended, the steps."""
-    _, _, rows, _, limits = problem
     bring_inside(q, limits)
     work, included = workspace(len(errors), limits.shape[1]), included_rows(rows, soft_too)
-    status, steps = finish(q, problem, covariance, settings, errors, included, work)
+    status, steps = finish(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     return _whole(q, status), steps
 
 
@@ -144,31 +152,36 @@ def bring_inside(q: Array, limits: Array) -> None:
 @compiled
 def map_step(
     q: Array,
-    problem: Arrays,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     work: Workspace,
     shorten: float,
 ) -> tuple[float, float]:
     """One step of the dual form from the gap in `work`; how far it went, and how far from its targets it began."""
-    body, blocks, rows, _, limits = problem
-    evaluate(q, body, blocks, errors, work.jacobian)
+    jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
+    evaluate(q, body, blocks, errors, jacobian)
     remaining = _remaining(errors, rows, blocks)
     _clamp(errors, settings[LONGEST_PULL], blocks)
     included, variances = np.ones(len(rows), dtype=np.bool_), rows[:, VARIANCE].copy()
-    system = System(errors, rows, variances, included, covariance, limits)
-    if not many_soft(system):
-        spread_rows(work.jacobian, covariance, work.spread, work.gram)
-    step_under(q, system, work)
-    return take_step(q, work.step, shorten, settings[LONGEST_TURN], limits), remaining
+    if not many_soft(rows, variances, included, len(step)):
+        spread_rows(jacobian, covariance, spread, gram)
+    step_under(q, errors, rows, variances, included, covariance, limits, work)
+    return take_step(q, step, shorten, settings[LONGEST_TURN], limits), remaining
 
 
 @compiled
 def finish(
     q: Array,
-    problem: Arrays,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     included: Array,
@@ -179,14 +192,13 @@ def finish(
     Priorities are distinguished one level at a time: a cost as steep as several levels at once holds every step back.
     Rows that can be met together need none.
     """
-    body, blocks, rows, free, limits = problem
     hard = included & (rows[:, VARIANCE] == 0.0)
     steepest, steps, steepness = 1.0, 0, 1.0
     for r in range(len(rows)):
         if hard[r]:
             steepest = max(steepest, rows[r, COMPLIANCE])
     if steepest == 1.0:
-        return _approach(q, problem, covariance, settings, errors, included, work)
+        return _approach(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     while True:
         graded = rows.copy()
         for r in range(len(rows)):
@@ -194,8 +206,9 @@ def finish(
                 graded[r, COMPLIANCE] = min(rows[r, COMPLIANCE], steepness)
             else:
                 graded[r, COMPLIANCE] *= min(1.0, steepness / steepest)
-        steeper = (body, blocks, graded, free, limits)
-        status, more = _approach(q, steeper, covariance, settings, errors, included, work)
+        status, more = _approach(
+            q, body, blocks, graded, covariance, limits, settings, errors, included, work
+        )
         steps += more
         if status == REACHED or steepness >= steepest:
             return status, steps
@@ -205,19 +218,20 @@ def finish(
 @compiled
 def _approach(
     q: Array,
-    problem: Arrays,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     included: Array,
     work: Workspace,
 ) -> tuple[int, int]:
     """Levenberg-Marquardt on the included rows with g = 0: exact where they can be met, least distance elsewhere."""
-    body, blocks, rows, _, limits = problem
     jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
     work.gap[:] = 0.0
     trial, variances = q.copy(), np.empty(len(rows))
-    system = System(errors, rows, variances, included, covariance, limits)
     soft = _any_soft(rows, included)
     damping, stalled = 1e-6, 0
     evaluate(q, body, blocks, errors, jacobian)
@@ -234,7 +248,7 @@ def _approach(
         while True:
             for r in range(len(rows)):
                 variances[r] = damping * scale * rows[r, COMPLIANCE]
-            step_under(q, system, work)
+            step_under(q, errors, rows, variances, included, covariance, limits, work)
             trial[:] = q
             take_step(trial, step, 1.0, settings[LONGEST_TURN], limits)
             evaluate(trial, body, blocks, errors, jacobian)

@@ -31,17 +31,6 @@ _ALONE = (
 _SLACK = 1e-10  # radians by which a limit may be passed before it is made active
 
 
-class System(NamedTuple):
-    """What a step is under: rows that may take part, a Gaussian and limits."""
-
-    errors: Array  # e
-    rows: Array
-    variances: Array  # R, which is not what `rows` have while a finish is damped
-    included: Array  # whether each row may take part
-    covariance: Array  # S
-    limits: Array
-
-
 class Workspace(NamedTuple):
     """Arrays that the steps of one solve share."""
 
@@ -90,27 +79,63 @@ def spread_rows(jacobian: Array, covariance: Array, spread: Array, gram: Array) 
 
 
 @compiled
-def constrained_step(q: Array, system: System, work: Workspace) -> None:
+def constrained_step(
+    q: Array,
+    errors: Array,
+    rows: Array,
+    variances: Array,
+    included: Array,
+    covariance: Array,
+    limits: Array,
+    work: Workspace,
+) -> None:
     """The dual step with binding inequalities and limits held as equalities; limits are -1 low, 1 high, 0 free."""
-    for r in range(len(work.jacobian)):
-        if not system.included[r]:
-            work.active_rows[r] = 0
-        elif system.rows[r, INEQUALITY] == 0.0:
-            work.active_rows[r] = 1
+    jacobian, step, active_rows, active_limits = (
+        work.jacobian,
+        work.step,
+        work.active_rows,
+        work.active_limits,
+    )
+    count = len(jacobian)
+    for r in range(count):
+        if not included[r]:
+            active_rows[r] = 0
+        elif rows[r, INEQUALITY] == 0.0:
+            active_rows[r] = 1
     for attempt in range(_TOGETHER + _ALONE):
-        members, multipliers = _dual_solve(q, system, work)
-        _primal(members, multipliers, system.covariance, work)
-        changed = _release(members, multipliers, system.rows, work)
-        if not changed and not _hold(q, system, work, attempt >= _TOGETHER):
+        members, multipliers = _dual_solve(q, errors, variances, covariance, limits, work)
+        _primal(members, multipliers, covariance, work)
+        changed = _release(members, multipliers, rows, active_rows, active_limits, count)
+        if not changed:
+            changed = _hold(
+                q,
+                step,
+                jacobian,
+                errors,
+                rows,
+                included,
+                limits,
+                active_rows,
+                active_limits,
+                attempt >= _TOGETHER,
+            )
+        if not changed:
             return
 
 
 @compiled
-def _dual_solve(q: Array, system: System, work: Workspace) -> tuple[Array, Array]:
+def _dual_solve(
+    q: Array, errors: Array, variances: Array, covariance: Array, limits: Array, work: Workspace
+) -> tuple[Array, Array]:
     """Members of the active set (rows, then rows + freedom for limits) and their multipliers."""
-    errors, variances, covariance, limits = system.errors, system.variances, system.covariance, system.limits
-    jacobian, spread, gram, gap = work.jacobian, work.spread, work.gram, work.gap
-    active_rows, active_limits = work.active_rows, work.active_limits
+    jacobian, spread, gram, gap, active_rows, active_limits = (
+        work.jacobian,
+        work.spread,
+        work.gram,
+        work.gap,
+        work.active_rows,
+        work.active_limits,
+    )
     count, freedoms = jacobian.shape
     members = np.empty(count + freedoms, dtype=np.int64)
     size = 0
@@ -212,9 +237,10 @@ def _primal(members: Array, multipliers: Array, covariance: Array, work: Workspa
 
 
 @compiled
-def _release(members: Array, multipliers: Array, rows: Array, work: Workspace) -> bool:
+def _release(
+    members: Array, multipliers: Array, rows: Array, active_rows: Array, active_limits: Array, count: int
+) -> bool:
     """Let go of the limit or inequality that pulls the wrong way hardest; False when none does."""
-    active_rows, active_limits, count = work.active_rows, work.active_limits, len(work.jacobian)
     worst, which = -1e-9, -1
     for a in range(len(members)):
         m = members[a]
@@ -234,11 +260,19 @@ def _release(members: Array, multipliers: Array, rows: Array, work: Workspace) -
 
 
 @compiled
-def _hold(q: Array, system: System, work: Workspace, one: bool) -> bool:
+def _hold(
+    q: Array,
+    step: Array,
+    jacobian: Array,
+    errors: Array,
+    rows: Array,
+    included: Array,
+    limits: Array,
+    active_rows: Array,
+    active_limits: Array,
+    one: bool,
+) -> bool:
     """Take up the limits and inequalities that the step violates, or only the worst; False when it violates none."""
-    errors, rows, limits = system.errors, system.rows, system.limits
-    jacobian, step = work.jacobian, work.step
-    active_rows, active_limits = work.active_rows, work.active_limits
     count, freedoms = jacobian.shape
     worst, which, side = _SLACK, -1, 0
     for i in range(ROOT_FREEDOMS, freedoms):
@@ -250,7 +284,7 @@ def _hold(q: Array, system: System, work: Workspace, one: bool) -> bool:
             if max(below, above) > worst:
                 worst, which, side = max(below, above), count + i, -1 if below > above else 1
     for r in range(count):
-        if system.included[r] and rows[r, INEQUALITY] == 1.0 and active_rows[r] == 0:
+        if included[r] and rows[r, INEQUALITY] == 1.0 and active_rows[r] == 0:
             short = errors[r]
             for i in range(freedoms):
                 short -= jacobian[r, i] * step[i]

@@ -17,10 +17,10 @@ from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.problem import Problem
+from poise.solvers.rows import Body
 
 Array = np.ndarray
 
-Asked = tuple[Any, Array, Array, Array]  # the predictor, the blocks of its handles, their joints and offsets
 Outcome = tuple[Int[Array, "poses"], Int[Array, "poses"], Float[Array, "poses rows"]]
 
 
@@ -32,8 +32,10 @@ def solve_predicted(
     errors: Float[Array, "rows"],
 ) -> tuple[int, int]:
     """Move q to its solution; how it ended, and the steps. Fills the prediction, and what is left of the rows."""
+    handles = problem.handles
     return _solve(
-        q, problem.floats, problem.arrays, _asked(problem, predictor), problem.settings.map_steps,
+        q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
+        handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
         problem.settings_array, *predicted, errors,
     )  # fmt: skip
 
@@ -47,15 +49,17 @@ def solve_many(
     threads: int,
 ) -> Outcome:
     """Move every q to its solution; how each ended, its steps, and what is left of its rows."""
-    count, asked = len(q), _asked(problem, predictor)
+    count = len(q)
     statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     errors = np.empty((count, len(problem.rows)))
+    handles, blocks = problem.handles, problem.position_blocks
 
     def stretch(first: int, end: int) -> None:
         own = slice(first, end)
         _solve_stretch(
-            q[own], floats[own], problem.arrays, asked, problem.settings.map_steps, problem.settings_array,
-            statuses[own], steps[own], errors[own],
+            q[own], floats[own], problem.body, problem.integers, problem.rows, predictor, blocks,
+            handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
+            problem.settings_array, statuses[own], steps[own], errors[own],
         )  # fmt: skip
 
     ends = np.linspace(0, count, threads + 1).astype(int)
@@ -64,16 +68,19 @@ def solve_many(
     return statuses, steps, errors
 
 
-def _asked(problem: Problem, predictor: Any) -> Asked:
-    return predictor, problem.position_blocks, problem.handles.joints, problem.handles.offsets
-
-
 @compiled
 def _solve_stretch(
     q: Array,
     floats: Array,
-    problem: core.Arrays,
-    asked: Asked,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
     map_steps: int,
     settings: Array,
     statuses: Array,
@@ -81,21 +88,29 @@ def _solve_stretch(
     errors: Array,
 ) -> None:
     """One pose after the other."""
-    freedoms = len(problem[3])
+    freedoms = limits.shape[1]
     mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
     root = np.empty(ROOT_SIZE)
     for i in range(len(q)):
         statuses[i], steps[i] = _solve(
-            q[i], floats[i], problem, asked, map_steps, settings, mean, covariance, root, errors[i]
-        )
+            q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
+            map_steps, settings, mean, covariance, root, errors[i],
+        )  # fmt: skip
 
 
 @compiled
 def _solve(
     q: Array,
     floats: Array,
-    problem: core.Arrays,
-    asked: Asked,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
     map_steps: int,
     settings: Array,
     mean: Array,
@@ -103,20 +118,32 @@ def _solve(
     root: Array,
     errors: Array,
 ) -> tuple[int, int]:
-    (links, rest, masses), (integers, _), rows, free, limits = problem
-    predictor, position_blocks, joints, offsets = asked
-    own = ((links, rest, masses), (integers, floats), rows, free, limits)
     start, steps, status = q.copy(), 0, 0
     targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
     for h in range(len(joints)):
         targets[h] = floats[position_blocks[h], 3:6]
-    enter(q, targets, predictor, links, rest, joints, offsets, free[0], mean, covariance, root)
+    enter(q, targets, predictor, body[0], body[1], joints, offsets, free[0], mean, covariance, root)
     for k in range(ROOT_FREEDOMS, len(free)):
         if not free[k]:
             q[k + 1] = start[k + 1]
     for left in range(ROUNDS - 1, -1, -1):
         form = Fixed(root, SEEN if left > 0 and len(targets) > 0 else FREE, mean, covariance)
-        status, more = core.solve(q, state, own, form, map_steps, settings, errors, trail, 0, 0.0)
+        status, more = core.solve(
+            q,
+            state,
+            body,
+            (integers, floats),
+            rows,
+            form,
+            map_steps,
+            free,
+            limits,
+            settings,
+            errors,
+            trail,
+            0,
+            0.0,
+        )
         steps += more
         if len(targets) == 0 or (status != core.LEFT and settled(q, root)):
             break

@@ -15,7 +15,6 @@ from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers.dual_step import (
     INEQUALITY,
-    System,
     Workspace,
     cholesky,
     constrained_step,
@@ -28,25 +27,34 @@ Array = np.ndarray
 
 
 @compiled
-def step_under(q: Array, system: System, work: Workspace) -> None:
+def step_under(
+    q: Array,
+    errors: Array,
+    rows: Array,
+    variances: Array,
+    included: Array,
+    covariance: Array,
+    limits: Array,
+    work: Workspace,
+) -> None:
     """The most likely step under the rows: by the primal form where many are soft, by the dual form elsewhere.
 
     The dual form needs `spread_rows` before it; `many_soft` tells which of the two it will be.
     """
-    if many_soft(system):
-        _conditioned_step(q, system, work)
+    if many_soft(rows, variances, included, limits.shape[1]):
+        _conditioned_step(q, errors, rows, variances, included, covariance, limits, work)
     else:
-        constrained_step(q, system, work)
+        constrained_step(q, errors, rows, variances, included, covariance, limits, work)
 
 
 @compiled
-def many_soft(system: System) -> bool:
+def many_soft(rows: Array, variances: Array, included: Array, freedoms: int) -> bool:
     """Whether there are more soft equalities than freedoms."""
     count = 0
-    for r in range(len(system.rows)):
-        if _is_soft(r, system):
+    for r in range(len(rows)):
+        if _is_soft(r, rows, variances, included):
             count += 1
-    return count > system.limits.shape[1]
+    return count > freedoms
 
 
 @compiled
@@ -90,42 +98,59 @@ def conditioned(covariance: Array, matrix: Array) -> Array:
 
 
 @compiled
-def _conditioned_step(q: Array, system: System, work: Workspace) -> None:
-    soft = np.zeros(len(system.rows), dtype=np.bool_)
-    for r in range(len(soft)):
-        soft[r] = _is_soft(r, system)
-    matrix, pull = information(work.jacobian, system.errors, system.variances, soft, work.gap)
-    root = _root(system.covariance)
+def _conditioned_step(
+    q: Array,
+    errors: Array,
+    rows: Array,
+    variances: Array,
+    included: Array,
+    covariance: Array,
+    limits: Array,
+    work: Workspace,
+) -> None:
+    soft = np.zeros(len(rows), dtype=np.bool_)
+    for r in range(len(rows)):
+        soft[r] = _is_soft(r, rows, variances, included)
+    matrix, pull = information(work.jacobian, errors, variances, soft, work.gap)
+    root = _root(covariance)
     inner = _inner(root, matrix)
     cholesky(inner)
     move = np.dot(root.T, pull)
     substitute(inner, move)
     work.step[:] = work.gap + np.dot(root, move)
     work.pull[:] = pull - np.dot(matrix, work.step - work.gap)
-    rest = np.flatnonzero(system.included & ~soft)
-    if len(rest) > 0 or not _inside(q, work.step, system.limits):
+    rest = np.flatnonzero(included & ~soft)
+    if len(rest) > 0 or not _inside(q, work.step, limits):
         half = root.T.copy()
         _forward(inner, half)
-        _step_of_rest(q, system, rest, np.dot(half.T, half), work)
+        _step_of_rest(q, errors, rows, variances, rest, np.dot(half.T, half), limits, work)
         work.pull[:] += pull - np.dot(matrix, work.step - work.gap)
 
 
 @compiled
-def _step_of_rest(q: Array, system: System, rest: Array, covariance: Array, work: Workspace) -> None:
+def _step_of_rest(
+    q: Array,
+    errors: Array,
+    rows: Array,
+    variances: Array,
+    rest: Array,
+    covariance: Array,
+    limits: Array,
+    work: Workspace,
+) -> None:
     """The dual step from the conditioned Gaussian under the other rows and the limits; leaves their pull alone."""
-    sub = workspace(len(rest), system.limits.shape[1])
+    sub = workspace(len(rest), limits.shape[1])
     sub.jacobian[:], sub.gap[:] = work.jacobian[rest], work.step
     sub.active_limits[:] = work.active_limits
     spread_rows(sub.jacobian, covariance, sub.spread, sub.gram)
-    included = np.ones(len(rest), dtype=np.bool_)
-    errors, rows, variances = system.errors[rest], system.rows[rest], system.variances[rest]
-    constrained_step(q, System(errors, rows, variances, included, covariance, system.limits), sub)
+    all_of_them = np.ones(len(rest), dtype=np.bool_)
+    constrained_step(q, errors[rest], rows[rest], variances[rest], all_of_them, covariance, limits, sub)
     work.step[:], work.pull[:], work.active_limits[:] = sub.step, sub.pull, sub.active_limits
 
 
 @compiled
-def _is_soft(r: int, system: System) -> bool:
-    return system.included[r] and system.variances[r] > 0.0 and system.rows[r, INEQUALITY] == 0.0
+def _is_soft(r: int, rows: Array, variances: Array, included: Array) -> bool:
+    return included[r] and variances[r] > 0.0 and rows[r, INEQUALITY] == 0.0
 
 
 @compiled

@@ -110,7 +110,6 @@ class Problem:
         needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
         self.blocks = (self.integers, self.floats)
-        self.arrays: core.Arrays = (self.body, self.blocks, self.rows, self.free, self.limits)
         self.settings_array = self.settings.array()
         self.unfinished = self.settings.array()
         self.unfinished[core.FINISH_STEPS] = core.NO_FINISH
@@ -222,8 +221,10 @@ class Problem:
         final = self.settings_array if settings is None else settings
         for stage in stages:
             count = self.settings.map_steps if steps[stage] == ALL else steps[stage]
-            finish = final if stage == stages[-1] else self.unfinished
-            arguments = (q, x, self.arrays, forms[stage], count, finish, errors, *trail)
+            arguments = (
+                q, x, self.body, self.blocks, self.rows, forms[stage], count, self.free, self.limits,
+                final if stage == stages[-1] else self.unfinished, errors, *trail,
+            )  # fmt: skip
             status, taken = self._called(q, errors, core.solve, arguments)
             total += taken
         return status, total, errors
@@ -256,7 +257,9 @@ class Problem:
         Without a prior to weigh them, soft ones may count too: below all hard ones.
         """
         errors = np.empty(len(self.rows))
-        arguments = (q, self.arrays, covariance, self.settings_array, errors, soft_too)
+        arguments = (
+            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
+        )  # fmt: skip
         status, steps = self._called(q, errors, core.meet, arguments)
         return status, steps, errors
 
