@@ -30,7 +30,6 @@ Array = np.ndarray
 Progress = Callable[[int, int], None]
 
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
-SETTLING_S = 0.05  # seconds in which a foot that lands comes to lie flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +140,11 @@ def _plan(
     ankle = foot_joints(source.skeleton, SIDES[side])[0]
     free = ground.placed(joint_transforms(source)[0][:, ankle])
     there = _placed_points(source, ground, side)
-    held, shift = turns.copy(), np.full((len(motion), 3), np.nan)
+    turns, shift = _settled(turns, np.all(down, axis=-1)), np.full((len(motion), 3), np.nan)
     for stance in _runs(np.any(down, axis=-1)):
-        places, held[stance] = _stance(
-            there[stance], turns[stance], free[stance], arms, down[stance], motion.fps
-        )
+        places = _stance(there[stance], turns[stance], free[stance], arms, down[stance])
         shift[stance] = places - free[stance]
-    return free + _eased(shift), held
+    return free + _eased(shift), turns
 
 
 def _points_of_foot(motion: Motion, ankle: Array, turn: Array, side: int) -> Float[Array, "2 3"]:
@@ -177,15 +174,12 @@ def _stance(
     free: Float[Array, "frames 3"],
     arms: Float[Array, "2 3"],
     down: Bool[Array, "frames 2"],
-    fps: float,
-) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
-    """One contact from its first frame to its last: the ankle's places and the foot's turns."""
+) -> Float[Array, "frames 3"]:
+    """One contact from its first frame to its last: the ankle's places."""
     seen = there + np.array([0.0, 1.0, 0.0]) * (free[:, None] + rotations.rotate(turns[:, None], arms))
     flat = _runs(np.all(down, axis=-1))
     for run in flat:
-        settled = rotations.mean(turns[run])
-        turns = _settled(turns, settled, run, fps)
-        reach = rotations.rotate(settled, arms)
+        reach = rotations.rotate(turns[run.start], arms)
         ankle = np.mean(there[run] - reach, axis=(0, 1))
         ankle[1] = free[run, 1].mean()
         seen[run] = ankle + reach
@@ -196,21 +190,16 @@ def _stance(
             lying = frames[np.all(down[frames], axis=-1)]
             pivots[run, point] = seen[lying if len(lying) else frames, point].mean(axis=0)
     ankles = pivots - rotations.rotate(turns[:, None], arms)
-    return np.einsum("fk,fkx->fx", _weights(down), ankles), turns
+    return np.einsum("fk,fkx->fx", _weights(down), ankles)
 
 
-def _settled(
-    turns: Float[Array, "frames 4"], settled: Float[Array, "4"], run: slice, fps: float
-) -> Float[Array, "frames 4"]:
-    """The turns of a foot, one and the same while it lies flat but for the moments of landing and leaving."""
-    steps = np.arange(run.stop - run.start) + 1.0
-    always = np.full(len(steps), np.inf)
-    landing = steps if run.start > 0 else always
-    leaving = steps[::-1] if run.stop < len(turns) else always
-    depth = smoothstep(np.minimum(landing, leaving) / (SETTLING_S * fps + 1.0))
-    found = turns.copy()
-    found[run] = rotations.slerp(turns[run], np.broadcast_to(settled, turns[run].shape), depth)
-    return found
+def _settled(turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"]) -> Float[Array, "frames 4"]:
+    """The turns of a foot, one and the same while it lies flat, and eased from there to the next time it does."""
+    change = np.full((len(turns), 3), np.nan)
+    for run in _runs(flat):
+        away = rotations.multiply(rotations.mean(turns[run])[None], rotations.conjugate(turns[run]))
+        change[run] = rotations.expmap_from_quaternion(rotations.canonical(away))
+    return rotations.multiply(rotations.quaternion_from_expmap(_eased(change)), turns)
 
 
 def _weights(down: Bool[Array, "frames 2"]) -> Float[Array, "frames 2"]:
