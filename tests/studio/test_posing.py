@@ -109,6 +109,7 @@ def test_feet_step_after_a_hand_that_is_dragged_away(session: Session) -> None:
         assert foot[0] > before[0] + 0.2
         assert abs(foot[1] - before[1]) < 3e-3
         np.testing.assert_allclose(foot, session.state.anchors[f"{side}_foot"], atol=3e-3)
+    assert joint(session, "left_foot")[0] > joint(session, "right_foot")[0]  # no foot across the other
 
 
 @pytest.mark.parametrize("model", ["reach", "both"])

@@ -365,12 +365,21 @@ def _after_a_step(state: State, handle: Handle) -> dict[str, Vec3] | None:
     ahead = feet["left_foot"] @ along - feet["right_foot"] @ along
     own = "right" if _is_on_the_right(skeleton, handle.joint) else "left"
     side = own if abs(ahead) < SHORTEST * skeleton.height else "right" if ahead > 0.0 else "left"
+    if _crosses(state, feet, side, length * along):
+        side = "left" if side == "right" else "right"
     stepped = {
         role: vec3(np.array(at) + length * along)
         for role, at in state.anchors.items()
         if role.startswith(side)
     }
     return state.anchors | stepped
+
+
+def _crosses(state: State, feet: dict[str, Array], side: str, step: Float[Array, "3"]) -> bool:
+    """Whether a step would set a foot across the other."""
+    x, _, z = state.anchors.get(HEADING, (0.0, 0.0, 1.0))
+    apart = feet["left_foot"] - feet["right_foot"] + (step if side == "left" else -step)
+    return float(apart @ np.array([z, 0.0, -x])) < 0.0
 
 
 def _is_on_the_right(skeleton: Skeleton, joint: str) -> bool:
