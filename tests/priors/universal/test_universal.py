@@ -186,3 +186,16 @@ def test_a_blend_of_parts_without_a_state_does_not_depend_on_the_frame_before(
     handles = [Position(name, (0.0, 0.0, 0.0)) for name in FIVE]
     followed, alone = (Solver(blend, handles, root="given") for _ in range(2))
     np.testing.assert_allclose(answers(followed, (0, 1)), answers(alone, (1,)), atol=1e-9)
+
+
+def test_hands_near_the_floor_bend_the_body_instead_of_sinking_it() -> None:
+    people = UniversalPrior.of_people()
+    handles = people.space.handles(("left_hand", "right_hand"))
+    targets = np.array([[0.15, 0.15, 0.3], [-0.15, 0.15, 0.3]])
+    start = people.space.standing(people.mean)
+    low, high = (
+        people.guide(handles).starts(start, targets + up, free_root=True)[0].q
+        for up in (0.0, [0.0, 9.0, 0.0])
+    )
+    assert people.space.forward(low)[0][:, 1].min() > -0.25
+    assert people.space.forward(high)[0][:, 1].min() < 8.6  # nothing is known of a floor there: it stands

@@ -38,8 +38,13 @@ Array = np.ndarray
 NEAR = 0.12  # metres that handles may lack in a pose whose root is taken for the one before
 SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # of clips, to learn joint zeros by
 APART = 0.5  # seconds between frames that say something new of joint zeros
+LOWEST, HIGHEST = (
+    -0.1,
+    2.5,
+)  # metres above the floor, y = 0: a body whose handles lie between has it under its feet
 SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
 _POINTS, _FRAME, _BONES = (layout.begin_of(block) for block in ("points", "frame", "bones"))
+_FLOOR = layout.begin_of("floor")
 _VELOCITIES, _MOVING = layout.begin_of("velocities"), layout.begin_of("moving")
 _WIDTH = sum(rows * columns for _, rows, columns in layout.INPUTS)
 _PAIRS = tuple(
@@ -307,6 +312,8 @@ class UniversalGuide(Guide):
         inputs[_FRAME], inputs[_FRAME + 1 : _FRAME + 4] = given, axes[1]
         if len(targets):
             _show(inputs, self._rows, self._offsets, targets, origin, axes)
+            if not given and targets[:, 1].min() > LOWEST and targets[:, 1].max() < HIGHEST:
+                inputs[_FLOOR], inputs[_FLOOR + 1] = 1.0, origin[1]
             if self._before is not None:
                 _show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
         return inputs
