@@ -22,8 +22,8 @@ from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
-from poise.solvers.bearing import FLOOR_ROLES
-from poise.solvers.constraints import floor
+from poise.solvers.bearing import FLOOR_ROLES, facing
+from poise.solvers.constraints import Constraint, floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
 
 Array = np.ndarray
@@ -31,6 +31,7 @@ Progress = Callable[[int, int], None]
 
 MET = 0.01  # metres within which a handle counts as on its path
 TURNED = np.radians(1.0)  # within which a handle's joint counts as turned as its keys say
+STEADY = 0.05  # radians that hips turn from their heading while nothing turns them, typically
 _POLL = 0.2  # seconds between looks at a file that is watched
 
 
@@ -222,7 +223,12 @@ def _frames(
     """What every frame of a span must meet."""
     some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
-    ground = [] if script.floor is None else floor(roles, height=script.floor)
+    ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
+    if script.heading is not None and "pelvis" in prior.space.skeleton.roles:
+        ground = [
+            *ground,
+            facing(np.array(script.heading), prior.space.skeleton, at=np.zeros(3), tolerance=STEADY),
+        ]
     followed = follow(paths, script.turns, script.times[some])
     for timed in script.constraints:
         for frame in np.flatnonzero(timed.holds(script.times)[some]):

@@ -133,6 +133,9 @@ class Script:
     smoothness: float = 1.0
     turns: Sequence[TurnPath] = ()
     constraints: Sequence[Timed] = ()
+    heading: tuple[float, float, float] | None = (
+        None  # which way the hips face, softly, unless keys turn them
+    )
 
     @property
     def times(self) -> Float[Array, "frames"]:

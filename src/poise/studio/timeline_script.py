@@ -12,7 +12,7 @@ from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, 
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
 from poise.studio.messages import Key, Pin, StyleKey, Timeline, Vec3
-from poise.studio.solving import feet_of, point_of, taken_sides
+from poise.studio.solving import HEADING, feet_of, point_of, taken_sides
 from poise.studio.state import State
 
 Array = np.ndarray
@@ -43,7 +43,7 @@ def script_of(state: State) -> Script:
     return Script(
         name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
         changes=[StyleChange(name=MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
-        turns=_turns(state),
+        turns=_turns(state), heading=None if _turns(state) or not state.bearing.heading else state.anchors.get(HEADING),
     )  # fmt: skip
 
 
