@@ -35,8 +35,8 @@ def test_two_real_cameras_give_a_motion_a_picture_and_how_sure_it_is(tmp_path, c
 def test_refusals_say_what_to_do(capsys):
     folder = recordings() / BOTH / "videos"
     assert main(["video", str(folder / "cam01.mp4"), "--end", "0.05"]) == 2
-    assert "2 people are seen: choose one with --person; 1 is at column" in capsys.readouterr().err
+    assert "2 people are seen: choose one; 1 is at column" in capsys.readouterr().err
     assert main(["video", str(folder / "cam01.mp4"), str(folder / "cam02.mp4")]) == 2
     assert "need the file of their cameras" in capsys.readouterr().err
     assert main(["video", str(folder / "cam01.mp4"), "--start", "2", "--end", "1"]) == 2
-    assert "--end must come after --start" in capsys.readouterr().err
+    assert "the end must come after the start" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_who_is_who_is_known_from_camera_to_camera():
     man, woman = sorted(columns)  # from left to right in the first camera, and by chance in the second
     assert man[0] < 500 < woman[0]
     assert man[1] < 600 < woman[1]
-    with pytest.raises(InvalidValueError, match="2 people are seen: choose one with --person"):
+    with pytest.raises(InvalidValueError, match="2 people are seen: choose one"):
         chosen(people, None)
     with pytest.raises(InvalidValueError, match="no person 3"):
         chosen(people, 3)

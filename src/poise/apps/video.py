@@ -38,7 +38,8 @@ class VideoPart:
     def __post_init__(self) -> None:
         if not (self.start >= 0.0 and (self.end is None or self.end > self.start)):
             raise InvalidValueError(
-                f"--end must come after --start, both in seconds; got {self.start:g} and {self.end}"
+                f"the end must come after the start, both in seconds; got {self.start:g} and {self.end}",
+                settings=("start", "end"),
             )
 
 
@@ -70,7 +71,8 @@ def watch_videos(
         cameras = _cameras_of(rig, sources)
     elif len(videos) > 1:
         raise InvalidValueError(
-            f"{len(videos)} videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
+            f"{len(videos)} videos need the file of their cameras, which poise cameras calibrate writes",
+            settings=("cameras",),
         )
     with InStep(sources, offsets=_offsets(sources, part.sync)) as steps:
         total = max(source.frames for source in sources)

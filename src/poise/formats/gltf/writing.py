@@ -47,7 +47,8 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
         content = glb_with(motion, existing_file(motion.origin.character))
     elif target.suffix.lower() == ".vrm":
         raise InvalidValueError(
-            f"a VRM is a character's own file; carry the motion onto one, --onto avatar.vrm, to write {target.name}"
+            f"a VRM is a character's own file; carry the motion onto one, such as avatar.vrm, to write {target.name}",
+            settings=("onto",),
         )
     else:
         content = _bare_glb(motion, mannequin=mannequin)

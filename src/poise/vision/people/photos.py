@@ -56,7 +56,9 @@ def person_in_photo(photo: Image.Image, number: int | None = None) -> Person:
         f"{k} is at column {one.pixels[INDEX['nose'], 0]:.0f}" for k, one in enumerate(people, 1)
     )
     if number is None and len(like) > 1:
-        raise InvalidValueError(f"{len(people)} people are in the photo: choose one with --person; {places}")
+        raise InvalidValueError(
+            f"{len(people)} people are in the photo: choose one; {places}", settings=("person",)
+        )
     if number is not None and not 1 <= number <= len(people):
         raise InvalidValueError(f"there is no person {number} in the photo; {places}")
     person = people[(number or 1) - 1]

@@ -50,7 +50,8 @@ class CameraView:
         if self._before is not None and is_cut(self._before, small):
             raise PoiseError(
                 f"{self.name}: the picture changes altogether at {at:.2f} s, as at a cut; "
-                f"take one scene alone with --start and --end"
+                f"take one scene alone",
+                settings=("start", "end"),
             )
         self._before = small
         self.brightness.append(float(small.mean()))
@@ -108,7 +109,7 @@ def people_of(
     if len(views) == 1:
         return SeenPeople([[track] for track in tracks[0]], frames, fps)
     if cameras is None:
-        raise InvalidValueError("several videos need the file of their cameras: --cameras cams.toml")
+        raise InvalidValueError("several videos need the file of their cameras", settings=("cameras",))
     first = max(range(len(views)), key=lambda k: len(tracks[k]))
     people: list[list[Track]] = [[{} for _ in views] for _ in tracks[first]]
     for person, track in zip(people, tracks[first], strict=True):
@@ -123,7 +124,9 @@ def chosen(people: SeenPeople, number: int | None) -> int:
     """Which of the people is meant (from 1); that must be said where there are several."""
     count = len(people.people)
     if number is None and count > 1:
-        raise InvalidValueError(f"{count} people are seen: choose one with --person; {_where(people)}")
+        raise InvalidValueError(
+            f"{count} people are seen: choose one; {_where(people)}", settings=("person",)
+        )
     if number is not None and not 1 <= number <= count:
         raise InvalidValueError(f"there is no person {number}: {count} seen; {_where(people)}")
     return (number or 1) - 1
