@@ -62,7 +62,7 @@ class Runner:
             self.resume(before[0])
         last = self._last
         if last is not None and self.tracks and (len(before) > 0 or self.remembers(q)):
-            found = self._tracked(q, last)
+            found = self._tracked(q, last, follows=len(before) > 0)
         else:
             found = self._cold(q)
         best = self._last = found[0]
@@ -100,12 +100,15 @@ class Runner:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _tracked(self, q: Array, last: Optimum) -> list[Optimum]:
-        """From the last frame's state, and from another start if the guide has a better one."""
+    def _tracked(self, q: Array, last: Optimum, *, follows: bool) -> list[Optimum]:
+        """From the last frame's state, and from another start if the guide has a better one.
+
+        Where targets have moved far, all starts are tried too, unless the pose follows others in time: it would jump.
+        """
         plan = self.guide.plan
         if self.dragging and plan.dragged:
             return [self._through(Start(q, last.state), plan.dragged)]
-        astray = self.problem.farthest(q) > ASTRAY
+        astray = not follows and self.problem.farthest(q) > ASTRAY
         on = self._through(Start(q, last.state), plan.tracked)
         if astray:
             return self._ranked([on, *self._cold(q)])
