@@ -29,6 +29,7 @@ check: lint types layers page-types examples docs browser fuzz-briefly ## format
 
 format: .venv/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format
+	$(BIN)/python tools/wrap_markdown.py *.md docs/*.md docs/*/*.md
 	$(BIN)/ruff check --fix
 
 lint: .venv/.dev ## check format and lint
