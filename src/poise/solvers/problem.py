@@ -370,9 +370,23 @@ class Problem:
                 q[:] = self.space.integrate(begun, 0.5 * self.way(begun, q))
         assert best is not None
         (left, _), q[:], errors[:], status = best
-        if left <= self.settings.tolerance:
+        if left <= self.settings.tolerance or self._met_closely(q, errors):
             return core.REACHED, total
         return max(status, core.RELAXED), total
+
+    def _met_closely(self, q: Float[Array, "size"], errors: Float[Array, "rows"]) -> bool:
+        """Meet the hard constraints by small changes alone, measured after each; whether they are. Else q stays."""
+        near, left = q.copy(), np.empty_like(errors)
+        for _ in range(ROUNDS):
+            self._measure(near)
+            core.meet(
+                near, self.body, self.blocks, self.rows, self.diagonal(), self.limits, self.settings_array, left, False
+            )  # fmt: skip
+            left = self.errors(near)[0]
+            if self.rank(left)[0] <= self.settings.tolerance:
+                q[:], errors[:] = near, left
+                return True
+        return False
 
     def rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
         """Lower is better: the largest hard error, then what soft ones cost."""
