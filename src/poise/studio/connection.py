@@ -164,13 +164,13 @@ class Connection:
 
 
 def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answer:
-    """What a page is told first; a session that an earlier studio had takes up its scene."""
+    """What a page is sent first; a session that an earlier studio had takes up its scene."""
     resumed = resumed or (session.token == hello.token and session.restore())
     return session.greet(resumed=resumed, known=hello.known)
 
 
 def _is_moment(message: messages.ServerMessage) -> bool:
-    """Whether it says what the next of its kind will say anew."""
+    """Whether the next of its kind will say it again."""
     match message:
         case messages.Pose():
             return not message.fine

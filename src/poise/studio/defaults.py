@@ -154,7 +154,7 @@ def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Storable:
 
 
 def _cached(path: Path, make: Callable[[], Storable]) -> Storable:
-    """What a file holds, else what is made now and kept there; a damaged file is made anew."""
+    """What a file holds, else what is made now and kept there; a damaged file is made again."""
     if path.exists():
         try:
             return load(path)

@@ -27,7 +27,7 @@ class CrowdedError(PoiseError):
 
 
 class Inbox:
-    """What a session has been told and has not yet answered; filled and emptied by one event loop."""
+    """Messages that a session has received and not yet answered; filled and emptied by one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[messages.ClientMessage] = deque()

@@ -51,13 +51,13 @@ class StoppedError(Exception):
 
 @dataclass(eq=False)
 class _Job:
-    """A task under way; `told` is when the page last heard of it."""
+    """A task under way; `reported` is when the page last heard of it."""
 
     task: str
     words: str
     work: Work
     steps: Steps | None = None
-    told: float = 0.0
+    reported: float = 0.0
     is_cancelled: bool = False
 
 
@@ -166,13 +166,13 @@ class Jobs:
             raise StoppedError
 
     def _reporter(self, job: _Job) -> Report:
-        job.told = time.monotonic()
+        job.reported = time.monotonic()
 
         def report(share: float) -> None:
             self._check(job)
             now = time.monotonic()
-            if now - job.told > PROGRESS_EVERY:
-                job.told = now
+            if now - job.reported > PROGRESS_EVERY:
+                job.reported = now
                 self._session.post(_progress(job.task, job.words, min(share, 0.99)))
             if now - Jobs.answered < BUSY:
                 time.sleep(REST)

@@ -1,4 +1,4 @@
-"""Where a live performance comes from: markers over UDP, or cameras and videos; each runs until it is told to stop."""
+"""Where a live performance comes from: markers over UDP, or cameras and videos; each runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LiveSource(ABC):
 
     @abstractmethod
     def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
-        """Until its end, or until told."""
+        """Until its end, or until stopped."""
 
 
 @dataclass

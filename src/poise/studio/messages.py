@@ -9,7 +9,7 @@ The flow:
  1. The page opens the socket and sends `hello`, with the token of an earlier session to resume it. The server answers
     `welcome`, `models`, `body` (skeleton and mesh; again whenever the skeleton changes), `scene` and `pose`.
  2. What a person does is one message each. The server changes the scene and answers `scene` when something other than
-    the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it is told.
+    the pose changed, and `pose` when that did. The server's scene is the truth; the page draws what it receives.
  3. Messages that stream (`drag`, `turnJoints`, `takePose`, `putProp`, `dragLatent`, `hoverLatent`, `movePoint`,
     `dragKey`) carry `seq`, a number that grows over the session. The newest wins: those that the solver had no time for
     are dropped. `pose.seq` says which one a pose answers. Everything from the first `drag` to the one with `last` is

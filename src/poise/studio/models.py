@@ -93,7 +93,7 @@ class Entry:
         return self.kind == PLAIN
 
     def described(self, *, own: bool = False) -> messages.Model:
-        """As the page is told of it."""
+        """As the page receives it."""
         clips = [name for name, _ in getattr(self.prior, "clips", ())] if self.source.ready else []
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,

@@ -1,6 +1,6 @@
 """One person's studio: what is in the scene, what has been undone, and who answers which message.
 
-A session outlives its connection, so that a lost one can be resumed. It is told one message at a time, by a worker
+A session outlives its connection, so that a lost one can be resumed. It takes one message at a time, by a worker
 thread; long tasks run beside it and hand in what they found under the same lock.
 """
 
@@ -206,7 +206,7 @@ class Session:
         return [self.frames_shown(first, min(end, first + PIECE), fine=fine)] if end > first else []
 
     def frames_shown(self, first: int, end: int, *, fine: bool) -> messages.MotionRange:
-        """Frames of the motion as the page is told of them."""
+        """Frames of the motion as the page receives them."""
         return motion_range(self.state, first, end, seq=self.seq, fine=fine)
 
     def _pieces(self, first: int, end: int, *, fine: bool) -> Work:
@@ -233,7 +233,7 @@ class Session:
         return self.poser.entry_of(self.state).body
 
     def scene(self) -> messages.SceneChanged:
-        """The scene as the page is told of it."""
+        """The scene as the page receives it."""
         state = self.state
         scene = messages.Scene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
@@ -244,17 +244,17 @@ class Session:
         return messages.SceneChanged(scene=scene)
 
     def pose(self, *, fine: bool) -> messages.Pose:
-        """The pose as the page is told of it, with what is known of how it was solved."""
+        """The pose as the page receives it, with what is known of how it was solved."""
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
-        told: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
+        outcome: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
         if solved is not None:
-            told = _told(solved)
+            outcome = _outcome(solved)
         return messages.Pose(
             seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
             log_likelihood=solved.log_likelihood if solved else None,
             percentile=solved.percentile if solved else None,
-            latent=self._latent(solved), by_hand=state.by_hand, **told,
+            latent=self._latent(solved), by_hand=state.by_hand, **outcome,
         )  # fmt: skip
 
     # --- private ---------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Session:
         return view.seen(solved.latents[0]) if view is not None else None
 
 
-def _told(solved: SolvedState) -> dict[str, Any]:
+def _outcome(solved: SolvedState) -> dict[str, Any]:
     """How a solve went, in words and numbers."""
     solution = solved.solution
     residuals = [

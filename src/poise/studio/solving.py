@@ -53,7 +53,7 @@ FAR, NEAR = (
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
 UNMET = 0.02  # metres that a handle may lack before feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
-ENOUGH_TO_PLACE = 3  # positions from which a body can be put into a scene anew
+ENOUGH_TO_PLACE = 3  # positions from which a body can be placed in a scene again
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ class Poser:
         *,
         dragged: str | None = None,
         fine: bool = True,
-        anew: bool = False,
+        afresh: bool = False,
         near: Float[Array, "size"] | None = None,
     ) -> SolvedState:
-        """The pose that a state asks for, from its own pose or `near` another; `anew` from the prior's best guesses.
+        """The pose that a state asks for, from its own pose or `near` another; `afresh` from the prior's best guesses.
 
         Over a recording it is the pose least far from the recorded one, whatever the model.
         """
@@ -133,7 +133,7 @@ class Poser:
         solver = self._solver(prior, constraints, method)
         solver.dragging = not fine
         start = near if near is not None else state.placed.in_space(solver.space)
-        if not (anew and _can_be_placed(constraints)):
+        if not (afresh and _can_be_placed(constraints)):
             solver.resume(start)
         solution = solver.solve(start)
         plain = solver.method == DLS

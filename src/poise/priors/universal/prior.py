@@ -72,8 +72,8 @@ class UniversalPrior:
         self.weights = shipped()
         self.fit = fitted(skeleton, self.weights)
         self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
-        told = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
-        self.zeros, self._performer = told if zeros is None else zeros, zeros is not None
+        expected = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
+        self.zeros, self._performer = expected if zeros is None else zeros, zeros is not None
 
     @classmethod
     def learn(

@@ -44,8 +44,8 @@ def of_anyone(weights: Weights) -> Zeros:
 def of_bones(skeleton: Skeleton, weights: Weights) -> Zeros:
     """What the bones of a body with the canonical joints say of its zeros."""
     figure = layout.figure(skeleton.offsets[[skeleton.index(name) for name in layout.JOINTS]])
-    told = weights.zeros.weight @ (figure - weights.zeros.centre)
-    return Zeros(weights.zeros.mean + told, weights.zeros.spread)
+    predicted = weights.zeros.weight @ (figure - weights.zeros.centre)
+    return Zeros(weights.zeros.mean + predicted, weights.zeros.spread)
 
 
 class MappedZeros(NamedTuple):

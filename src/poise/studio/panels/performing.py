@@ -27,7 +27,7 @@ from poise.studio.state import Placed
 from poise.vision.colours import Colours
 
 MOST_FPS = 240.0
-RECENT = 120  # frames from which latency and rate are told
+RECENT = 120  # frames over which latency and rate are measured
 TOLD_EVERY = 0.25  # seconds between words about it while no frame comes
 UNSEEN_FOR = 10.0  # seconds without a page after which a performance ends
 _LOG = logging.getLogger("poise.studio")
@@ -57,7 +57,7 @@ class PerformingPanel:
         if session.state.model != message.model:
             switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
         self._now = LivePerformance(session, source, prior)
-        return [*switched, self._now.told("preparing")]
+        return [*switched, self._now.report("preparing")]
 
     def stop(self, message: messages.StopPerforming) -> Answer:
         """The thread ends by itself, and says so."""
@@ -120,7 +120,7 @@ class LivePerformance:
         """Whether it has not ended yet."""
         return self._thread.is_alive()
 
-    def told(self, step: messages.PerformingStep) -> messages.Performing:
+    def report(self, step: messages.PerformingStep) -> messages.Performing:
         """How it goes."""
         middle, slowest = np.percentile(self._latencies, (50, 95)) if self._latencies else (None, None)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
@@ -168,7 +168,7 @@ class LivePerformance:
             pose = session.show(state, fine=False)
         self._times.append(time.monotonic())
         self._journal.add(frame, self._times[-1])
-        session.post(pose, self.told("following"))
+        session.post(pose, self.report("following"))
         self._latencies.append(1000.0 * (time.perf_counter() - arrived))
 
     def _go_on(self) -> bool:
@@ -178,7 +178,7 @@ class LivePerformance:
             self._watched = now
         if now - max(self._told, self._times[-1] if self._times else 0.0) > TOLD_EVERY:
             self._told = now
-            self._session.post(self.told("waiting"))
+            self._session.post(self.report("waiting"))
         gone = self._session.closed or now - self._watched > UNSEEN_FOR
         if self._count >= MOST_FRAMES:
             self._source.notes.append(
@@ -195,11 +195,11 @@ class LivePerformance:
                 session.post(*put_on_timeline(session, kept))
             self._journal.close(saved=session.autosave.flush())
         self._journal.close()
-        session.post(self.told("over"))
+        session.post(self.report("over"))
 
     def _fps(self) -> float:
         """How many frames came in a second, at the end."""
-        return float(np.clip(round(self.told("over").rate), 1.0, MOST_FPS))
+        return float(np.clip(round(self.report("over").rate), 1.0, MOST_FPS))
 
 
 def brought_back(session: Session, token: str) -> Answer:

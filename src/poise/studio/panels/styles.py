@@ -32,7 +32,7 @@ class StylesPanel:
         }
 
     def choose(self, message: messages.ChooseModel) -> Answer:
-        """Another prior on the same handles; on another skeleton the scene begins anew."""
+        """Another prior on the same handles; on another skeleton the scene starts again."""
         session = self._session
         if message.model != PLAIN and not session.models[message.model].source.ready:
             return [self._prepared(session.models[message.model], message)]
@@ -99,7 +99,7 @@ class StylesPanel:
         if not prior.space.skeleton.same_topology(before.pose.skeleton):
             return self._begun_anew(state)
         ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
-        solved = session.poser.solve(state, anew=True)
+        solved = session.poser.solve(state, afresh=True)
         return [ghost, *session.commit(state, solved)]
 
     def _begun_anew(self, state: State) -> Answer:

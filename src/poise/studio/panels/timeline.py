@@ -215,11 +215,11 @@ class TimelinePanel:
             motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
 
             def take() -> Answer:
-                told: Answer = []
+                listed: Answer = []
                 if prior is not None:
                     session.models.add(prior, path.stem)
-                    told = [messages.Models(models=session.models.described())]
-                return [*told, *put_on_timeline(session, motion, path.name)]
+                    listed = [messages.Models(models=session.models.described())]
+                return [*listed, *put_on_timeline(session, motion, path.name)]
 
             return Done(take)
 

@@ -1,1 +1,1 @@
-"""People in pictures without markers: found, told apart and followed, as 33 landmarks each (BlazePose)."""
+"""People in pictures without markers: found, distinguished and followed, as 33 landmarks each (BlazePose)."""

@@ -1,4 +1,4 @@
-"""People from picture to picture: each is looked for where the picture before left them, and told apart by looks.
+"""People from picture to picture: each is looked for where the picture before left them, and recognised by looks.
 
 A person whom another hides is not there for a while; who comes back is known by place and by the colours of trunk and
 thighs. Two who end up on one body are one: the body belongs to whom it looks like.

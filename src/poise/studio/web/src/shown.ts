@@ -37,8 +37,8 @@ function followsMotion(): boolean {
 }
 
 effect(() => {
-  const told = state.scene.value?.timeline.frame;
-  if (told !== undefined && !state.playing.peek() && !scrubbing.peek()) frame.value = told;
+  const current = state.scene.value?.timeline.frame;
+  if (current !== undefined && !state.playing.peek() && !scrubbing.peek()) frame.value = current;
 });
 
 export function scrub(to: number, last: boolean): void {
