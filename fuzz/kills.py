@@ -217,7 +217,7 @@ class Perform(Scenario):
     name = "perform UDP"
 
     def act(self, folder: Path) -> None:
-        """The command itself; its port is told through a file."""
+        """The command itself; its port goes through a file."""
         say_nothing(folder / "said")
         poise([*self.command(), "-o", str(folder / "take.bvh")])
 
@@ -249,6 +249,7 @@ class Perform(Scenario):
 
     def check_recovered(self, folder: Path, least: int, most: int) -> None:
         """The next performance brings the last one back."""
+        (folder / "said").unlink()  # what the one before said is not an answer of the next
         run(lambda: self.act(folder), Moment(), until=lambda: "listening on" in _text(folder / "said"))
         found = list(folder.glob("take-recovered*.bvh"))
         frames = len(read(found[0])) if found else 0
