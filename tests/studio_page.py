@@ -153,6 +153,11 @@ class StudioPage:
         scope = self.page.get_by_role("group", name=within) if within else self.page
         scope.get_by_role("button", name=name, exact=True).first.click()
 
+    def laid_out(self) -> None:
+        """Waits until the motion is solved and the lanes of its contacts, which move the stage, are laid out."""
+        self.wait("window.poise.state.progress.value.size === 0")
+        self.page.wait_for_timeout(300)
+
     def work_in(self, workspace: str) -> None:
         self.page.get_by_role("navigation").get_by_role("button", name=workspace).click()
 

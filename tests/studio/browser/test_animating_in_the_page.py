@@ -79,7 +79,7 @@ def test_turns_are_keyed_and_followed(studio: StudioPage) -> None:
         studio.wait(
             f"window.poise.state.scene.value.timeline.keys.some((k) => k.frame === {frame} && k.rotation)"
         )
-    studio.wait("window.poise.state.progress.value.size === 0")
+        studio.laid_out()
     keys = {key["frame"]: key["rotation"] for key in studio.ask("state.scene.value.timeline.keys")}
     assert angle(keys[0], keys[20]) > 0.3
     for frame, turn in keys.items():
@@ -95,7 +95,7 @@ def test_a_path_is_edited_in_space_and_the_frames_around_follow_at_once(studio: 
         studio.show_frame(frame)
         studio.drag_joint("right_hand", (-15, -20 - frame))
         studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
-    studio.wait("window.poise.state.progress.value.size === 0")
+        studio.laid_out()
     studio.show_frame(10)
 
     def key() -> Place:
@@ -123,6 +123,7 @@ def test_pins_are_ranges_and_the_lane_of_styles_holds_blends(studio: StudioPage)
     studio.show_frame(10)
     studio.press("Pin")
     studio.wait("window.poise.state.scene.value.timeline.pins.length === 1")
+    studio.laid_out()
     box = studio.page.get_by_role("slider", name="Frame").bounding_box()
     assert box is not None
     end = (box["x"] + 10 + (box["width"] - 20) * 25 / 89, box["y"] + 24 + 1.5 * 24)
