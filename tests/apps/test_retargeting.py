@@ -167,7 +167,7 @@ def test_a_vrm_says_which_bone_is_which(tmp_path, walk):
     assert all(roles[role] == names[role] for role in bones.values())
     retarget(walk[:5], avatar).save(tmp_path / "out.vrm")
     assert "VRMC_vrm" in parts_of(tmp_path / "out.vrm")[0]["extensions"]
-    with pytest.raises(InvalidValueError, match=r"--onto avatar\.vrm"):
+    with pytest.raises(InvalidValueError, match=r"such as avatar\.vrm"):
         walk.save(tmp_path / "walk.vrm")
 
 
