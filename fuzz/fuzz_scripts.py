@@ -33,7 +33,7 @@ from poise.capture.image_files import read_photo, read_views
 from poise.formats import write
 from poise.formats.camera_file import read_camera
 from poise.performance.marker_sets import read_hues, read_layout
-from poise.priors.dynamics.rhythm import read_rhythms, rhythm_of, rhythm_text, told_by
+from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms, rhythm_of, rhythm_text
 from poise.priors.gaussian import GaussianPrior
 from poise.vision.rig import load_rig
 
@@ -181,7 +181,7 @@ def _kinds() -> dict[str, tuple[Use, str, bytes]]:
         "other_camera": (_project, OTHER_CAMERA),
         "rig": (_watch, RIG),
         "views": (read_views, VIEWS),
-        "rhythm": (lambda path: told_by(read_rhythms(path), ["walk"], [WALK]), rhythm),
+        "rhythm": (lambda path: given_rhythm(read_rhythms(path), ["walk"], [WALK]), rhythm),
     }
     kinds = {kind: (use, f"{kind}.toml", text.encode()) for kind, (use, text) in texts.items()}
     kinds["path"] = (_drag, "path.csv", PATH.encode())
