@@ -8,6 +8,7 @@ import pytest
 import poise
 from poise.capture.people.body import fitted_body
 from poise.capture.people.landmarks import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
+from poise.capture.people.solving import Trust
 from poise.capture.people.take import capture_person, default_prior
 from poise.capture.people.upright import level_camera, upright_camera
 from poise.capture.people.watched import WatchedPerson, meeting_places, placed_shapes, ray_gaps, with_sides
@@ -111,7 +112,7 @@ def test_who_stands_says_which_way_is_up(places, pitch):
 
 def test_two_cameras_give_the_body_and_one_camera_nearly_so(walk, places):
     two = capture_person(seen_by([FRONT, SIDE], places))
-    one = capture_person(seen_by([FRONT], places, depth=0.1))  # as far off as a real detector
+    one = capture_person(seen_by([FRONT], places), trust=Trust(shape=0.05))  # as far off as was simulated
     assert error_of(two, walk) < 0.03
     assert error_of(one, walk) < 0.06
     assert error_of(one, walk) < error_of(replace(one, motion=one.rough), walk)
