@@ -23,9 +23,9 @@ from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.solvers.constraints import Position
-from poise.solvers.posterior import OPEN
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Solver
+from poise.solvers.uncertainty import OPEN
 
 Array = np.ndarray
 

@@ -18,7 +18,7 @@ from poise.skeleton.skeleton import Pose, Positions
 
 if TYPE_CHECKING:
     from poise.priors.prior import Prior
-    from poise.solvers.posterior import Deviations, Posterior
+    from poise.solvers.uncertainty import Deviations, Uncertainty
 
 Array = np.ndarray
 
@@ -79,10 +79,10 @@ class Solution(Savable):
     microseconds: float
     prior: Prior | None = None
     notes: tuple[str, ...] = ()
-    posterior_of: Callable[[], Posterior] | None = None
+    posterior_of: Callable[[], Uncertainty] | None = None
 
     @cached_property
-    def uncertainty(self) -> Posterior:
+    def uncertainty(self) -> Uncertainty:
         """What the constraints leave open under the prior: deviations of joints, samples, which handle to add next."""
         if self.posterior_of is None:
             raise InvalidValueError("uncertainty is known only with a learned prior (method 'map')")

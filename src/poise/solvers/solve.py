@@ -27,13 +27,13 @@ from poise.solvers.classic.task import Task
 from poise.solvers.constraints import Constraint
 from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
-from poise.solvers.posterior import Posterior
 from poise.solvers.predicted import solve_many
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.published import PublishedRun
 from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.style_reference import REFERENCES, ReferenceRun
+from poise.solvers.uncertainty import Uncertainty
 
 Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
@@ -326,11 +326,11 @@ class Solver:
             posterior_of=self._posterior(q),
         )
 
-    def _posterior(self, q: Array) -> Callable[[], Posterior] | None:
+    def _posterior(self, q: Array) -> Callable[[], Uncertainty] | None:
         """What works out how sure a pose is, when it is asked for."""
         if self.runner is None:
             return None
-        return partial(Posterior.of, self.runner.guide, self.problem, q, self.problem.floats.copy())
+        return partial(Uncertainty.of, self.runner.guide, self.problem, q, self.problem.floats.copy())
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Run:

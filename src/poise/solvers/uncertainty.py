@@ -61,7 +61,7 @@ class Deviations(Mapping[str, float]):
         return np.array(self._values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
 
 
-class Posterior:
+class Uncertainty:
     """The Gaussian of a pose given its constraints, over all freedoms of its space."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Posterior:
         problem: Problem,
         q: Float[Array, "size"],
         floats: Float[Array, "blocks parameters"],
-    ) -> Posterior:
+    ) -> Uncertainty:
         """Around a solved pose; `floats` are the constraints' parameters that it was solved for."""
         points, _ = problem.space.handle_positions(q, problem.handles)
         precision = guide.around(q, points).precision
