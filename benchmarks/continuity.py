@@ -78,7 +78,7 @@ def _dragged(models: ModelStore, name: str, random: np.random.Generator) -> tupl
 
 def _moments(session: Session, random: np.random.Generator) -> tuple[list[float], float, int]:
     role = ROLES[random.integers(len(ROLES))]
-    session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role)))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
     start = np.array(session.state.handle(role).position)
     way = random.normal(size=3) * SPREAD[role.split("_")[-1]]
     moments, ratios, excused = max(int(np.linalg.norm(way) / STEP), 2), [], 0
@@ -97,7 +97,7 @@ def _moved(
 ) -> tuple[float, str]:
     x, y, z = to.tolist()
     pose = session.answer(said.Drag(seq=next(_NUMBERS), handle=role, position=(x, y, z), last=last))[-1]
-    assert isinstance(pose, said.Pose)
+    assert isinstance(pose, said.SolvedPose)
     return float(np.linalg.norm(_joints(session) - before, axis=-1).max()), pose.status
 
 

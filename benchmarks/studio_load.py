@@ -73,7 +73,7 @@ async def _load(address: str, *, clients: int, rate: float) -> list[float]:
 async def _client(address: str, rate: float, phase: float) -> list[float]:
     async with connect(address, max_size=None, compression=None) as socket:
         await _say(socket, said.Hello(protocol=said.PROTOCOL))
-        await _say(socket, said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+        await _say(socket, said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
         while not (isinstance(heard := await _hear(socket), said.SceneChanged) and heard.scene.handles):
             pass
         start = np.array(heard.scene.handles[0].position)
@@ -106,7 +106,7 @@ async def _listen(socket: ClientConnection, sent: dict[int, float]) -> list[floa
     try:
         while True:
             heard = await _hear(socket)
-            if not isinstance(heard, said.Pose):
+            if not isinstance(heard, said.SolvedPose):
                 assert not isinstance(heard, said.Refusal), heard
                 continue
             now = time.perf_counter()

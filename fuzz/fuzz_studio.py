@@ -177,7 +177,7 @@ def uploads(place: Place) -> tuple[list[bytes], Try]:
 def messages(place: Place) -> tuple[list[bytes], Try]:
     session = place.session
     decoder = msgspec.msgpack.Decoder(said.ClientMessage)
-    hand = said.Handle(id="hand", joint="left_hand", position=(0.2, 1.0, 0.1))
+    hand = said.SceneHandle(id="hand", joint="left_hand", position=(0.2, 1.0, 0.1))
     key = said.Key(handle="hand", frame=5, position=(0.2, 1.0, 0.1))
     seeds: list[said.ClientMessage] = [
         said.PutHandle(handle=hand), said.Drag(seq=1, handle="hand", position=(0.3, 1.0, 0.2)), said.PutKey(key=key),
@@ -192,7 +192,7 @@ def messages(place: Place) -> tuple[list[bytes], Try]:
             answer = session.answer(decoder.decode(data))
         except (PoiseError, msgspec.DecodeError, UnicodeDecodeError) as error:
             return _refusal(said.Refusal(words=str(error), about=None, seq=None).words)
-        poses = [message for message in answer if isinstance(message, said.Pose)]
+        poses = [message for message in answer if isinstance(message, said.SolvedPose)]
         if not all(np.isfinite(np.frombuffer(pose.world, "<f4")).all() for pose in poses):
             raise AssertionError("a pose that is not finite")
         return "taken"

@@ -348,7 +348,7 @@ class Studio(Scenario):
             until = time.monotonic() + seconds
             while time.monotonic() < until:
                 number = len(made) + 1
-                hand = said.Handle(
+                hand = said.SceneHandle(
                     id="hand", joint="left_hand", pinned=True, position=(0.2, 1.0, number / 1000)
                 )
                 page.say(said.PutHandle(handle=hand))

@@ -115,7 +115,7 @@ class Page:
             self.scene = message.scene
         elif isinstance(message, said.Performing):
             self.performing = message
-        elif isinstance(message, said.Pose):
+        elif isinstance(message, said.SolvedPose):
             assert np.isfinite(np.frombuffer(message.world, "<f4")).all()
             self.arrived(message.seq)
         elif isinstance(message, said.Refusal) and not any(words in message.words for words in DESERVED):
@@ -154,7 +154,7 @@ class Page:
 
     async def gesture(self, socket: ClientConnection) -> None:
         joint = self.random.choice(JOINTS)
-        handle = said.Handle(
+        handle = said.SceneHandle(
             id=joint, joint=joint, pinned=self.random.random() < 0.5, hard=self.random.random() < 0.8
         )
         await self.say(socket, said.PutHandle(handle=handle))

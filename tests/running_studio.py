@@ -48,7 +48,7 @@ class Page:
     def hello(self, token: str | None = None) -> said.Welcome:
         self.say(said.Hello(protocol=said.PROTOCOL, token=token))
         welcome = self.hear_until(said.Welcome)
-        self.hear_until(said.Pose)
+        self.hear_until(said.SolvedPose)
         return welcome
 
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -48,6 +49,14 @@ def imports_of(path: Path, modules: set[str]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             inside = {f"{node.module}.{name.name}" for name in node.names}
             yield from inside & modules or {str(node.module)} & modules
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    sources = [path for path in Path(poise.__file__).parent.rglob("*.py") if "web" not in path.parts]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert names["Solution"] == 1
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("name", poise.__all__)

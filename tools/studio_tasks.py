@@ -100,10 +100,10 @@ def opened(models: ModelStore | None = None) -> Iterator[Session]:
         uploads.close()
 
 
-def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> said.Pose:
+def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> said.SolvedPose:
     """Takes a joint to a place, as a hand would."""
     if role not in [handle.id for handle in session.state.handles]:
-        session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role)))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
     start = np.array(session.state.handle(role).position)
     for moment in range(1, moments + 1):
         x, y, z = (start + (np.array(to) - start) * moment / moments).tolist()
@@ -111,7 +111,7 @@ def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> s
             said.Drag(seq=next(NUMBERS), handle=role, position=(x, y, z), last=moment == moments)
         )
     pose = answer[-1]
-    assert isinstance(pose, said.Pose)
+    assert isinstance(pose, said.SolvedPose)
     return pose
 
 
@@ -134,7 +134,7 @@ def walked() -> list[Posed]:
     with opened() as session:
         session.answer(said.SetTimeline(fps=30.0, frames=round(3 * STRIDE * 30) + 1))
         for role in ("left_foot", "right_foot"):
-            session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role)))
+            session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
         for contact in range(4):
             frame = round(contact * STRIDE * 30)
             ahead, behind = ("right", "left") if contact % 2 == 0 else ("left", "right")

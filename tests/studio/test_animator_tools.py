@@ -138,7 +138,7 @@ def test_poses_alone_make_a_motion_from_one_to_the_next(session: Session) -> Non
 
 def test_a_turn_over_keys_stays_when_they_are_solved_again(session: Session) -> None:
     session.answer(said.SetTimeline(fps=12.0, frames=16))
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="right_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="right_hand")))
     for frame in (0, 10):
         session.answer(said.PutKey(key=said.Key(handle="hand", frame=frame)))
     session.answer(said.SetFrame(frame=5))
@@ -190,7 +190,7 @@ def test_the_library_is_kept_for_all_sessions_and_goes_out_and_comes_back(
     turn(session, "left_upper_arm")
     raised = session.state.pose
     (poses,) = session.answer(said.KeepPose(name="arm up"))
-    assert isinstance(poses, said.Poses)
+    assert isinstance(poses, said.KeptPoses)
     assert [kept.name for kept in poses.poses] == ["arm up"]
     session.answer(said.Undo())
     take(session, pose=poses.poses[0].id)
@@ -200,7 +200,7 @@ def test_the_library_is_kept_for_all_sessions_and_goes_out_and_comes_back(
     out = tmp_path / "mine.poses"
     out.write_bytes((session.uploads.folder(session.token) / file.name).read_bytes())
     (left,) = session.answer(said.DropPose(pose=poses.poses[0].id))
-    assert isinstance(left, said.Poses)
+    assert isinstance(left, said.KeptPoses)
     assert left.poses == []
     upload = session.uploads.keep(out, owner=session.token)
     (back,) = session.answer(said.OpenPoses(upload=upload.id))
@@ -290,7 +290,7 @@ def test_a_hand_that_stays_while_the_body_moves_is_a_contact(session: Session) -
         session, still.with_frames(still.root_positions + sway, np.repeat(still.rotations, frames, axis=0))
     )
     assert contacts(session, "left_hand") == []
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     held(session, said.PutPin(pin=said.Pin(handle="hand", first=10, last=50, ease=2)))
     (hold,) = contacts(session, "left_hand")
     assert abs(hold.first - 10) <= 3
@@ -305,7 +305,7 @@ def contacts(session: Session, part: str) -> list[said.Contact]:
 
 def test_handles_that_are_selected_together_move_together(session: Session) -> None:
     for side in ("left", "right"):
-        session.answer(said.PutHandle(handle=said.Handle(id=side, joint=f"{side}_hand")))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id=side, joint=f"{side}_hand")))
     starts = {side: np.array(session.state.handle(side).position) for side in ("left", "right")}
     goal = tuple((starts["left"] + np.array([0.0, 0.1, 0.0])).tolist())
     session.answer(said.Drag(seq=1, handle="left", position=goal, along=["right"]))
@@ -320,7 +320,7 @@ def test_handles_that_are_selected_together_move_together(session: Session) -> N
 def test_a_hand_that_is_glued_to_a_prop_goes_along_and_all_is_saved(session: Session, tmp_path: Path) -> None:
     box = said.Prop(id="box", kind="box", position=(0.0, 0.0, 0.4), size=(0.4, 0.9, 0.4))
     session.answer(said.PutProp(seq=1, prop=box, last=True))
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand", glued="box")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand", glued="box")))
     start = np.array(session.state.handle("hand").position)
     quarter = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.1, 0.0])).tolist())
     there = said.Prop(id="box", kind="box", position=(0.0, 0.1, 0.45), rotation=quarter, size=(0.4, 0.9, 0.4))

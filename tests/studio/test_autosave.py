@@ -72,7 +72,7 @@ def test_a_recording_its_corrections_and_its_model_come_back(session: Session, m
     session.models.add(models["walk"].prior, "my walk")
     put_on_timeline(session, clip, "walk.bvh")
     session.answer(said.SetFrame(frame=40))
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     x, y, z = session.state.handle("hand").position or (0.0, 0.0, 0.0)
     session.answer(said.PutKey(key=said.Key(handle="hand", frame=40, position=(x, y + 0.1, z), ease=9)))
     session.autosave.flush()

@@ -47,7 +47,7 @@ def opened(session: Session, path: Path) -> Motion:
 def edited(session: Session, frame: int, *, joint: str = "left_hand", by: float = 0.08) -> None:
     """A hand dragged at a frame and keyed there, as the page does."""
     session.answer(said.SetFrame(frame=frame))
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint=joint)))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint=joint)))
     x, y, z = session.state.handle("hand").position or (0.0, 0.0, 0.0)
     goal = (x + by, y + by, z)
     for seq, last in ((1, False), (2, True)):

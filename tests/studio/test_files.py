@@ -24,7 +24,7 @@ from running_studio import Heard, kept
 
 
 def posed(session: Session) -> Session:
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     x, y, z = session.state.handle("hand").position or (0.0, 0.0, 0.0)
     session.answer(said.Drag(seq=1, handle="hand", position=(x, y + 0.2, z + 0.1), last=True))
     return session

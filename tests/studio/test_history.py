@@ -15,7 +15,7 @@ from poise.performer import act
 from poise.studio import history as history_module
 from poise.studio.history import History
 from poise.studio.layers import Layers
-from poise.studio.messages import Handle
+from poise.studio.messages import SceneHandle
 from poise.studio.state import Placed, State
 
 POSE = act("walk", seconds=0.1, fps=30)[0]
@@ -25,7 +25,7 @@ def state(number: int) -> State:
     return State(
         "walk",
         Placed(POSE),
-        handles=(Handle(id=str(number), joint="Head", position=(float(number), 0.0, 0.0)),),
+        handles=(SceneHandle(id=str(number), joint="Head", position=(float(number), 0.0, 0.0)),),
     )
 
 

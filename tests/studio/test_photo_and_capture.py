@@ -54,9 +54,9 @@ def test_the_body_follows_the_points_of_a_photo(photo: Session) -> None:
     x, y = pixels_of_someone()["left_hand"]
     moved = said.PhotoPoint(joint="left_hand", pixel=(x + 5.0, y - 5.0))
     followed = photo.answer(said.MovePoint(seq=next(numbers), point=moved))
-    assert [type(message) for message in followed] == [said.Pose, said.PhotoSolved]
+    assert [type(message) for message in followed] == [said.SolvedPose, said.PhotoSolved]
     chosen = photo.answer(said.ChooseAlternative(number=len(solved.alternatives) - 1))
-    assert isinstance(chosen[0], said.Pose)
+    assert isinstance(chosen[0], said.SolvedPose)
 
 
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
@@ -82,7 +82,7 @@ def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
     x, y = points[0].pixel
     moved = said.PhotoPoint(joint=points[0].joint, pixel=(x + 5.0, y - 5.0))
     followed = session.answer(said.MovePoint(seq=1, point=moved))
-    assert [type(message) for message in followed] == [said.Pose, said.PhotoSolved]
+    assert [type(message) for message in followed] == [said.SolvedPose, said.PhotoSolved]
 
 
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")

@@ -26,26 +26,28 @@ def joints(session: Session) -> np.ndarray:
     return np.asarray(world_transforms(pose.skeleton, pose.root_position, pose.rotations)[0])
 
 
-def handle(session: Session, role: str, **options: object) -> said.Handle:
-    session.answer(said.PutHandle(handle=said.Handle(id=role, joint=role, **options)))
+def handle(session: Session, role: str, **options: object) -> said.SceneHandle:
+    session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role, **options)))
     return session.state.handle(role)
 
 
-def drag(session: Session, role: str, by: tuple[float, float, float], *, moments: int = 10) -> said.Pose:
+def drag(
+    session: Session, role: str, by: tuple[float, float, float], *, moments: int = 10
+) -> said.SolvedPose:
     start = np.array(session.state.handle(role).position)
     for moment in range(1, moments + 1):
         at = start + np.array(by) * moment / moments
         last = moment == moments
         answer = session.answer(said.Drag(seq=next(NUMBERS), handle=role, position=tuple(at), last=last))
     pose = answer[-1]
-    assert isinstance(pose, said.Pose)
+    assert isinstance(pose, said.SolvedPose)
     return pose
 
 
 def test_a_new_session_stands_on_the_floor(session: Session) -> None:
     assert abs(min(joint(session, role)[1] for role in ("left_toes", "right_toes"))) < 0.06
     kinds = [type(message) for message in session.greet(resumed=False)]
-    assert kinds == [said.Welcome, said.Models, said.Body, said.SceneChanged, said.Pose]
+    assert kinds == [said.Welcome, said.Models, said.BodyShown, said.SceneChanged, said.SolvedPose]
 
 
 @pytest.mark.parametrize("model", ["reach", "both", "plain"])
@@ -68,11 +70,11 @@ def test_the_smooth_model_answers_while_dragging_and_the_fine_one_at_the_end(ses
     at = session.state.handle("left_hand").position
     assert at is not None
     first = session.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at))
-    assert [(type(each), getattr(each, "fine", None)) for each in first] == [(said.Pose, False)]
+    assert [(type(each), getattr(each, "fine", None)) for each in first] == [(said.SolvedPose, False)]
     last = session.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at, last=True))
     assert [(type(each), getattr(each, "fine", None)) for each in last] == [
         (said.SceneChanged, None),
-        (said.Pose, True),
+        (said.SolvedPose, True),
     ]
 
 
@@ -168,7 +170,7 @@ def test_a_handle_can_be_turned(session: Session) -> None:
     handle(session, "left_hand")
     turned = said.Drag(seq=next(NUMBERS), handle="left_hand", rotation=(0.9, 0.1, 0.0, 0.0), last=True)
     pose = session.answer(turned)[-1]
-    assert isinstance(pose, said.Pose)
+    assert isinstance(pose, said.SolvedPose)
     assert [left.unit for left in pose.residuals if left.handle == "left_hand"] == ["m", "rad"]
     assert np.isclose(np.linalg.norm(session.state.handle("left_hand").rotation), 1.0)
 
@@ -187,7 +189,7 @@ def test_the_head_looks(session: Session) -> None:
     pose = session.answer(
         said.Drag(seq=next(NUMBERS), handle=said.LOOK_AT, position=(1.0, 1.5, 1.0), last=True)
     )[-1]
-    assert isinstance(pose, said.Pose)
+    assert isinstance(pose, said.SolvedPose)
     looking = next(left for left in pose.residuals if left.handle == said.LOOK_AT)
     assert looking.value < 0.15
 
@@ -256,14 +258,14 @@ def test_reset_keeps_the_handles_that_have_keys(session: Session) -> None:
 def test_mistakes_leave_the_scene_as_it_was(session: Session) -> None:
     before = session.state
     with pytest.raises(UnknownNameError, match="did you mean left_hand"):
-        session.answer(said.PutHandle(handle=said.Handle(id="a", joint="left_hnd")))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id="a", joint="left_hnd")))
     with pytest.raises(UnknownNameError, match="handle"):
         session.answer(said.Drag(seq=next(NUMBERS), handle="a", position=(0.0, 0.0, 0.0)))
-    turned = said.Handle(id="a", joint="Head_end", rotation=(1.0, 0.0, 0.0, 0.0))
+    turned = said.SceneHandle(id="a", joint="Head_end", rotation=(1.0, 0.0, 0.0, 0.0))
     with pytest.raises(InvalidValueError, match="end of a bone"):
         session.answer(said.PutHandle(handle=turned))
     with pytest.raises(InvalidValueError, match="look-at"):
-        session.answer(said.PutHandle(handle=said.Handle(id=said.LOOK_AT, joint="head")))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id=said.LOOK_AT, joint="head")))
     assert session.state is before
 
 
@@ -276,6 +278,6 @@ def test_what_comes_out_of_order_is_refused(session: Session) -> None:
 
 def test_there_are_only_so_many_handles(session: Session) -> None:
     for number in range(64):
-        session.answer(said.PutHandle(handle=said.Handle(id=str(number), joint="head", pinned=False)))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id=str(number), joint="head", pinned=False)))
     with pytest.raises(InvalidValueError, match="at most 64 handles"):
-        session.answer(said.PutHandle(handle=said.Handle(id="more", joint="head")))
+        session.answer(said.PutHandle(handle=said.SceneHandle(id="more", joint="head")))

@@ -30,7 +30,7 @@ from poise.studio.server import listen
 from poise.studio.uploads import RefusedUploadError, Uploads
 from running_studio import Page, Running, running
 
-HAND = said.Handle(id="hand", joint="left_hand")
+HAND = said.SceneHandle(id="hand", joint="left_hand")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_hand_is_dragged(page: Page) -> None:
         page.say(said.Drag(seq=number, handle="hand", position=(x, y + 0.01 * number, z), last=number == 19))
     scene = page.hear_until(said.SceneChanged)
     assert scene.scene.undo == 2
-    assert page.hear_until(said.Pose).status == "reached"
+    assert page.hear_until(said.SolvedPose).status == "reached"
 
 
 def test_people_do_not_see_each_other(studio: Running) -> None:
@@ -180,10 +180,10 @@ def test_a_connection_begins_with_hello(studio: Running) -> None:
 
 def test_what_comes_out_of_order_is_refused(page: Page) -> None:
     page.say(said.PutHandle(handle=HAND))
-    page.hear_until(said.Pose)
+    page.hear_until(said.SolvedPose)
     for seq in (7, 3):
         page.say(said.Drag(seq=seq, handle="hand", position=(0.3, 1.0, 0.2), last=True))
-    page.hear_until(said.Pose)
+    page.hear_until(said.SolvedPose)
     refusal = page.hear()
     assert isinstance(refusal, said.Refusal)
     assert (refusal.seq, refusal.about) == (3, "drag")
@@ -191,13 +191,13 @@ def test_what_comes_out_of_order_is_refused(page: Page) -> None:
 
 def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
     page.say(said.PutHandle(handle=HAND))
-    page.hear_until(said.Pose)
+    page.hear_until(said.SolvedPose)
     for number in range(1, 2001):
         page.say(
             said.Drag(seq=number, handle="hand", position=(0.3, 1.0 + number / 1e4, 0.2), last=number == 2000)
         )
     answers = 0
-    while not (pose := page.hear_until(said.Pose)).fine:
+    while not (pose := page.hear_until(said.SolvedPose)).fine:
         answers += 1
     assert pose.seq == 2000
     assert answers < 2000

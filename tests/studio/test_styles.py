@@ -16,12 +16,12 @@ from poise.studio.session import Session
 from poise.studio.solving import points_of
 
 
-def pose_of(answer: list[said.ServerMessage]) -> said.Pose:
-    return next(message for message in answer if isinstance(message, said.Pose))
+def pose_of(answer: list[said.ServerMessage]) -> said.SolvedPose:
+    return next(message for message in answer if isinstance(message, said.SolvedPose))
 
 
 def held_hand(session: Session) -> np.ndarray:
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     x, y, z = session.state.handle("hand").position or (0.0, 0.0, 0.0)
     session.answer(said.Drag(seq=1, handle="hand", position=(x + 0.05, y + 0.1, z + 0.1), last=True))
     return np.array(session.state.handle("hand").position)
@@ -142,11 +142,11 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
     session.models.add(StylePrior.learn([clip], dimensions=2, active=10, velocity=False), "other")
     held_hand(session)
     answer = session.answer(said.ChooseModel(model="other"))
-    body = next(message for message in answer if isinstance(message, said.Body))
+    body = next(message for message in answer if isinstance(message, said.BodyShown))
     assert body.joints[0].name == "xHips"
     assert session.state.handles == ()
     back = session.answer(said.Undo())
-    assert any(isinstance(message, said.Body) for message in back)
+    assert any(isinstance(message, said.BodyShown) for message in back)
     assert len(session.state.handles) == 1
 
 
@@ -169,5 +169,5 @@ def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:
     around = [
         session.answer(said.DragLatent(seq=n + 1, point=(x, 0.0)))[0] for n, x in enumerate((-3.14, 3.14))
     ]
-    worlds = [np.frombuffer(pose.world, "<f4") for pose in around if isinstance(pose, said.Pose)]
+    worlds = [np.frombuffer(pose.world, "<f4") for pose in around if isinstance(pose, said.SolvedPose)]
     np.testing.assert_allclose(worlds[0], worlds[1], atol=0.02)

@@ -23,7 +23,7 @@ FRAMES = 16
 def animated(session: Session, unchecked_shapes: None) -> Session:
     del unchecked_shapes
     session.answer(said.SetTimeline(fps=12.0, frames=FRAMES))
-    session.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     return session
 
 
@@ -101,7 +101,7 @@ def test_the_whole_is_smoothed_in_the_background(animated: Session) -> None:
 
 
 def test_a_pinned_hand_stays_while_the_other_moves(animated: Session) -> None:
-    animated.answer(said.PutHandle(handle=said.Handle(id="other", joint="right_hand", pinned=False)))
+    animated.answer(said.PutHandle(handle=said.SceneHandle(id="other", joint="right_hand", pinned=False)))
     animated.answer(said.PutPin(pin=said.Pin(handle="other", first=0, last=FRAMES - 1)))
     held = np.array(animated.state.handle("other").position)
     key(animated, 0)
@@ -238,7 +238,7 @@ def test_a_long_task_lets_those_of_others_through(animated: Session, models: Mod
     others = [Session(models, animated.uploads, animated.autosave) for _ in range(3)]
     for other in others[:2]:
         other.answer(said.SetTimeline(fps=30.0, frames=3000))
-        other.answer(said.PutHandle(handle=said.Handle(id="hand", joint="left_hand")))
+        other.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
         key(other, 1500)
     heard = Heard(others[2])
     others[2].answer(said.Export(format="bvh"))

@@ -148,7 +148,7 @@ def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = (
 
 
 @dataclass(frozen=True, eq=False)
-class _Body:
+class _Stature:
     """Of a skeleton: its stature, the left of its hips in their own frame, and how high parts are when it stands."""
 
     stature: float
@@ -160,14 +160,14 @@ _ROLES = (*FLOOR_ROLES, "left_shin", "right_shin", "left_hand", "right_hand", "p
 
 
 @lru_cache(maxsize=32)
-def _body(skeleton: Skeleton) -> _Body:
+def _body(skeleton: Skeleton) -> _Stature:
     neutral = neutral_pose(skeleton)
     heights = neutral.positions[:, 1] - neutral.positions[:, 1].min()
     roles = [role for role in _ROLES if role in skeleton.roles]
     rest = {role: float(heights[skeleton.index(role)]) for role in roles}
     rest |= {role: 0.04 * skeleton.height for role in roles if role.endswith(("shin", "hand"))}
     hips = skeleton.index("pelvis") if "pelvis" in skeleton.roles else 0
-    return _Body(skeleton.height, neutral.local(hips, LEFT), rest)
+    return _Stature(skeleton.height, neutral.local(hips, LEFT), rest)
 
 
 def _below(skeleton: Skeleton, role: str) -> set[int]:
@@ -193,17 +193,17 @@ def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list
     return found
 
 
-def _share(height: float, body: _Body) -> float:
+def _share(height: float, body: _Stature) -> float:
     return float(np.clip(1.0 - height / (LIFTED * body.stature), 0.0, 1.0))
 
 
-def _height(places: Places, body: _Body, side: str) -> float:
+def _height(places: Places, body: _Stature, side: str) -> float:
     """How high the lowest part of a foot is above where it rests."""
     parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
     return float(min(places[role][1] - body.rest[role] for role in parts))
 
 
-def _footprint(places: Places, body: _Body, side: str) -> Float[Array, "4 2"]:
+def _footprint(places: Places, body: _Stature, side: str) -> Float[Array, "4 2"]:
     ankle = np.asarray(places[f"{side}_foot"])[[0, 2]]
     if f"{side}_toes" not in places:
         return _square(places[f"{side}_foot"], 2.0 * SIDE * body.stature)

@@ -55,7 +55,7 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
     )  # fmt: skip
 
 
-def body_of(pose: Pose) -> messages.Body:
+def body_of(pose: Pose) -> messages.BodyShown:
     """Skeleton and mannequin; the pose, of someone standing, tells where soles and face point."""
     skeleton = pose.skeleton
     mesh = build_mannequin(skeleton, rotations=pose.rotations[None])
@@ -64,7 +64,7 @@ def body_of(pose: Pose) -> messages.Body:
         messages.Joint(name=name, parent=int(parent), role=roles.get(name), end=bool(end))
         for name, parent, end in zip(skeleton.names, skeleton.parents, skeleton.is_end_site, strict=True)
     ]
-    return messages.Body(
+    return messages.BodyShown(
         joints=joints,
         height=skeleton.height,
         vertices=packed(mesh.vertices),

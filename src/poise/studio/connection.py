@@ -23,7 +23,7 @@ from poise.studio.session import Answer, Session
 from poise.studio.sessions import Sessions
 
 MOST_UNSENT = 500
-MOMENTS = (messages.Pose, messages.Performing)
+MOMENTS = (messages.SolvedPose, messages.Performing)
 HELLO_WITHIN = 10.0  # seconds
 NORMAL, TOO_SLOW = 1000, 1013  # of websockets
 _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
@@ -172,7 +172,7 @@ def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answe
 def _is_moment(message: messages.ServerMessage) -> bool:
     """Whether the next of its kind will say it again."""
     match message:
-        case messages.Pose():
+        case messages.SolvedPose():
             return not message.fine
         case messages.Performing():
             return message.step == "following"

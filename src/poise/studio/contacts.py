@@ -12,7 +12,7 @@ from poise.motion.contacts import foot_contacts, hand_contacts
 from poise.motion.motion import Motion
 from poise.motion.world import joint_positions
 from poise.skeleton.roles import SIDES
-from poise.studio.messages import Contact, Handle, LockContact, Pin
+from poise.studio.messages import Contact, LockContact, Pin, SceneHandle
 from poise.studio.solving import vec3
 from poise.studio.state import State
 from poise.studio.timeline_script import with_pins
@@ -39,7 +39,7 @@ def locked(state: State, motion: Motion, contact: LockContact) -> State:
         at = vec3(np.median(places[first : last + 1, motion.skeleton.index(joint)], axis=0))
         pins.append(Pin(handle=joint, first=first, last=last, position=at, ease=contact.ease))
         if all(handle.id != joint for handle in state.handles):
-            state = state.with_handle(Handle(id=joint, joint=joint, position=at, pinned=False))
+            state = state.with_handle(SceneHandle(id=joint, joint=joint, position=at, pinned=False))
     if not pins:
         raise InvalidValueError(
             f"{contact.part} touches nothing from frame {contact.first} to {contact.last}"

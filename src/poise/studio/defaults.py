@@ -19,7 +19,7 @@ from poise.performer.bodies import Body
 from poise.priors.model_file import Storable, load, save
 from poise.priors.registry import learn, options_for
 from poise.priors.universal.prior import UniversalPrior
-from poise.studio.models import ModelStore, Source
+from poise.studio.models import ModelSource, ModelStore
 
 FPS = 30.0
 ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
@@ -68,14 +68,14 @@ def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesso
     models, body = ModelStore(), Body().skeleton
     models.add(UniversalPrior(body), PEOPLE)
     for name, recipe in recipes(lessons).items():
-        source = Source(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
+        source = ModelSource(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
         models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
     step("ready", 1.0)
     return models
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ModelRecipe:
     """A model that is learned once and then kept in a file."""
 
     kind: str
@@ -88,12 +88,12 @@ class Recipe:
         return _cached(self.path, self.make)
 
 
-def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, Recipe]:
+def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, ModelRecipe]:
     """How every embedded model is made, by name."""
     folder = _folder(lessons)
 
-    def of(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> tuple[str, Recipe]:
-        return name, Recipe(kind, summary, folder / f"{name}{MODEL}", make)
+    def of(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> tuple[str, ModelRecipe]:
+        return name, ModelRecipe(kind, summary, folder / f"{name}{MODEL}", make)
 
     styles = (
         of(one.name, "style", f"{one.action}, {one.manner}: one performer", partial(_style_of, one))

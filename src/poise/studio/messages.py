@@ -83,7 +83,7 @@ def without_folders(words: str) -> str:
 # --- the scene -------------------------------------------------------------------------------------------------------
 
 
-class Handle(Part):
+class SceneHandle(Part):
     """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
 
     A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body. One
@@ -205,7 +205,7 @@ class Scene(Wire):
 
     model: Name
     weights: list[Weight]
-    handles: list[Handle]
+    handles: list[SceneHandle]
     feet: Feet
     bearing: Bearing
     look_at: Vec3 | None
@@ -232,7 +232,7 @@ class Hello(Wire, tag="hello"):
 class PutHandle(Wire, tag="putHandle"):
     """Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now."""
 
-    handle: Handle
+    handle: SceneHandle
 
 
 class RemoveHandle(Wire, tag="removeHandle"):
@@ -741,7 +741,7 @@ class Model(Wire):
     own: bool
 
 
-class Residual(Wire):
+class HandleResidual(Wire):
     """What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null."""
 
     handle: str | None
@@ -792,7 +792,7 @@ class Models(Wire, tag="models"):
     models: list[Model]
 
 
-class Body(Wire, tag="body"):
+class BodyShown(Wire, tag="body"):
     """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
 
     Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
@@ -815,7 +815,7 @@ class SceneChanged(Wire, tag="scene"):
     scene: Scene
 
 
-class Pose(Wire, tag="pose"):
+class SolvedPose(Wire, tag="pose"):
     """The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is.
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
@@ -829,7 +829,7 @@ class Pose(Wire, tag="pose"):
     handles: bytes
     status: Status
     words: str
-    residuals: list[Residual]
+    residuals: list[HandleResidual]
     log_likelihood: float | None
     percentile: float | None
     latent: tuple[float, float] | None
@@ -893,7 +893,7 @@ class KeptPose(Wire):
     world: bytes
 
 
-class Poses(Wire, tag="poses"):
+class KeptPoses(Wire, tag="poses"):
     """The library, as far as this body can take it; `others` are of other skeletons."""
 
     poses: list[KeptPose]
@@ -990,14 +990,14 @@ ServerMessage = (
     Welcome
     | KeptScenes
     | Models
-    | Body
+    | BodyShown
     | SceneChanged
-    | Pose
+    | SolvedPose
     | Ghost
     | HoverPose
     | LatentMap
     | MotionRange
-    | Poses
+    | KeptPoses
     | ContactsFound
     | PhotoSolved
     | Take

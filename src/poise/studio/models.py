@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PLAIN: messages.Kind = "plain"
 
 
-class Source:
+class ModelSource:
     """Where a model comes from: it is made when it is first asked for, once, by whoever asks first."""
 
     def __init__(self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool) -> None:
@@ -32,7 +32,7 @@ class Source:
         self._lock, self._found = Lock(), cast("Prior | None", None)
 
     @classmethod
-    def of(cls, prior: Prior) -> Source:
+    def of(cls, prior: Prior) -> ModelSource:
         """Of a model that is there."""
         source = cls(lambda: prior, prior.space.skeleton, latent=latent_of(prior) is not None)
         source.get()
@@ -57,7 +57,7 @@ class Entry:
 
     id: str
     name: str
-    source: Source
+    source: ModelSource
     kind: messages.Kind
     summary: str
 
@@ -72,7 +72,7 @@ class Entry:
         return self.source.skeleton
 
     @cached_property
-    def body(self) -> messages.Body:
+    def body(self) -> messages.BodyShown:
         """The mannequin of its skeleton."""
         return body_of(standing_pose(self.prior))
 
@@ -113,10 +113,13 @@ class ModelStore:
     def add(self, prior: Prior, name: str) -> Entry:
         """Adds a model under an id of its own."""
         return self.add_later(
-            Source.of(prior), name, kind=getattr(prior, "kind", ""), summary=getattr(prior, "summary", "")
+            ModelSource.of(prior),
+            name,
+            kind=getattr(prior, "kind", ""),
+            summary=getattr(prior, "summary", ""),
         )
 
-    def add_later(self, source: Source, name: str, *, kind: str, summary: str) -> Entry:
+    def add_later(self, source: ModelSource, name: str, *, kind: str, summary: str) -> Entry:
         """Adds a model that is made when it is first used."""
         with self._lock:
             entry = Entry(self._free_id(name), name, source, kind, summary)

@@ -27,12 +27,12 @@ from poise.studio.messages import (
     Coordinate,
     Feet,
     Frame,
-    Handle,
     Name,
     Photo,
     PhotoPoint,
     Prop,
     Quaternion,
+    SceneHandle,
     StyleKey,
     Timeline,
     Vec3,
@@ -87,7 +87,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     read_by: int = READ_BY
     model: str
     weights: list[Weight]
-    handles: Annotated[list[Handle], Meta(max_length=MOST_HANDLES)]
+    handles: Annotated[list[SceneHandle], Meta(max_length=MOST_HANDLES)]
     feet: Feet
     bearing: Bearing = msgspec.field(default_factory=Bearing)
     look_at: Vec3 | None

@@ -152,7 +152,9 @@ class Session:
 
     # --- for panels ------------------------------------------------------------------------------------------------
 
-    def show(self, state: State, solved: SolvedState | None = None, *, fine: bool = True) -> messages.Pose:
+    def show(
+        self, state: State, solved: SolvedState | None = None, *, fine: bool = True
+    ) -> messages.SolvedPose:
         """Takes a state as the one shown, without a step of undo."""
         if solved is not None:
             state, self.solved = state.with_(placed=solved.placed), solved
@@ -228,7 +230,7 @@ class Session:
         same = self.state.pose.skeleton.same_topology(before.pose.skeleton)
         return [] if same else [self.body()]
 
-    def body(self) -> messages.Body:
+    def body(self) -> messages.BodyShown:
         """The mannequin of the skeleton shown."""
         return self.poser.entry_of(self.state).body
 
@@ -243,14 +245,14 @@ class Session:
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 
-    def pose(self, *, fine: bool) -> messages.Pose:
+    def pose(self, *, fine: bool) -> messages.SolvedPose:
         """The pose as the page receives it, with what is known of how it was solved."""
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
         outcome: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
         if solved is not None:
             outcome = _outcome(solved)
-        return messages.Pose(
+        return messages.SolvedPose(
             seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
             log_likelihood=solved.log_likelihood if solved else None,
             percentile=solved.percentile if solved else None,
@@ -286,7 +288,7 @@ def _outcome(solved: SolvedState) -> dict[str, Any]:
     """How a solve went, in words and numbers."""
     solution = solved.solution
     residuals = [
-        messages.Residual(
+        messages.HandleResidual(
             handle=owner, label=left.label, value=left.value, unit=left.unit, hard=left.hard, met=left.met
         )
         for owner, left in zip(solved.owners, solution.residuals, strict=True)

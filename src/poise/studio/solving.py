@@ -26,7 +26,7 @@ from poise.solvers.constraints import Constraint, LookAt, Orientation, Position,
 from poise.solvers.problem import Problem
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.solve import DLS, MAP, Solver
-from poise.studio.messages import LOOK_AT, Handle, Quaternion, Vec3
+from poise.studio.messages import LOOK_AT, Quaternion, SceneHandle, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 
@@ -303,7 +303,7 @@ def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
     return [Condition(None, constraint) for constraint in found]
 
 
-def _places(state: State, active: Sequence[Handle]) -> dict[str, Array]:
+def _places(state: State, active: Sequence[SceneHandle]) -> dict[str, Array]:
     """Where the parts are wanted that can carry the body: as held, as planted, else as they are."""
     skeleton, places = state.pose.skeleton, bearing.places_of(state.pose)
     taken = tuple(taken_sides(skeleton, active))
@@ -319,13 +319,13 @@ def _places(state: State, active: Sequence[Handle]) -> dict[str, Array]:
     }
 
 
-def _held(skeleton: Skeleton, active: Sequence[Handle]) -> set[str]:
+def _held(skeleton: Skeleton, active: Sequence[SceneHandle]) -> set[str]:
     """The roles whose joints are held at a place."""
     joints = {skeleton.index(handle.joint) for handle in active if handle.position is not None}
     return {role for role in skeleton.roles if skeleton.index(role) in joints}
 
 
-def _turns(skeleton: Skeleton, active: Sequence[Handle]) -> bool:
+def _turns(skeleton: Skeleton, active: Sequence[SceneHandle]) -> bool:
     """Whether handles say how the hips or the feet are turned."""
     turned = {skeleton.index(handle.joint) for handle in active if handle.rotation is not None}
     return any(role in skeleton.roles and skeleton.index(role) in turned for role in ("pelvis", *FLOOR_ROLES))
@@ -353,7 +353,7 @@ def _overreaches(state: State, dragged: str, solved: SolvedState) -> bool:
     return float(np.linalg.norm(way)) > FAR * skeleton.height or max(lacking, default=0.0) > UNMET
 
 
-def _after_a_step(state: State, handle: Handle) -> dict[str, Vec3] | None:
+def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
     """Anchors with the foot that is farther behind set forward, towards a handle; None where it is near already."""
     assert handle.position is not None
     skeleton = state.pose.skeleton
@@ -435,7 +435,7 @@ def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
     return np.asarray(positions[joints] + np.einsum("pij,pj->pi", matrices[joints], offsets))
 
 
-def following(handle: Handle, pose: Pose) -> Handle:
+def following(handle: SceneHandle, pose: Pose) -> SceneHandle:
     """A handle whose targets are where a body has them."""
     return msgspec.structs.replace(
         handle,
@@ -444,17 +444,17 @@ def following(handle: Handle, pose: Pose) -> Handle:
     )
 
 
-def place_of(handle: Handle, pose: Pose) -> Vec3:
+def place_of(handle: SceneHandle, pose: Pose) -> Vec3:
     """Where a body has a handle."""
     return vec3(points_of(pose, [point_of(handle)])[0])
 
 
-def point_of(handle: Handle) -> Point:
+def point_of(handle: SceneHandle) -> Point:
     """The point of the body that a handle is."""
     return Point(handle.joint, handle.offset)
 
 
-def _of_handle(handle: Handle, priority: int) -> list[Constraint]:
+def _of_handle(handle: SceneHandle, priority: int) -> list[Constraint]:
     found: list[Constraint] = []
     if handle.position is not None:
         tolerance = None if handle.hard else handle.tolerance
@@ -471,7 +471,7 @@ def _of_handle(handle: Handle, priority: int) -> list[Constraint]:
     return found
 
 
-def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
+def _of_feet(state: State, active: Sequence[SceneHandle]) -> list[Constraint]:
     """Planted feet stay where they are, unless a handle has taken that leg; then it stays above the floor."""
     roles = feet_of(state.pose.skeleton)
     if state.feet == "free":
@@ -488,7 +488,7 @@ def _of_feet(state: State, active: Sequence[Handle]) -> list[Constraint]:
     return [*stay, *floor([role for role in roles if role not in held])]
 
 
-def taken_sides(skeleton: Skeleton, handles: Sequence[Handle]) -> set[str]:
+def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
     """The sides whose shin, foot or toes a handle with a position holds."""
     taken = set()
     for side in ("left", "right"):

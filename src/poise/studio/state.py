@@ -13,7 +13,7 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import Bearing, Feet, Handle, Photo, Prop, Timeline, Vec3, Weight
+from poise.studio.messages import Bearing, Feet, Photo, Prop, SceneHandle, Timeline, Vec3, Weight
 
 Array = np.ndarray
 
@@ -50,7 +50,7 @@ class State:
     model: str
     placed: Placed
     weights: tuple[Weight, ...] = ()
-    handles: tuple[Handle, ...] = ()
+    handles: tuple[SceneHandle, ...] = ()
     feet: Feet = "planted"
     look_at: Vec3 | None = None
     anchors: dict[str, Vec3] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class State:
         """Whether keys correct a recorded motion, instead of making one."""
         return self.timeline.clip is not None and self.layers is not None
 
-    def handle(self, name: str) -> Handle:
+    def handle(self, name: str) -> SceneHandle:
         """The handle of this id."""
         for handle in self.handles:
             if handle.id == name:
@@ -86,7 +86,7 @@ class State:
             "handle", name, [handle.id for handle in self.handles] or ["(there is none yet)"]
         )
 
-    def with_handle(self, handle: Handle) -> State:
+    def with_handle(self, handle: SceneHandle) -> State:
         """With a handle put in the place of the one of its id, or added."""
         known = [old.id for old in self.handles]
         if handle.id in known:

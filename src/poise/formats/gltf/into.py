@@ -15,7 +15,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, SkeletonError
 from poise.formats.gltf.container import Container, Json, glb_of
 from poise.formats.gltf.nodes import Local, nearest_rotation
-from poise.formats.gltf.reading import Rig, open_rig
+from poise.formats.gltf.reading import GltfRig, open_rig
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
@@ -50,7 +50,7 @@ def glb_with(motion: Motion, character: Path) -> bytes:
     return glb_of(document, bytes(binary))
 
 
-def _tracks(rig: Rig, motion: Motion) -> list[tuple[int, str, Array]]:
+def _tracks(rig: GltfRig, motion: Motion) -> list[tuple[int, str, Array]]:
     """Node, property and values of everything that moves: nodes' own transforms, under whatever stands above them."""
     places, turns = joint_transforms(motion)
     number = {node: joint for joint, node in enumerate(rig.joints)}

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.nodes import nearest_rotation
-from poise.formats.gltf.reading import Rig, inverse_binds, node_worlds, open_rig
+from poise.formats.gltf.reading import GltfRig, inverse_binds, node_worlds, open_rig
 from poise.geometry import rotations as turning
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
 
 
 def _parts_of_node(
-    rig: Rig, worlds: dict[int, tuple[Array, Array]], node: int, entry: Json
+    rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, entry: Json
 ) -> list[SkinnedMesh]:
     file = rig.file
     above = rig.tree.nearest_above(set(rig.joints))
@@ -86,7 +86,7 @@ def _parts_of_node(
 
 
 def _to_joint(
-    rig: Rig, worlds: dict[int, tuple[Array, Array]], joint: int, anchor: int, node: int
+    rig: GltfRig, worlds: dict[int, tuple[Array, Array]], joint: int, anchor: int, node: int
 ) -> Float[Array, "4 4"]:
     """From a node's frame to that of a joint as Poise turns it (aligned with the world at rest), as they stand now."""
     (at, axes), (place, own) = worlds[anchor], worlds[node]

@@ -49,7 +49,7 @@ def character(path: str | os.PathLike[str]) -> Motion:
 
 
 @dataclass(frozen=True, eq=False)
-class Rig:
+class GltfRig:
     """A file with the nodes that are its body's joints, and how each is turned in the rest pose."""
 
     file: Container
@@ -71,16 +71,16 @@ class Rig:
         return [number.get(above[joint], -1) for joint in self.joints]
 
 
-def open_rig(path: str | os.PathLike[str]) -> Rig:
+def open_rig(path: str | os.PathLike[str]) -> GltfRig:
     """The body in a file."""
     file = Container(existing_file(path))
     tree = node_tree(file)
     joints, skin = joints_of(file, tree)
     with np.errstate(all="ignore"):
-        return Rig(file, tree, joints, skin, _bind_rotations(file, tree, joints, skin))
+        return GltfRig(file, tree, joints, skin, _bind_rotations(file, tree, joints, skin))
 
 
-def _motion(rig: Rig, wanted: str | None) -> Motion:
+def _motion(rig: GltfRig, wanted: str | None) -> Motion:
     file, tree, joints, bind, parents = rig.file, rig.tree, rig.joints, rig.bind, rig.parents
     about, needed = _about(file), rig.needed
     animation, notes = _chosen(file, animations_of(file, needed), wanted)
@@ -122,7 +122,7 @@ def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tupl
     )
 
 
-def _as_character(rig: Rig, *, ours: bool) -> str:
+def _as_character(rig: GltfRig, *, ours: bool) -> str:
     """The file itself, if it has a mesh of its own on this skeleton."""
     return str(rig.file.path) if rig.skin is not None and not ours else ""
 

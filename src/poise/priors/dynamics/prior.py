@@ -21,7 +21,7 @@ from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow, mixed
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, root_features, rotation_from
-from poise.priors.dynamics.sequences import RATE, Frames, Sequences, sequences_of
+from poise.priors.dynamics.sequences import RATE, LearnedFrames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Ring, Surface, surface_through
 from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
@@ -123,7 +123,7 @@ class DynamicsPrior(LatentPrior):
         *,
         root: RootModel,
         flows: tuple[Flow, ...],
-        frames: Frames,
+        frames: LearnedFrames,
         structure: Structure,
         limits: JointLimits | None = None,
         correlation: Float[Array, "maps maps"] | None = None,
@@ -188,7 +188,7 @@ class DynamicsPrior(LatentPrior):
             model,
             root=root,
             flows=learned.flows,
-            frames=Frames(
+            frames=LearnedFrames(
                 sequences.lengths, sequences.activities, dict(sequences.phases), sequences.transitions
             ),
             structure=learned.structure,
@@ -349,7 +349,7 @@ class DynamicsPrior(LatentPrior):
             )
             for number, (name, kind, order, pace) in enumerate(header["flows"])
         )
-        frames = Frames(
+        frames = LearnedFrames(
             tuple(int(length) for length in arrays["frames.lengths"]),
             tuple(header["activities"]),
             {name: arrays[f"phase.{name}"] for name in header["phases"]},

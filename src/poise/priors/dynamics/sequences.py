@@ -61,7 +61,7 @@ class Clips:
 
 
 @dataclass(frozen=True, eq=False)
-class Frames(Clips):
+class LearnedFrames(Clips):
     """What a model remembers of the frames that it was learned from."""
 
     lengths: tuple[int, ...]

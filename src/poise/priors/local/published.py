@@ -60,7 +60,7 @@ class Units:
     angles: float = SMOOTHNESS_UNIT
 
 
-class Local(NamedTuple):
+class LocalSubspace(NamedTuple):
     """The local model of a frame: its mean, what w moves, the variances of w, and what of the root w leaves open."""
 
     mean: Float[Array, "outputs"]  # the root as the torso sees it, and the maps
@@ -96,13 +96,13 @@ class Neighbourhoods:
         self.query = Query(markers, maps)
         self.unit = unit or self._best_unit()
 
-    def near(self, seen: Float[Array, "markers 3"], expected: Float[Array, "maps"] | None) -> Local:
+    def near(self, seen: Float[Array, "markers 3"], expected: Float[Array, "maps"] | None) -> LocalSubspace:
         """The local model for markers, and for where the last two poses were going."""
         near, _ = self.query(seen, expected, self._most)
         known = np.repeat(np.isfinite(seen).all(axis=1), 3)
         return self._model(near, *self._sizes(near, known, self.unit))
 
-    def expected(self, going: Float[Array, "maps"], model: Local) -> Float[Array, "dimension"]:
+    def expected(self, going: Float[Array, "maps"], model: LocalSubspace) -> Float[Array, "dimension"]:
         """The coefficients of a pose, as near as the subspace has it."""
         own = np.concatenate([np.zeros(ROOT_FREEDOMS, dtype=np.bool_), self._own])
         return np.asarray(model.basis[own].T @ (going[self._own] - model.mean[own]))
@@ -122,7 +122,7 @@ class Neighbourhoods:
                 chosen = count, int(np.flatnonzero(errors <= WORTH * best)[0]) + 1
         return chosen
 
-    def _model(self, near: Int[Array, "near"], count: int, dimension: int) -> Local:
+    def _model(self, near: Int[Array, "near"], count: int, dimension: int) -> LocalSubspace:
         chosen = near[:count]
         subspace = principal_subspace(self._angles[chosen], dimension)
         scores = (self._angles[chosen] - subspace.mean) @ subspace.basis
@@ -130,7 +130,7 @@ class Neighbourhoods:
         mean = outputs.mean(axis=0)
         basis = (outputs - mean).T @ scores / (count * subspace.variances)
         left = (outputs - mean - scores @ basis.T)[:, :ROOT_FREEDOMS]
-        return Local(mean, basis, subspace.variances, left.T @ left / count, count)
+        return LocalSubspace(mean, basis, subspace.variances, left.T @ left / count, count)
 
     def _best_unit(self) -> float:
         """The unit of markers with the least error over the library, each example estimated by other pieces of it."""

@@ -118,7 +118,7 @@ class PosesPanel:
             raise InvalidValueError("the pose that was copied is of another skeleton than this body")
         return found
 
-    def _poses(self) -> messages.Poses:
+    def _poses(self) -> messages.KeptPoses:
         skeleton = self._session.state.pose.skeleton
         kept = self._library.poses
         shown = [
@@ -126,7 +126,7 @@ class PosesPanel:
             for each in kept
             if each.fits(skeleton)
         ]
-        return messages.Poses(poses=shown, others=len(kept) - len(shown))
+        return messages.KeptPoses(poses=shown, others=len(kept) - len(shown))
 
 
 def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:

@@ -13,7 +13,7 @@ from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
-from poise.studio.messages import LOOK_AT, Handle, Vec3
+from poise.studio.messages import LOOK_AT, SceneHandle, Vec3
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
 from poise.studio.state import Placed, State, handles_on
@@ -132,7 +132,7 @@ class PosingPanel:
             state = _along(state, message.along, np.subtract(message.position, place_or(handle, state)))
         return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
 
-    def _checked(self, handle: Handle) -> Handle:
+    def _checked(self, handle: SceneHandle) -> SceneHandle:
         """A handle on a joint of this body, under the joint's own name, with a unit rotation."""
         skeleton = self._session.state.pose.skeleton
         if handle.id == LOOK_AT:
@@ -163,7 +163,7 @@ def mirrored(state: State) -> State:
     def across(point: Vec3 | None) -> Vec3 | None:
         return None if point is None else vec3(ACROSS @ np.array(point) + shift)
 
-    def of(handle: Handle) -> Handle:
+    def of(handle: SceneHandle) -> SceneHandle:
         other = int(partner[skeleton.index(handle.joint)])
         rotation = None
         if handle.rotation is not None:
@@ -204,7 +204,7 @@ def _along(state: State, others: list[str], way: np.ndarray) -> State:
     return state
 
 
-def place_or(handle: Handle, state: State) -> Vec3:
+def place_or(handle: SceneHandle, state: State) -> Vec3:
     """Where a handle should be, or where the body has it."""
     return handle.position or place_of(handle, state.pose)
 

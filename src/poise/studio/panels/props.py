@@ -8,7 +8,7 @@ import numpy as np
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.studio import messages
-from poise.studio.messages import Handle, Prop
+from poise.studio.messages import Prop, SceneHandle
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import replanted, vec3
 from poise.studio.state import MOST_PROPS, State
@@ -78,7 +78,7 @@ def placed(state: State, prop: Prop) -> State:
     return state.with_(props=props, handles=handles)
 
 
-def _carried(handle: Handle, old: Prop, new: Prop) -> Handle:
+def _carried(handle: SceneHandle, old: Prop, new: Prop) -> SceneHandle:
     turn = rotations.multiply(np.array(new.rotation), rotations.conjugate(np.array(old.rotation)))
     position, rotation = handle.position, handle.rotation
     if position is not None:

@@ -41,7 +41,7 @@ _QUADS = tuple(
 
 
 @dataclass(eq=False)
-class Track:
+class PersonTrack:
     """One person: the last sighting, its picture's number, and the colours remembered."""
 
     number: int
@@ -55,7 +55,7 @@ class PeopleFollower:
 
     def __init__(self, finder: PersonFinder, *, most: int = 6) -> None:
         self._finder, self._most = finder, most
-        self._tracks: list[Track] = []
+        self._tracks: list[PersonTrack] = []
         self._count, self._named = -1, 0
 
     def step(self, picture: Picture) -> dict[int, Person]:
@@ -85,7 +85,7 @@ class PeopleFollower:
                 }
         return found
 
-    def _unlike(self, track: Track, person: Person | None, picture: Picture) -> float:
+    def _unlike(self, track: PersonTrack, person: Person | None, picture: Picture) -> float:
         return 1.0 if person is None else distance(track.colours, colours_of(picture, person))
 
     def _join(self, picture: Picture, found: dict[int, Person]) -> None:
@@ -99,7 +99,7 @@ class PeopleFollower:
             number = self._returned(person, colours, found)
             if number is None and len(self._tracks) < self._most:
                 number, self._named = self._named, self._named + 1
-                self._tracks.append(Track(number, person, self._count, colours))
+                self._tracks.append(PersonTrack(number, person, self._count, colours))
             if number is not None:
                 found[number] = person
 
@@ -117,7 +117,7 @@ class PeopleFollower:
                 best, least = track.number, unlike + far
         return best
 
-    def _remember(self, track: Track, found: dict[int, Person], picture: Picture) -> None:
+    def _remember(self, track: PersonTrack, found: dict[int, Person], picture: Picture) -> None:
         track.person, track.seen = found[track.number], self._count
         alone = all(_clear(track.person, found[k]) for k in found if k != track.number)
         if alone:

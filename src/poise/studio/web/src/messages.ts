@@ -18,7 +18,7 @@ export interface Hello {
 }
 
 /** A point fixed to a joint, and where it should be. The page chooses the id when it makes one. */
-export interface Handle {
+export interface SceneHandle {
   id: string;
   joint: string;
   offset: [number, number, number];
@@ -34,7 +34,7 @@ export interface Handle {
 /** Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now. */
 export interface PutHandle {
   type: "putHandle";
-  handle: Handle;
+  handle: SceneHandle;
 }
 
 /** Take a handle away. */
@@ -564,7 +564,7 @@ export interface Joint {
 }
 
 /** The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint. */
-export interface Body {
+export interface BodyShown {
   type: "body";
   joints: Joint[];
   height: number;
@@ -606,7 +606,7 @@ export interface Photo {
 export interface Scene {
   model: string;
   weights: Weight[];
-  handles: Handle[];
+  handles: SceneHandle[];
   feet: "free" | "above" | "planted";
   bearing: Bearing;
   lookAt: [number, number, number] | null;
@@ -626,7 +626,7 @@ export interface SceneChanged {
 }
 
 /** What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null. */
-export interface Residual {
+export interface HandleResidual {
   handle: string | null;
   label: string;
   value: number;
@@ -636,7 +636,7 @@ export interface Residual {
 }
 
 /** The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is. */
-export interface Pose {
+export interface SolvedPose {
   type: "pose";
   seq: number;
   fine: boolean;
@@ -644,7 +644,7 @@ export interface Pose {
   handles: Uint8Array;
   status: "reached" | "relaxed" | "out_of_time" | "broken";
   words: string;
-  residuals: Residual[];
+  residuals: HandleResidual[];
   logLikelihood: number | null;
   percentile: number | null;
   latent: [number, number] | null;
@@ -700,7 +700,7 @@ export interface KeptPose {
 }
 
 /** The library, as far as this body can take it; `others` are of other skeletons. */
-export interface Poses {
+export interface KeptPoses {
   type: "poses";
   poses: KeptPose[];
   others: number;
@@ -846,14 +846,14 @@ export type ServerMessage =
   | Welcome
   | KeptScenes
   | Models
-  | Body
+  | BodyShown
   | SceneChanged
-  | Pose
+  | SolvedPose
   | Ghost
   | HoverPose
   | LatentMap
   | MotionRange
-  | Poses
+  | KeptPoses
   | ContactsFound
   | PhotoSolved
   | Take

@@ -2,9 +2,9 @@
 import { computed, signal } from "@preact/signals";
 import type { Vec2, Vec3 } from "./arrays";
 import type {
-  Body,
+  BodyShown,
   Contact,
-  Handle,
+  SceneHandle,
   Joint,
   Kept,
   KeyPlace,
@@ -12,8 +12,8 @@ import type {
   LearnableKind,
   Model,
   Performing,
-  Pose,
-  Poses,
+  SolvedPose,
+  KeptPoses,
   Progress,
   Prop,
   Scene,
@@ -26,7 +26,7 @@ export const WORKSPACES = ["pose", "animate", "photo", "capture", "learn"] as co
 export type Workspace = (typeof WORKSPACES)[number];
 export type Tool = "drag" | "move" | "rotate";
 
-export interface PoseShown extends Pose {
+export interface PoseShown extends SolvedPose {
   readonly joints: Float32Array;
   readonly points: Float32Array;
 }
@@ -42,7 +42,7 @@ export const models = signal<readonly Model[]>([]);
 export const learnable = signal<readonly LearnableKind[]>([]);
 export const motionFiles = signal<readonly string[]>([]);
 export const takeFiles = signal<readonly string[]>([]);
-export const body = signal<Body | null>(null);
+export const body = signal<BodyShown | null>(null);
 export const scene = signal<Scene | null>(null);
 export const pose = signal<PoseShown | null>(null);
 export const ghostOf = signal<string | null>(null);
@@ -61,7 +61,7 @@ export const learningCurve = signal<readonly number[]>([]);
 export const progress = signal<ReadonlyMap<string, Progress>>(new Map());
 /** Scenes of this browser's earlier sessions that can be taken up again. */
 /** The library of poses, once it was asked for. */
-export const poses = signal<Poses | null>(null);
+export const poses = signal<KeptPoses | null>(null);
 /** When feet stand and hands hold on, in the motion that is shown. */
 export const contacts = signal<readonly Contact[]>([]);
 export const kept = signal<readonly Kept[]>([]);
@@ -111,9 +111,9 @@ export const model = computed<Model | null>(() => {
 /** Whether the body follows a performer, or is about to. */
 export const isLive = computed(() => performing.value !== null && performing.value.step !== "over");
 
-export const handles = computed<readonly Handle[]>(() => scene.value?.handles ?? []);
+export const handles = computed<readonly SceneHandle[]>(() => scene.value?.handles ?? []);
 
-export const selectedHandle = computed<Handle | null>(
+export const selectedHandle = computed<SceneHandle | null>(
   () => handles.value.find((handle) => handle.id === selected.value) ?? null,
 );
 

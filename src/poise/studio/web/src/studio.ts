@@ -4,10 +4,10 @@ import { type Quat, type Vec2, type Vec3, floats } from "./arrays";
 import type {
   Bearing,
   ClientMessage,
-  Handle,
+  SceneHandle,
   Key,
   MotionRange,
-  Pose,
+  SolvedPose,
   Progress,
   Prop,
   Scene,
@@ -44,15 +44,15 @@ function edit(message: ClientMessage): void {
   say(message);
 }
 
-export function putHandle(handle: Handle): void {
+export function putHandle(handle: SceneHandle): void {
   edit({ type: "putHandle", handle });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
-export function handleOn(joint: string): Handle {
+export function handleOn(joint: string): SceneHandle {
   const known = state.handles.value.find((handle) => handle.joint === joint);
   if (known) return known;
-  const handle: Handle = {
+  const handle: SceneHandle = {
     id: joint,
     joint,
     offset: [0, 0, 0],
@@ -68,7 +68,7 @@ export function handleOn(joint: string): Handle {
   return handle;
 }
 
-export function changeHandle(id: string, change: Partial<Handle>): void {
+export function changeHandle(id: string, change: Partial<SceneHandle>): void {
   const handle = state.handles.value.find((candidate) => candidate.id === id);
   if (handle) putHandle({ ...handle, ...change });
 }
@@ -285,7 +285,7 @@ function forgetGone({ timeline }: Scene): void {
   if (state.range.value && state.range.value[1] >= timeline.frames) state.range.value = null;
 }
 
-function takePose(pose: Pose): void {
+function takePose(pose: SolvedPose): void {
   if (pose.latent) state.latentPlace.value = pose.latent;
   state.pose.value = { ...pose, joints: floats(pose.world), points: floats(pose.handles) };
 }

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { Pin, PinOff, Trash2 } from "lucide-preact";
 import type { Quat, Vec3 } from "../arrays";
 import { jointRotation } from "../arrays";
-import type { Handle } from "../messages";
+import type { SceneHandle } from "../messages";
 import { centimetres } from "../stage/handle_marks";
 import { type HandlePlace, handlePlaces } from "../stage/picking";
 import * as state from "../state";
@@ -48,7 +48,7 @@ function AddHandle(): JSX.Element {
   );
 }
 
-function HandleRow({ handle, place }: { handle: Handle; place: HandlePlace | undefined }): JSX.Element {
+function HandleRow({ handle, place }: { handle: SceneHandle; place: HandlePlace | undefined }): JSX.Element {
   const chosen = state.selected.value === handle.id;
   const also = state.alsoSelected.value.has(handle.id);
   const name = state.labelOf(handle.joint);
@@ -88,8 +88,8 @@ function HandleRow({ handle, place }: { handle: Handle; place: HandlePlace | und
   );
 }
 
-function Inspector({ handle, place }: { handle: Handle; place: HandlePlace }): JSX.Element {
-  const change = (part: Partial<Handle>): void => changeHandle(handle.id, part);
+function Inspector({ handle, place }: { handle: SceneHandle; place: HandlePlace }): JSX.Element {
+  const change = (part: Partial<SceneHandle>): void => changeHandle(handle.id, part);
   const at = (axis: number, value: number): Vec3 =>
     place.wanted.map((old, number) => (number === axis ? value / 100 : old)) as Vec3;
   return (
@@ -147,7 +147,7 @@ function Inspector({ handle, place }: { handle: Handle; place: HandlePlace }): J
   );
 }
 
-function Turn({ handle, onTurn }: { handle: Handle; onTurn: (rotation: Quat | null) => void }): JSX.Element {
+function Turn({ handle, onTurn }: { handle: SceneHandle; onTurn: (rotation: Quat | null) => void }): JSX.Element {
   const joints = state.pose.value?.joints;
   const now = (): Quat => (joints ? jointRotation(joints, state.jointNumber(handle.joint)) : [1, 0, 0, 0]);
   const degrees = handle.rotation && degreesFromQuaternion(handle.rotation);

@@ -1,6 +1,6 @@
 /** How well it went: in words, with the likelihood of the pose and what is left of the handles. */
 import type { JSX } from "preact";
-import type { Residual } from "../messages";
+import type { HandleResidual } from "../messages";
 import { centimetres } from "../stage/handle_marks";
 import * as state from "../state";
 
@@ -32,11 +32,11 @@ export function Readout(): JSX.Element | null {
 }
 
 /** What keeps a body softly as it was recorded may give way. */
-function isMissed({ met, handle, hard }: Residual): boolean {
+function isMissed({ met, handle, hard }: HandleResidual): boolean {
   return !met && (handle !== null || hard);
 }
 
-function verdict(residuals: readonly Residual[]): string {
+function verdict(residuals: readonly HandleResidual[]): string {
   const missed = residuals.filter(isMissed);
   const handles = new Set(missed.flatMap(({ handle }) => handle ?? []));
   if (handles.size) return handles.size === 1 ? "1 handle out of reach" : `${handles.size} handles out of reach`;

@@ -14,14 +14,14 @@ import {
   Vector3,
 } from "three";
 import { STRIDE, bytesAs } from "../arrays";
-import type { Body } from "../messages";
+import type { BodyShown } from "../messages";
 
 export class Shape {
   readonly geometry = new BufferGeometry();
   readonly joints: number;
   private readonly tones: Uint8Array;
 
-  constructor(body: Body) {
+  constructor(body: BodyShown) {
     this.joints = body.joints.length;
     this.tones = bytesAs(Uint8Array, body.vertexTones);
     const rigid = bytesAs(Uint16Array, body.vertexJoints);

@@ -1,5 +1,5 @@
 /** How handles look on the stage: filled when hard, open when soft, red where the body cannot reach. */
-import { LOOK_AT, type Handle } from "../messages";
+import { LOOK_AT, type SceneHandle } from "../messages";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import { shownJoints } from "../shown";
 import * as state from "../state";
@@ -42,7 +42,7 @@ export class HandleMarks {
     }
   }
 
-  private paintHandle(pen: CanvasRenderingContext2D, handle: Handle, place: HandlePlace): void {
+  private paintHandle(pen: CanvasRenderingContext2D, handle: SceneHandle, place: HandlePlace): void {
     const at = this.stage.project(place.wanted);
     if (!at) return;
     const colours = palette.value;

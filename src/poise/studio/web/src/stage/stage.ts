@@ -14,7 +14,7 @@ import {
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
-import type { Body } from "../messages";
+import type { BodyShown } from "../messages";
 import type { Palette } from "../theme";
 import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
 import { Ground } from "./ground";
@@ -88,7 +88,7 @@ export class Stage {
 
   // --- what is on it ------------------------------------------------------------------------------------------------
 
-  setBody(body: Body): void {
+  setBody(body: BodyShown): void {
     this.figure?.dispose();
     this.ghosts.forEach((ghost) => ghost.dispose());
     this.ghosts.clear();

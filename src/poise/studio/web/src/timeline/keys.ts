@@ -1,6 +1,6 @@
 /** Keys, pins and style changes, as the person sets them at the playhead. */
 import type { Quat, Vec3 } from "../arrays";
-import type { Handle } from "../messages";
+import type { SceneHandle } from "../messages";
 import { frame } from "../shown";
 import { handlePlaces } from "../stage/picking";
 import * as state from "../state";
@@ -17,7 +17,7 @@ export function keySelected(): void {
 }
 
 /** A key where the stage shows the handle. */
-function keyHandle(handle: Handle): void {
+function keyHandle(handle: SceneHandle): void {
   const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
   putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
 }
