@@ -49,7 +49,13 @@ def make_seeds(folder: Path) -> dict[str, list[Files]]:
         "acclaim": [acclaim, rich, {".asf": rich[".asf"]}],
         "trc": [trc, spaced],
         "gltf": [bare, bare, bare, dressed],
+        "amass": [_amass(folder / "seed.npz")],
     }
+
+
+def _amass(path: Path) -> Files:
+    np.savez(path, poses=np.zeros((4, 66)), trans=np.zeros((4, 3)), mocap_framerate=30.0, betas=np.zeros(4))
+    return {".npz": path.read_bytes()}
 
 
 def make_c3d_seeds(folder: Path) -> list[Files]:

@@ -25,9 +25,9 @@ class ParseError(PoiseError):
 class UnknownNameError(PoiseError):
     """A name (joint, role, action, format, ...) that does not exist; lists the close ones."""
 
-    def __init__(self, kind: str, name: str, valid: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, valid: Iterable[str], *, hint: str = "") -> None:
         self.name, self.valid = name, tuple(valid)
-        super().__init__(f"no {kind} {name!r}; {_hint(name, self.valid)}")
+        super().__init__(f"no {kind} {name!r}; {hint or _hint(name, self.valid)}")
 
 
 class SkeletonError(PoiseError):

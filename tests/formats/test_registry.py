@@ -37,6 +37,10 @@ def test_content_decides(tmp_path: Path, name: str) -> None:
         (b"PathFileType\t4\t(X/Y/Z)\tclip.trc\n", "trc"),
         (b"\x02\x50\x29\x00", "c3d"),
         (b"glTF\x02\x00\x00\x00", "gltf"),
+        (b"Kaydara FBX Binary  \x00", "fbx"),
+        (b"; FBX 7.4.0 project file", "fbx"),
+        (b"PXR-USDC\x00", "usd"),
+        (b"#usda 1.0", "usd"),
     ],
 )
 def test_every_format_is_known_by_its_content_alone(head: bytes, name: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.formats import extensions, write
 from poise.formats.files import make_folder
+from poise.formats.registry import unknown_extension
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.savable import Savable
@@ -52,7 +53,7 @@ def save(
     if extension in pictures:
         return draw(shown, target, progress=progress, **options)
     if extension not in (motions := extensions()):
-        raise UnknownNameError("file format for the extension", extension, (*motions, *pictures))
+        raise unknown_extension(target, (*motions, *pictures))
     make_folder(target.parent)
     return write(shown, target, **options)
 

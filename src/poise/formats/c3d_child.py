@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-_BYTES = 4 << 30
 _NAMES = ("LABELS", "UNITS", "RATE", "Y_SCREEN", "ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")
 
 
@@ -43,12 +42,6 @@ def _text(reader: Any, name: str) -> str:
 
 
 def _main(file: str, out: str) -> None:
-    try:
-        import resource
-    except ImportError:
-        pass
-    else:
-        resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
     for read in (_by_ezc3d, _by_c3d):
         try:
             content = read(file)

@@ -72,7 +72,17 @@ _OWN = (
     _OwnFormat("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9, markers=True),
     _OwnFormat("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype", markers=True),
     _OwnFormat("gltf", (".glb", ".gltf", ".vrm", ".vrma"), lambda head: head.startswith(b"glTF")),
+    _OwnFormat("fbx", (".fbx",), lambda head: head.startswith((b"Kaydara FBX Binary", b"; FBX"))),
+    _OwnFormat(
+        "usd", (".usd", ".usda", ".usdc", ".usdz"), lambda head: head.startswith((b"PXR-USDC", b"#usda"))
+    ),
+    _OwnFormat("amass", (".npz",)),
 )
+_INSTEAD = {
+    "GLB": (".blend", ".ma", ".mb", ".max", ".c4d", ".dae", ".obj", ".ply", ".stl", ".3ds", ".pmx", ".vmd"),
+    "BVH": (".htr", ".mvnx", ".mvn", ".bip", ".anim", ".trk", ".xsens", ".skel"),
+    "C3D": (".csv", ".tsv", ".tak", ".vsk", ".x2d", ".qtm", ".mat", ".cap"),
+}  # files of other programs, by what those programs can write that Poise reads
 FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
 
 
@@ -179,7 +189,7 @@ def write(
     target = Path(path)
     chosen = _named(format) if format else _by_extension(target)
     if chosen is None:
-        raise UnknownNameError("file format for the extension", target.suffix, extensions())
+        raise unknown_extension(target, extensions())
     _function(chosen, "write", options)(value, target, **options)
     return target
 
@@ -199,10 +209,23 @@ def _recognise(path: Path) -> Format:
     chosen = FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
     if chosen is None:
         raise ParseError(
-            f"neither the extension nor the content is of a known format; known: {', '.join(extensions())}",
+            f"neither the extension nor the content is of a known format; {_advice(path, extensions())}",
             path=path,
         )
     return chosen
+
+
+def unknown_extension(path: Path, valid: Sequence[str]) -> UnknownNameError:
+    """The error for a file to write that no format is for, with one to use instead."""
+    return UnknownNameError("file format for the extension", path.suffix, valid, hint=_advice(path, valid))
+
+
+def _advice(path: Path, valid: Sequence[str]) -> str:
+    suffix = path.suffix.lower()
+    instead = next((name for name, suffixes in _INSTEAD.items() if suffix in suffixes), None)
+    if instead is None:
+        return f"known: {', '.join(valid)}"
+    return f"use {instead}, which the programs that use {suffix} files export and import"
 
 
 def _function(chosen: Format, verb: str, options: dict[str, Any]) -> Callable[..., Any]:

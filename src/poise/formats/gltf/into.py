@@ -14,8 +14,9 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, SkeletonError
 from poise.formats.gltf.container import Container, Json, glb_of
-from poise.formats.gltf.nodes import Local, nearest_rotation
+from poise.formats.gltf.nodes import Local
 from poise.formats.gltf.reading import GltfRig, open_rig
+from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.formats.gltf.container import Container, Json
-from poise.formats.gltf.nodes import nearest_rotation
 from poise.formats.gltf.reading import GltfRig, inverse_binds, node_worlds, open_rig
+from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 
 Array = np.ndarray

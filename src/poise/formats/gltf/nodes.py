@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.formats.gltf.container import Container, Json
+from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 
 Array = np.ndarray
@@ -179,16 +180,3 @@ def _decomposed(file: Container, matrix: Float[Array, "4 4"]) -> Local:
     if np.linalg.det(turn) < 0:
         scale, turn = -scale, -turn
     return Local(matrix[None, :3, 3], nearest_rotation(turn[None]), scale[None])
-
-
-def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
-    """The quaternions of the rotations nearest to matrices that may be scaled, mirrored or a little sheared."""
-    determinant = np.linalg.det(matrices)
-    size = np.cbrt(np.where(determinant == 0.0, 1.0, determinant))
-    turns = matrices / size[:, None, None]
-    skewed = np.abs(turns @ turns.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) > 1e-6
-    if np.any(skewed):
-        u, _, v = np.linalg.svd(turns[skewed])
-        u[:, :, 2] *= np.linalg.det(u @ v)[:, None]
-        turns[skewed] = u @ v
-    return turning.quaternion_from_matrix(turns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,16 @@ from poise.errors import UnknownNameError
 from poise.formats.files import existing_file
 from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.humanoid import humanoid_roles
-from poise.formats.gltf.nodes import Local, NodeTree, joints_of, nearest_rotation, node_tree
+from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
+from poise.formats.rigs import from_world, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion, Origin
-from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
 World = tuple[Float[Array, "_ 3"], Float[Array, "_ 3 3"]]  # one row stands for all frames
 
 _FURTHEST = 1e6  # metres
-_STILL_RADIANS = 1e-5
-_TIP = re.compile(r"(end|leaf|nub|tip|site|top|effector)[\d_.\-]*(l|r|left|right)?$", re.IGNORECASE)
-_STRETCH = 1e-3  # metres by which a bone may change before it is worth a warning
 
 
 def read(path: str | os.PathLike[str], *, animation: str | None = None) -> Motion:
@@ -81,7 +77,7 @@ def open_rig(path: str | os.PathLike[str]) -> GltfRig:
 
 
 def _motion(rig: GltfRig, wanted: str | None) -> Motion:
-    file, tree, joints, bind, parents = rig.file, rig.tree, rig.joints, rig.bind, rig.parents
+    file, tree, joints, bind = rig.file, rig.tree, rig.joints, rig.bind
     about, needed = _about(file), rig.needed
     animation, notes = _chosen(file, animations_of(file, needed), wanted)
     tracks = tracks_of(file, animation, needed)
@@ -89,22 +85,19 @@ def _motion(rig: GltfRig, wanted: str | None) -> Motion:
     worlds = node_worlds(tree, animated(tree, tracks, when), needed)
     places, turns = _stacked(worlds, joints, when.frames)
     _check_range(file, places, turns)
-    offsets, stretch = _offsets(places, turns, bind, parents)
-    rotations = _relative(turns, bind, parents)
     names = tuple(tree.names[joint] for joint in joints)
-    orders = _orders(about["orders"], names, parents, rotations)
-    rotations[:, [order == "" for order in orders]] = turning.IDENTITY
-    if about["written_by_us"]:
-        offsets[0] = _bind_root(file, tree, rig.skin, joints[0])
     roles = humanoid_roles(file, dict(zip(joints, names, strict=True)))
-    skeleton = Skeleton(names, np.array(parents), offsets, orders, role_overrides=roles)
+    skeleton, roots, rotations, warnings = from_world(
+        names, rig.parents, bind, places, turns, orders=about["orders"], roles=roles
+    )
+    if about["written_by_us"]:
+        root = _bind_root(file, tree, rig.skin, joints[0])
+        skeleton = skeleton.with_offsets(np.concatenate([root[None], skeleton.offsets[1:]]))
     origin = Origin(
         path=str(file.path), format="gltf", units_reason="glTF is in metres", frames_in_file=when.frames,
-        notes=notes, warnings=_warnings(stretch), character=_as_character(rig, ours=about["written_by_us"]),
+        notes=notes, warnings=warnings, character=_as_character(rig, ours=about["written_by_us"]),
     )  # fmt: skip
-    return Motion(
-        skeleton, when.fps, places[:, 0], turning.continuous(rotations), name=about["name"], origin=origin
-    )
+    return Motion(skeleton, when.fps, roots, rotations, name=about["name"], origin=origin)
 
 
 def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tuple[Json, tuple[str, ...]]:
@@ -114,12 +107,7 @@ def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tupl
     name = next(iter(known)) if wanted is None else wanted
     if name not in known:
         raise UnknownNameError("animation", name, known or ["(the file has none)"])
-    if len(known) == 1:
-        return known[name], ()
-    listed = ", ".join(known)
-    return known[name], (
-        f"this is {name!r} of {len(known)} animations ({listed}); choose one by {file.path.name}#NAME",
-    )
+    return known[name], notes_on(list(known), name, file.path)
 
 
 def _as_character(rig: GltfRig, *, ours: bool) -> str:
@@ -165,8 +153,7 @@ def _stacked(worlds: dict[int, World], joints: list[int], frames: int) -> tuple[
     for number, joint in enumerate(joints):
         place, axes = worlds[joint]
         places[:, number] = place
-        finite = np.where(np.isfinite(axes).all(axis=(1, 2), keepdims=True), axes, np.nan)
-        turns[:, number] = nearest_rotation(finite) if np.all(np.isfinite(finite)) else np.nan
+        turns[:, number] = nearest_rotation(axes) if np.all(np.isfinite(axes)) else np.nan
     return places, turns
 
 
@@ -227,52 +214,3 @@ def _bind_root(file: Container, tree: NodeTree, skin: int | None, root: int) -> 
         return tree.locals[root].translation[0]
     matrix = inverse_binds(file, skin).get(root, np.eye(4))
     return -np.linalg.solve(matrix[:3, :3], matrix[:3, 3])
-
-
-def _offsets(
-    places: Array, turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
-) -> tuple[Float[Array, "joints 3"], float]:
-    """Offsets from the parents in the rest pose, and the most that any bone changes over the frames."""
-    offsets, stretch = np.zeros((len(parents), 3)), 0.0
-    for joint, parent in enumerate(parents):
-        if parent >= 0:
-            seen = turning.rotate(turning.conjugate(turns[:, parent]), places[:, joint] - places[:, parent])
-            offsets[joint] = turning.rotate(bind[parent], seen[0])
-            stretch = max(stretch, float(np.abs(seen - seen[0]).max()))
-    return offsets, stretch
-
-
-def _relative(
-    turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
-) -> Float[Array, "frames joints 4"]:
-    """Rotations relative to the parent, measured from the rest pose."""
-    world = turning.multiply(turns, np.broadcast_to(turning.conjugate(bind), turns.shape))
-    local = world.copy()
-    for joint, parent in enumerate(parents):
-        if parent >= 0:
-            local[:, joint] = turning.multiply(turning.conjugate(world[:, parent]), world[:, joint])
-    return turning.canonical(turning.normalize(local))
-
-
-def _orders(
-    noted: list[str], names: tuple[str, ...], parents: list[int], rotations: Array
-) -> tuple[str, ...]:
-    """The rotation channels of each joint: as noted, else ZYX, and none for tips that never turn and are called so."""
-    if len(noted) == len(parents):
-        return tuple(noted)
-    turned = turning.geodesic_distance(rotations, np.broadcast_to(turning.IDENTITY, rotations.shape)).max(
-        axis=0
-    )
-    inner = {0, *parents}
-    return tuple(
-        "" if joint not in inner and angle < _STILL_RADIANS and _TIP.search(names[joint]) else "ZYX"
-        for joint, angle in enumerate(turned)
-    )
-
-
-def _warnings(stretch: float) -> tuple[str, ...]:
-    if stretch < _STRETCH:
-        return ()
-    return (
-        f"bones change length by up to {100 * stretch:.1f} cm in the file; the first frame's lengths are kept",
-    )

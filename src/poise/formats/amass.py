@@ -1,0 +1,185 @@
+"""AMASS and SMPL motions (`.npz`): rotations of a body whose shape is in a file of its own.
+
+AMASS (Mahmood et al. 2019) keeps `poses` (axis angles of 22 to 55 joints), `trans` and a rate; the lengths of the
+bones follow from `betas` through the SMPL, SMPL-H or SMPL-X model, which needs a licence of its own. Given that file
+(`model=`), bones have the subject's lengths; else those of a person of average proportions (Winter 2009, figure 4.1).
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import ParseError
+from poise.formats.files import existing_file
+from poise.formats.laboratory import checked_up, matrix_y_up_from
+from poise.geometry import rotations
+from poise.motion.motion import Motion, Origin
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+Body = dict[str, tuple[str, tuple[float, float, float]]]
+_STATURE = 1.70  # metres
+# Each joint of SMPL with the one above it and its offset from there, as shares of stature; +X is the body's left.
+_BODY: Body = {
+    "pelvis": ("", (0.0, 0.55, 0.0)),
+    "left_hip": ("pelvis", (0.052, -0.02, 0.0)), "right_hip": ("pelvis", (-0.052, -0.02, 0.0)),
+    "spine1": ("pelvis", (0.0, 0.065, 0.0)),
+    "left_knee": ("left_hip", (0.0, -0.245, 0.0)), "right_knee": ("right_hip", (0.0, -0.245, 0.0)),
+    "spine2": ("spine1", (0.0, 0.075, 0.0)),
+    "left_ankle": ("left_knee", (0.0, -0.246, 0.0)), "right_ankle": ("right_knee", (0.0, -0.246, 0.0)),
+    "spine3": ("spine2", (0.0, 0.035, 0.0)),
+    "left_foot": ("left_ankle", (0.0, -0.03, 0.075)), "right_foot": ("right_ankle", (0.0, -0.03, 0.075)),
+    "neck": ("spine3", (0.0, 0.12, 0.0)),
+    "left_collar": ("spine3", (0.045, 0.07, 0.0)), "right_collar": ("spine3", (-0.045, 0.07, 0.0)),
+    "head": ("neck", (0.0, 0.06, 0.02)),
+    "left_shoulder": ("left_collar", (0.065, 0.015, 0.0)), "right_shoulder": ("right_collar", (-0.065, 0.015, 0.0)),
+    "left_elbow": ("left_shoulder", (0.16, 0.0, 0.0)), "right_elbow": ("right_shoulder", (-0.16, 0.0, 0.0)),
+    "left_wrist": ("left_elbow", (0.146, 0.0, 0.0)), "right_wrist": ("right_elbow", (-0.146, 0.0, 0.0)),
+}  # fmt: skip
+_HANDS = {  # of SMPL: one joint a hand
+    "left_hand": ("left_wrist", (0.05, 0.0, 0.0)), "right_hand": ("right_wrist", (-0.05, 0.0, 0.0)),
+}  # fmt: skip
+_FACE = {
+    "jaw": ("head", (0.0, 0.0, 0.02)),
+    "left_eye": ("head", (0.018, 0.03, 0.05)), "right_eye": ("head", (-0.018, 0.03, 0.05)),
+}  # fmt: skip
+_FINGERS = {
+    f"{side}_{finger}{part}": (
+        f"{side}_wrist" if part == 1 else f"{side}_{finger}{part - 1}",
+        (sign * (0.055 if part == 1 else 0.014), 0.0, spread if part == 1 else 0.0),
+    )
+    for side, sign in (("left", 1.0), ("right", -1.0))
+    for finger, spread in (
+        ("index", 0.014),
+        ("middle", 0.0),
+        ("pinky", -0.022),
+        ("ring", -0.011),
+        ("thumb", 0.02),
+    )
+    for part in (1, 2, 3)
+}
+_BODIES = {22: _BODY, 24: _BODY | _HANDS, 52: _BODY | _FINGERS, 55: _BODY | _FACE | _FINGERS}
+_PARTS = ("root_orient", "pose_body", "pose_jaw", "pose_eye", "pose_hand")
+_RATES = ("mocap_framerate", "mocap_frame_rate", "fps", "frame_rate")
+_SHAPE = ("v_template", "shapedirs", "J_regressor")
+_MOST_BYTES = 2 << 30
+_UNREADABLE = (
+    OSError, ValueError, TypeError, AttributeError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] | None = None,
+    up: str | None = None,
+    fps: float | None = None,
+) -> Motion:
+    """The motion of an AMASS or SMPL file; `model` is the body model's `.npz`, `up` the world's up axis ("+Z")."""
+    file = existing_file(path)
+    found = _arrays(file, ("poses", "trans", "betas", *_PARTS, *_RATES))
+    turns = _axis_angles(file, found)
+    body = _BODIES[turns.shape[1]]
+    offsets, pelvis, reason = _offsets(found, body, None if model is None else existing_file(model))
+    names = tuple(body)
+    parents = [names.index(parent) if parent else -1 for parent, _ in body.values()]
+    skeleton = Skeleton(names, np.array(parents), offsets, ("ZYX",) * len(names))
+    quaternions = rotations.quaternion_from_expmap(turns)
+    places = _places(file, found, len(turns)) + pelvis
+    axis, why = (checked_up(up), "given") if up else _upright(quaternions[:, 0])
+    turn = rotations.quaternion_from_matrix(matrix_y_up_from(axis)[None])[0]
+    quaternions[:, 0] = rotations.multiply(turn, quaternions[:, 0])
+    origin = Origin(
+        path=str(file), format="amass", units_reason="AMASS is in metres", frames_in_file=len(turns),
+        notes=(f"{axis} is up: {why}", reason),
+    )  # fmt: skip
+    rate = fps or _rate(file, found)
+    return Motion(
+        skeleton, rate, rotations.rotate(turn, places), rotations.continuous(quaternions),
+        name=file.stem, origin=origin,
+    )  # fmt: skip
+
+
+def _arrays(file: Path, names: tuple[str, ...]) -> dict[str, Array]:
+    """Those of these arrays that a file has, as numbers; nothing in it is run."""
+    try:
+        with np.load(file, allow_pickle=False) as opened:
+            if sum(entry.file_size for entry in opened.zip.infolist()) > _MOST_BYTES:
+                raise ParseError(f"it unpacks to more than {_MOST_BYTES >> 30} GB", path=file)
+            return {name: opened[name].astype(np.float64) for name in names if name in opened.files}
+    except _UNREADABLE as error:
+        raise ParseError(f"it is not a NumPy archive that can be read: {error}", path=file) from error
+
+
+def _axis_angles(file: Path, found: Mapping[str, Array]) -> Float[Array, "frames joints 3"]:
+    """Axis angles of all joints: as one array, or in the parts that SMPL-X files have."""
+    parts = [found["poses"]] if "poses" in found else [found[name] for name in _PARTS if name in found]
+    if not parts or any(part.ndim < 2 or len(part) != len(parts[0]) for part in parts):
+        raise ParseError(
+            f"a motion of AMASS or SMPL has poses and trans for each frame; got {_shapes(found)}", path=file
+        )
+    whole = np.concatenate([part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts], axis=1)
+    joints = whole.shape[1] // 3
+    if whole.shape[1] % 3 or joints not in _BODIES or not len(whole) or not np.all(np.abs(whole) < 100.0):
+        counts = ", ".join(str(3 * count) for count in _BODIES)
+        raise ParseError(f"poses have {counts} finite numbers a frame; got {whole.shape}", path=file)
+    return whole.reshape(len(whole), joints, 3)
+
+
+def _shapes(found: Mapping[str, Array]) -> str:
+    return ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "neither"
+
+
+def _places(file: Path, found: Mapping[str, Array], frames: int) -> Float[Array, "frames 3"]:
+    places = np.asarray(found.get("trans", np.zeros((frames, 3))), dtype=np.float64)
+    if places.shape != (frames, 3) or not np.all(np.isfinite(places)):
+        raise ParseError(f"trans must be ({frames}, 3) finite numbers; got {places.shape}", path=file)
+    return places
+
+
+def _rate(file: Path, found: Mapping[str, Array]) -> float:
+    rate = next(
+        (float(np.ravel(found[name])[0]) for name in _RATES if name in found and found[name].size), None
+    )
+    if rate is None or not 0.0 < rate < 1e5:
+        raise ParseError("the file does not say its frame rate; give it as fps=", path=file)
+    return rate
+
+
+def _upright(roots: Float[Array, "frames 4"]) -> tuple[str, str]:
+    """The axis along which the body's own upward direction points most of the time."""
+    mean = rotations.rotate(roots, np.array([0.0, 1.0, 0.0])).mean(axis=0)
+    axis = int(np.argmax(np.abs(mean)))
+    if abs(mean[axis]) < 0.5:
+        return "+Z", "usual for AMASS; the body does not keep upright"
+    return f"{'+' if mean[axis] > 0 else '-'}{'XYZ'[axis]}", "the body is upright along it"
+
+
+def _offsets(
+    found: Mapping[str, Array], body: Body, model: Path | None
+) -> tuple[Float[Array, "joints 3"], Float[Array, "3"], str]:
+    """Offsets in metres, where the pelvis is when `trans` is zero, and in words whose body this is."""
+    average = _STATURE * np.array([offset for _, offset in body.values()])
+    if model is None:
+        return average, np.zeros(3), "bones of average length; the subject's own need a body model (model=)"
+    parts = _arrays(model, _SHAPE)
+    try:
+        betas = np.ravel(found.get("betas", np.zeros(0)))[: parts["shapedirs"].shape[-1]]
+        shaped = parts["v_template"] + parts["shapedirs"][..., : len(betas)] @ betas
+        joints = (parts["J_regressor"] @ shaped)[: len(body)]
+        above = [joints[list(body).index(parent)] if parent else joints[0] for parent, _ in body.values()]
+        offsets = joints - np.stack(above)
+    except (KeyError, ValueError, IndexError) as error:
+        raise ParseError(
+            f"not a body model for {len(body)} joints, with {', '.join(_SHAPE)}", path=model
+        ) from error
+    offsets[0] = average[0]
+    return offsets, joints[0], f"bones by {model.name} and the file's betas"

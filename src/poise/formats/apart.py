@@ -1,0 +1,65 @@
+"""Files that a compiled library reads, in a process of its own, where it may crash, hang or fill memory.
+
+A child is a script beside this one, `NAME_child.py FILE OUT.npz ARGUMENTS`, that imports nothing of Poise and leaves
+its arrays in OUT.npz, or ends by `sys.exit("refused what is wrong with the file")`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.errors import MissingExtraError, ParseError
+
+_SECONDS = 120
+_REFUSED = "refused "
+_LIMITED = """
+import runpy, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+except ImportError:
+    pass
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str, Any]:
+    """What a child found in a file; a ParseError with what the child says, else with this reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "content.npz"
+        script = str(Path(__file__).with_name(f"{child}_child.py"))
+        # -I: it imports nothing from its own folder; -O: asserts of the package c3d are about metadata.
+        command = [
+            sys.executable,
+            "-I",
+            "-O",
+            "-c",
+            _LIMITED,
+            script,
+            str(file.resolve()),
+            str(out),
+            *arguments,
+        ]
+        try:
+            ended = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, text=True)
+        except subprocess.TimeoutExpired:
+            raise ParseError(f"{reason}: not read within {_SECONDS} s", path=file) from None
+        if not out.is_file():
+            said = [line for line in ended.stderr.splitlines() if line.startswith(_REFUSED)]
+            raise ParseError(said[-1].removeprefix(_REFUSED) if said else reason, path=file)
+        with np.load(out) as found:
+            return {name: found[name] for name in found.files}
+
+
+def need(package: str, *, module: str, extra: str, purpose: str) -> None:
+    """An error that names the extra, where the library that a child imports is not there."""
+    if find_spec(module) is None:
+        raise MissingExtraError(package, extra=extra, purpose=purpose)

@@ -1,0 +1,178 @@
+"""A motion from where the joints of a rig are in the world and how they are turned, as other programs keep it.
+
+Rest rotations are folded away: in the pose that a mesh was bound in, every joint's frame is aligned with the world's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.errors import ParseError
+from poise.geometry import rotations as turning
+from poise.motion.motion import Motion, Origin
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+_FURTHEST = 1e6  # metres
+_STILL_RADIANS = 1e-5
+_TIP = re.compile(r"(end|leaf|nub|tip|site|top|effector)[\d_.\-]*(l|r|left|right)?$", re.IGNORECASE)
+_STRETCH = 1e-3  # metres by which a bone may change before it is worth a warning
+
+
+def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, animation: str | None) -> Motion:
+    """The motion in what a child process found: names, parents, `bind` and `frames` as matrices in metres, Y up."""
+    matrices, bind = found["frames"].astype(np.float64), found["bind"].astype(np.float64)
+    names = tuple(str(name) for name in found["names"])
+    shape = (len(names), 4, 4)
+    if not names or matrices.shape[1:] != shape or bind.shape != shape:
+        raise ParseError("its joints and their transforms do not fit together", path=file)
+    with np.errstate(all="ignore"):
+        turns = rotations_of(matrices[:, :, :3, :3])
+        places = matrices[:, :, :3, 3]
+        if not (np.all(np.abs(places) < _FURTHEST) and np.all(np.isfinite(turns))):
+            raise ParseError("joints are flattened, or further away than a million metres", path=file)
+        rested = rotations_of(bind[None, :, :3, :3])[0]
+        rested = np.where(np.isfinite(rested), rested, turns[0])
+        skeleton, roots, relative, warnings = from_world(
+            names,
+            found["parents"].tolist(),
+            rested,
+            places,
+            turns,
+            orders=str(found.get("orders", "")).split(","),
+        )
+    offsets = np.concatenate([bind[:1, :3, 3], skeleton.offsets[1:]])
+    listed = [str(name) for name in found["animations"]]
+    origin = Origin(
+        path=str(file), format=format, metres_per_unit=float(found["metres"]), units=str(found["units"]),
+        units_reason="the file says so", frames_in_file=len(places),
+        notes=notes_on(listed, animation, file), warnings=(*warnings, *map(str, found["warnings"])),
+    )  # fmt: skip
+    skeleton = skeleton.with_offsets(offsets) if np.all(np.isfinite(offsets)) else skeleton
+    return Motion(skeleton, float(found["fps"]), roots, relative, name=file.stem, origin=origin)
+
+
+def notes_on(animations: Sequence[str], chosen: str | None, file: Path) -> tuple[str, ...]:
+    """What is worth knowing of a file's other animations."""
+    if chosen == "" or len(animations) < 2:
+        return ()
+    name = animations[0] if chosen is None else chosen
+    listed = ", ".join(animations)
+    return (f"this is {name!r} of {len(animations)} animations ({listed}); choose one by {file.name}#NAME",)
+
+
+def from_world(
+    names: tuple[str, ...],
+    parents: list[int],
+    bind: Float[Array, "joints 4"],
+    places: Float[Array, "frames joints 3"],
+    turns: Float[Array, "frames joints 4"],
+    *,
+    orders: Sequence[str] = (),
+    roles: Mapping[str, str] | None = None,
+) -> tuple[Skeleton, Float[Array, "frames 3"], Float[Array, "frames joints 4"], tuple[str, ...]]:
+    """The skeleton, its root's places and its rotations over the frames, and warnings; `orders` are channels, if known.
+
+    A joint with most of the body below it that moves within the one above (a pelvis below a root that stays on the
+    floor) takes the root with it.
+    """
+    offsets, strays = _offsets(places, turns, bind, parents)
+    mover = _mover(strays, parents)
+    relative = _relative(turns, bind, parents)
+    orders = tuple(orders) if len(orders) == len(names) else _orders(names, parents, relative)
+    relative[:, [order == "" for order in orders]] = turning.IDENTITY
+    skeleton = Skeleton(names, np.array(parents), offsets, orders, role_overrides=roles or {})
+    roots = places[:, 0] if mover < 0 else places[:, 0] + strays[:, mover]
+    return skeleton, roots, turning.continuous(relative), _warnings(names, parents, strays, mover)
+
+
+def rotations_of(axes: Float[Array, "frames joints 3 3"]) -> Float[Array, "frames joints 4"]:
+    """The rotations nearest to axes that may be scaled; NaN where one is not a number."""
+    flat = axes.reshape(-1, 3, 3)
+    sound = np.isfinite(flat).all(axis=(1, 2))
+    found = np.full((len(flat), 4), np.nan)
+    found[sound] = nearest_rotation(flat[sound])
+    return found.reshape(*axes.shape[:2], 4)
+
+
+def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
+    """The quaternions of the rotations nearest to matrices that may be scaled, mirrored or a little sheared."""
+    determinant = np.linalg.det(matrices)
+    size = np.cbrt(np.where(determinant == 0.0, 1.0, determinant))
+    turns = matrices / size[:, None, None]
+    skewed = np.abs(turns @ turns.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2), initial=0.0) > 1e-6
+    if np.any(skewed):
+        u, _, v = np.linalg.svd(turns[skewed])
+        u[:, :, 2] *= np.linalg.det(u @ v)[:, None]
+        turns[skewed] = u @ v
+    return turning.quaternion_from_matrix(turns)
+
+
+def _offsets(
+    places: Array, turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
+) -> tuple[Float[Array, "joints 3"], Float[Array, "frames joints 3"]]:
+    """Offsets from the parents in the rest pose, and how far, in the world, joints stray from there over the frames."""
+    offsets, strays = np.zeros((len(parents), 3)), np.zeros_like(places)
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            bone = places[:, joint] - places[:, parent]
+            own = turning.rotate(turning.conjugate(turns[0, parent]), bone[0])
+            offsets[joint] = turning.rotate(bind[parent], own)
+            strays[:, joint] = bone - turning.rotate(turns[:, parent], own)
+    return offsets, strays
+
+
+def _mover(strays: Float[Array, "frames joints 3"], parents: list[int]) -> int:
+    """The joint that moves within the one above and has most of the body below it; -1 without one."""
+    below = np.ones(len(parents), dtype=np.int64)
+    for joint in range(len(parents) - 1, 0, -1):
+        below[parents[joint]] += below[joint]
+    moving = np.linalg.norm(strays, axis=-1).max(axis=0) > _STRETCH
+    chosen = int(np.argmax(np.where(moving, below, 0)))
+    return chosen if moving[chosen] and 2 * below[chosen] > len(parents) else -1
+
+
+def _relative(
+    turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
+) -> Float[Array, "frames joints 4"]:
+    """Rotations relative to the parent, measured from the rest pose."""
+    world = turning.multiply(turns, np.broadcast_to(turning.conjugate(bind), turns.shape))
+    local = world.copy()
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            local[:, joint] = turning.multiply(turning.conjugate(world[:, parent]), world[:, joint])
+    return turning.canonical(turning.normalize(local))
+
+
+def _orders(names: tuple[str, ...], parents: list[int], relative: Array) -> tuple[str, ...]:
+    """The rotation channels of each joint: ZYX, and none for tips that never turn and are called so."""
+    still = np.broadcast_to(turning.IDENTITY, relative.shape)
+    turned = turning.geodesic_distance(relative, still).max(axis=0)
+    inner = {0, *parents}
+    return tuple(
+        "" if joint not in inner and angle < _STILL_RADIANS and _TIP.search(names[joint]) else "ZYX"
+        for joint, angle in enumerate(turned)
+    )
+
+
+def _warnings(
+    names: tuple[str, ...], parents: list[int], strays: Float[Array, "frames joints 3"], mover: int
+) -> tuple[str, ...]:
+    far = np.linalg.norm(strays, axis=-1).max(axis=0)
+    said = (
+        (f"{names[mover]} moves within {names[parents[mover]]}, which moves with it here",)
+        if mover >= 0
+        else ()
+    )
+    far[max(mover, 0)] = 0.0
+    if far.max() < _STRETCH:
+        return said
+    stretch = f"bones change length by up to {100 * far.max():.1f} cm in the file; the first frame's lengths are kept"
+    return (*said, stretch)

@@ -1,0 +1,205 @@
+"""Files of other programs through their own libraries: FBX, USD and AMASS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import poise
+from fbx_text import fbx_text
+from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.geometry import rotations
+from poise.motion.motion import Motion
+from poise.motion.world import joint_positions
+from poise.skeleton.skeleton import Skeleton
+
+NAMES = ("mixamorig:Hips", "Spine.001", "Head", "Spine 001", "end")
+
+
+def _motion(size: float = 1.0) -> Motion:
+    offsets = size * np.array([[0.1, 0.9, 0.2], [0, 0.4, 0], [0, 0.3, 0.05], [0.2, -0.1, 0], [0.3, 0, 0]])
+    skeleton = Skeleton(NAMES, np.array([-1, 0, 1, 0, 3]), offsets, ("ZXY", "ZYX", "XYZ", "ZYX", ""))
+    generator = np.random.default_rng(1)
+    turned = rotations.quaternion_from_expmap(generator.normal(scale=0.5, size=(7, 5, 3)))
+    turned[:, 4] = rotations.IDENTITY
+    return Motion(skeleton, 48.0, size * generator.normal(size=(7, 3)), turned)
+
+
+# --- USD -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("extension", "size", "units"), [(".usda", 1.0, "m"), (".usdz", 0.01, "m"), (".usdc", 30.0, "cm")]
+)
+def test_a_motion_comes_back_from_usd(tmp_path: Path, extension: str, size: float, units: str) -> None:
+    pytest.importorskip("pxr")
+    motion = _motion(size)
+    file = poise.write(motion, tmp_path / f"clip{extension}", units=units)
+    found = poise.read(file)
+    assert isinstance(found, Motion)
+    assert found.skeleton.names == NAMES
+    assert found.skeleton.orders == motion.skeleton.orders
+    assert found.fps == motion.fps
+    assert np.abs(joint_positions(found) - joint_positions(motion)).max() < 1e-5 * size
+    assert found.origin.metres_per_unit == pytest.approx(0.01 if units == "cm" else 1.0)
+
+
+def test_usd_holds_a_mesh_that_openusd_skins_as_poise_does(tmp_path: Path) -> None:
+    pytest.importorskip("pxr")
+    from pxr import Gf, Usd, UsdGeom, UsdSkel
+
+    motion = _motion()
+    stage = Usd.Stage.Open(str(poise.write(motion, tmp_path / "clip.usdc")))
+    root = UsdSkel.Root(stage.GetPrimAtPath("/Character"))
+    mesh = UsdGeom.Mesh(stage.GetPrimAtPath("/Character/Mannequin"))
+    assert UsdSkel.BakeSkinning(root, Gf.Interval(0.0, 6.0))
+    points = np.array(mesh.GetPointsAttr().Get(5.0))
+    spread = np.linalg.norm(points[:, None] - joint_positions(motion)[5], axis=-1).min(axis=1)
+    assert spread.max() < 0.4  # every vertex is near a joint where Poise has it in that frame
+
+
+def test_a_stage_without_a_skeleton_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("pxr")
+    file = tmp_path / "empty.usda"
+    file.write_text('#usda 1.0\ndef Xform "A" {\n}\n')
+    with pytest.raises(ParseError, match=r"no UsdSkel skeleton; export the character with its armature"):
+        poise.read(file)
+    file.write_text("#usda 1.0\ndef {{{")
+    with pytest.raises(ParseError, match="OpenUSD cannot read it"):
+        poise.read(file)
+
+
+# --- FBX -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_fbx_in_centimetres_with_z_up_is_read_in_metres_with_y_up(tmp_path: Path) -> None:
+    pytest.importorskip("ufbx")
+    file = tmp_path / "bend.fbx"
+    file.write_text(fbx_text())
+    motion = poise.read(file)
+    assert isinstance(motion, Motion)
+    assert motion.skeleton.names == ("Hips", "mixamorig:Spine", "Head")
+    assert motion.fps == 30.0
+    assert len(motion) == 3
+    places = joint_positions(motion)
+    np.testing.assert_allclose(places[0], [[0.1, 0.9, -0.2], [0.1, 1.4, -0.2], [0.1, 1.7, -0.2]], atol=1e-6)
+    # about X by 90 degrees, Z goes to -Y of the file, which is +Z here
+    np.testing.assert_allclose(places[2, 2], [0.1, 1.4, 0.1], atol=1e-6)
+    assert motion.origin.metres_per_unit == pytest.approx(0.01)
+    assert len(poise.formats.read_character(file)) == 1
+    with pytest.raises(ParseError, match=r"no animation 'run'; valid: bend"):
+        poise.read(f"{file}#run")
+
+
+def test_fbx_is_not_written_and_the_way_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match=r"clip\.glb, open it in Blender"):
+        poise.write(_motion(), tmp_path / "clip.fbx")
+
+
+def test_what_is_not_fbx_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("ufbx")
+    file = tmp_path / "broken.fbx"
+    file.write_bytes(b"Kaydara FBX Binary  \x00\x1a\x00" + bytes(100))
+    with pytest.raises(ParseError, match=r"broken\.fbx: .*(no skeleton|cannot read)"):
+        poise.read(file)
+
+
+# --- AMASS ---------------------------------------------------------------------------------------------------------
+
+
+def _amass(file: Path, **changes: object) -> Path:
+    frames = 5
+    poses = np.zeros((frames, 52, 3))
+    poses[:, 0, 0] = np.pi / 2  # SMPL stands along Y, AMASS along Z
+    poses[:, 4, 0] = np.linspace(0.0, 1.0, frames)  # the left knee
+    trans = np.stack([np.arange(frames), np.zeros(frames), np.full(frames, 0.95)], axis=1)
+    content = {
+        "poses": poses.reshape(frames, -1),
+        "trans": trans,
+        "mocap_framerate": 120.0,
+        "betas": np.ones(3),
+    }
+    np.savez(file, **{name: value for name, value in {**content, **changes}.items() if value is not None})
+    return file
+
+
+def test_amass_stands_with_y_up_and_bends_its_knee(tmp_path: Path) -> None:
+    motion = poise.read(_amass(tmp_path / "walk.npz"))
+    assert isinstance(motion, Motion)
+    assert motion.fps == 120.0
+    assert len(motion.skeleton) == 52
+    np.testing.assert_allclose(motion.positions["pelvis"][:, 1], 0.95)
+    np.testing.assert_allclose(np.diff(motion.positions["pelvis"], axis=0), [[0, 0, 1]] * 4, atol=1e-12)
+    trunk = motion.positions["head"][0] - motion.positions["pelvis"][0]
+    assert trunk[1] > 0.5
+    shin = motion.positions["left_foot"] - motion.positions["left_shin"]
+    angle = np.arccos(-shin[-1, 1] / np.linalg.norm(shin[-1]))
+    assert angle == pytest.approx(1.0)
+
+
+def test_amass_takes_the_lengths_of_a_body_model(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    template, shapes = generator.normal(size=(80, 3)), generator.normal(size=(80, 3, 10))
+    regressor = generator.dirichlet(np.ones(80), size=52)
+    np.savez(tmp_path / "model.npz", v_template=template, shapedirs=shapes, J_regressor=regressor)
+    file = _amass(tmp_path / "walk.npz")
+    motion = poise.read(file, model=tmp_path / "model.npz", up="+Z")
+    joints = regressor @ (template + shapes[..., :3].sum(axis=-1))
+    np.testing.assert_allclose(
+        motion.skeleton.offsets[5], joints[5] - joints[2]
+    )  # right knee below right hip
+    np.testing.assert_allclose(motion.root_positions[0], np.roll(joints[0] + [0.0, 0.0, 0.95], -1), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"poses": None}, "has poses and trans"),
+        ({"poses": np.zeros((5, 50))}, "finite numbers a frame"),
+        ({"poses": np.full((5, 156), np.nan)}, "finite numbers a frame"),
+        ({"trans": np.zeros((4, 3))}, "trans must be"),
+        ({"mocap_framerate": None}, "does not say its frame rate"),
+        ({"poses": np.array(["a", "b"])}, "not a NumPy archive"),
+    ],
+)
+def test_amass_files_that_lack_something_are_refused(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ParseError, match=words):
+        poise.read(_amass(tmp_path / "walk.npz", **changes))
+
+
+# --- rigs whose pelvis moves below a root that stays ------------------------------------------------------------------
+
+
+def test_a_pelvis_that_moves_below_a_still_root_takes_the_root_with_it() -> None:
+    """As game engines animate: the root bone stays on the floor and the pelvis is moved within it."""
+    from poise.formats.rigs import from_world
+
+    names, parents = ("root", "pelvis", "head", "hand", "ik"), [-1, 0, 1, 1, 0]
+    places = np.zeros((4, 5, 3))
+    places[:, 1] = [[0.0, 1.0, 0.1 * k] for k in range(4)]
+    places[:, 2] = places[:, 1] + [0.0, 0.6, 0.0]
+    places[:, 3] = places[:, 1] + [0.4, 0.3, 0.0]
+    turns = np.tile(rotations.IDENTITY, (4, 5, 1))
+    skeleton, roots, relative, warnings = from_world(names, parents, turns[0], places, turns)
+    found = joint_positions(Motion(skeleton, 30.0, roots, relative))
+    np.testing.assert_allclose(found[:, 1:4], places[:, 1:4], atol=1e-12)
+    assert warnings == ("pelvis moves within root, which moves with it here",)
+
+
+# --- formats that Poise does not know --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("me.blend", "GLB"), ("take.csv", "C3D"), ("take.mvnx", "BVH")]
+)
+def test_files_of_other_programs_are_told_what_to_use(tmp_path: Path, name: str, instead: str) -> None:
+    (tmp_path / name).write_bytes(b"something")
+    with pytest.raises(ParseError, match=f"use {instead}, which"):
+        poise.read(tmp_path / name)
+    with pytest.raises(PoiseError, match=f"use {instead}, which"):
+        poise.save(replace(_motion(), name="clip"), tmp_path / name)
