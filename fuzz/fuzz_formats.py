@@ -13,6 +13,7 @@ from running import Case, parser, run
 from seeds import Files, make_c3d_seeds, make_seeds
 
 import poise
+from poise.formats.gltf.meshes import read_mesh
 
 
 def main() -> int:
@@ -34,7 +35,17 @@ def _case(
     kind: str, files: list[Files], contents: tuple[bytes, ...], generator: np.random.Generator, folder: Path
 ) -> None:
     seed = files[int(generator.integers(0, len(files)))]
-    poise.read(_write_damaged(seed, Mutator(generator, contents), folder), format=kind)
+    _read(_write_damaged(seed, Mutator(generator, contents), folder), kind)
+
+
+def _read(path: Path, kind: str) -> None:
+    if kind == "mesh":
+        mesh = read_mesh(path)
+        joints = int(mesh.slot_joints.max()) + 1
+        placed, _ = mesh.posed(np.zeros((joints, 3)), np.tile(np.eye(3), (joints, 1, 1)))
+        assert np.isfinite(placed).all(), "a mesh that is not finite"
+    else:
+        poise.read(path, format=kind)
 
 
 def _write_damaged(seed: Files, mutator: Mutator, folder: Path) -> Path:
@@ -53,7 +64,7 @@ def warm_up(seeds: dict[str, list[Files]], folder: Path) -> None:
         for seed in files:
             for extension, content in seed.items():
                 (folder / f"input{extension}").write_bytes(content)
-            poise.read(folder / f"input{'.amc' if '.amc' in seed else next(iter(seed))}", format=kind)
+            _read(folder / f"input{'.amc' if '.amc' in seed else next(iter(seed))}", kind)
 
 
 if __name__ == "__main__":

@@ -135,12 +135,12 @@ class Mutator:
 
     def json_text(self, content: bytes) -> bytes:
         """The JSON of a GLB file is damaged as text."""
-        text, rest = _glb_parts(content)
-        return _glb(self._one_of((self.strange_number, self.keyword))(text), rest)
+        text, rest = glb_parts(content)
+        return glb(self._one_of((self.strange_number, self.keyword))(text), rest)
 
     def json_value(self, content: bytes) -> bytes:
         """One value in the JSON of a GLB file goes, or becomes another of any type; what it is next to stays sound."""
-        text, rest = _glb_parts(content)
+        text, rest = glb_parts(content)
         try:
             document = json.loads(text)
         except ValueError:
@@ -149,7 +149,7 @@ class Mutator:
         if found:
             holder, key = self._one_of(found)
             self._change_value(holder, key)
-        return _glb(json.dumps(document).encode(), rest)
+        return glb(json.dumps(document).encode(), rest)
 
     def _change_value(self, holder: Any, key: Any) -> None:
         change = self.generator.integers(0, 4)
@@ -165,7 +165,7 @@ class Mutator:
     def _with_lengths_put_right(self, change: Mutation, content: bytes) -> bytes:
         """The change, with a GLB file's lengths as they then should be, so that readers get past them."""
         changed = change(content)
-        return _glb(*_glb_parts(changed)) if len(changed) >= GLB_HEAD else changed
+        return glb(*glb_parts(changed)) if len(changed) >= GLB_HEAD else changed
 
     def _replace_match(self, matches: Iterable[re.Match[bytes]], replacement: bytes, content: bytes) -> bytes:
         found = tuple(matches)
@@ -186,13 +186,14 @@ class Mutator:
         return choices[int(self.generator.integers(0, len(choices)))]
 
 
-def _glb_parts(content: bytes) -> tuple[bytes, bytes]:
+def glb_parts(content: bytes) -> tuple[bytes, bytes]:
     """The JSON of a GLB file and what follows its chunk's eight bytes of header, if anything does."""
     length = int.from_bytes(content[12:16], "little")
     return content[GLB_HEAD : GLB_HEAD + length], content[GLB_HEAD + length + 8 :]
 
 
-def _glb(text: bytes, binary: bytes) -> bytes:
+def glb(text: bytes, binary: bytes) -> bytes:
+    """A GLB file of these two chunks."""
     text += b" " * (-len(text) % 4)
     binary += b"\0" * (-len(binary) % 4)
     chunks = struct.pack("<I4s", len(text), b"JSON") + text

@@ -10,7 +10,6 @@ where that file ends, and `python fuzz/running.py FOLDER` adds up all of them.
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import json
 import os
 import pickle
@@ -23,7 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +44,10 @@ ADDRESS_SPACE = 4 * 2**30  # bytes beyond what the process has at the start
 
 PASSED = ("taken", "refused")
 FAILED = ("crash", "exception", "wrong", "hang", "growth")
-ENDED = {signal.SIGVTALRM: "hang"}  # what the end of a process by a signal is, if not a crash
+ENDED = {
+    signal.SIGVTALRM: "hang",
+    signal.SIGALRM: "hang",
+}  # what the end of a process by a signal is, if not a crash
 WIDTH = 110  # of tables
 WRITE_EVERY = 10.0  # seconds after which the counts are written
 
@@ -132,18 +134,23 @@ def parser(description: str | None, *, count: int) -> argparse.ArgumentParser:
 
 
 def run(
-    cases: Mapping[str, Case], options: argparse.Namespace, *, prepare: Callable[[], object] = lambda: None
+    cases: Mapping[str, Case],
+    options: argparse.Namespace,
+    *,
+    prepare: Callable[[], object] = lambda: None,
+    turns: Sequence[str] = (),
 ) -> int:
     """Runs cases of all kinds in turn, prints a summary and returns how many failed.
 
-    `prepare` is called in the child: for what a fork does not take along, such as threads.
+    `prepare` is called in the child: for what a fork does not take along, such as threads. `turns` are the kinds in
+    turn, where some come more often than others.
     """
     console, failures, place = Console(stderr=True, width=WIDTH), list[Result](), _file_of_counts(options)
     counts = Counts.read(place) if options.resume and place.exists() else Counts(options.first)
     columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
     with tempfile.TemporaryDirectory() as name, Progress(*columns, console=console) as progress:
         shown, written = progress.add_task("fuzzing", total=options.count), time.monotonic()
-        for result in _results(cases, options, Path(name), counts.next, prepare):
+        for result in _results(cases, list(turns or cases), options, Path(name), counts.next, prepare):
             counts.add(result)
             progress.update(shown, completed=counts.next)
             if result.what:
@@ -172,20 +179,21 @@ def _file_of_counts(options: argparse.Namespace) -> Path:
 
 def _results(
     cases: Mapping[str, Case],
+    kinds: list[str],
     options: argparse.Namespace,
     folder: Path,
     number: int,
     prepare: Callable[[], object],
 ) -> Iterator[Result]:
     """What came of every case. They run in a child; where it dies, its case has failed and another continues."""
-    kinds, ends = list(cases), time.monotonic() + options.seconds
+    ends = time.monotonic() + options.seconds
     while number < options.count and time.monotonic() < ends:
         begun = time.monotonic()
         read, write = os.pipe()
         if (child := os.fork()) == 0:
             os.close(read)
             prepare()
-            _child(cases, options, folder, number, write)
+            _child(cases, kinds, options, folder, number, write)
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
             for result in _received(pipe):
@@ -204,7 +212,7 @@ def _results(
 def _ended(status: int) -> tuple[str, str]:
     """What the end of a child was, and in words."""
     if not os.WIFSIGNALED(status):
-        return "hang", f"waited for more than {LONGEST_WAIT:g} s"
+        return "crash", f"ended with exit code {os.waitstatus_to_exitcode(status)}"
     ended = signal.Signals(os.WTERMSIG(status))
     return ENDED.get(ended, "crash"), f"ended by {ended.name}"
 
@@ -218,10 +226,14 @@ def _received(pipe) -> Iterator[Result]:  # type: ignore[no-untyped-def]
 
 
 def _child(
-    cases: Mapping[str, Case], options: argparse.Namespace, folder: Path, first: int, write: int
+    cases: Mapping[str, Case],
+    kinds: list[str],
+    options: argparse.Namespace,
+    folder: Path,
+    first: int,
+    write: int,
 ) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + ADDRESS_SPACE, resource.RLIM_INFINITY))
-    kinds = list(cases)
     with os.fdopen(write, "wb") as pipe:
         for number in range(first, options.count):
             kind = kinds[number % len(kinds)]
@@ -259,16 +271,15 @@ def attempt(case: Callable[[], str | None]) -> tuple[str, str]:
 @contextmanager
 def _watchdog() -> Iterator[None]:
     """Interrupts Python code after the longest time; compiled code that continues ends the process a little later."""
-    faulthandler.dump_traceback_later(LONGEST_WAIT, exit=True)
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS)
     signal.setitimer(signal.ITIMER_VIRTUAL, LAST_SECONDS)  # its signal ends the process
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_WAIT)  # and so does this one's
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        faulthandler.cancel_dump_traceback_later()
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_VIRTUAL, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
 
 
 def _too_long(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it

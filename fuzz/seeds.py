@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from pathlib import Path
 
 import numpy as np
+from mutations import glb, glb_parts
+from PIL import Image
 
 import poise
 from poise.geometry import rotations
@@ -50,6 +54,7 @@ def make_seeds(folder: Path) -> dict[str, list[Files]]:
         "trc": [trc, spaced],
         "gltf": [bare, bare, bare, dressed],
         "amass": [_amass(folder / "seed.npz")],
+        "mesh": [dressed, {".glb": _with_picture(dressed[".glb"])}],
     }
 
 
@@ -105,6 +110,25 @@ def _with_six_channels(bvh: bytes) -> bytes:
     head = head.replace(b"CHANNELS 3 ", b"CHANNELS 6 Xposition Yposition Zposition ", 1)
     lines = rows.rstrip(b"\n").split(b"\n")
     return head + motion + b"\n".join([*lines[:3], *(line + b" 1 2 3" for line in lines[3:])]) + b"\n"
+
+
+def _with_picture(content: bytes) -> bytes:
+    """The first material gets a picture, and the first mesh its places in it."""
+    text, binary = glb_parts(content)
+    document, picture = json.loads(text), io.BytesIO()
+    Image.new("RGB", (4, 4), "red").save(picture, "png")
+    view = {"buffer": 0, "byteOffset": len(binary), "byteLength": len(picture.getvalue())}
+    document["bufferViews"].append(view)
+    document["images"] = [{"bufferView": len(document["bufferViews"]) - 1, "mimeType": "image/png"}]
+    document["textures"] = [{"source": 0}]
+    document["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"] = {"index": 0}
+    first = document["meshes"][0]["primitives"][0]["attributes"]
+    flat = dict(document["accessors"][first["POSITION"]], type="VEC2")  # some numbers
+    document["accessors"].append({key: flat[key] for key in ("bufferView", "componentType", "count", "type")})
+    first["TEXCOORD_0"] = len(document["accessors"]) - 1
+    whole = binary + picture.getvalue()
+    document["buffers"][0]["byteLength"] = len(whole)
+    return glb(json.dumps(document).encode(), whole)
 
 
 def _with_axes(asf: bytes) -> bytes:

@@ -94,6 +94,7 @@ def test_the_picture_has_a_row_per_clip(clips: list[Motion], rhythms: list[Rhyth
         ("clips = {}", "there are no clips"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0]]', "two keys"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, -1]]', "turns not falling"),
+        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1e-320, 1], [1, 2]]', "times rising"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\nturns = 2', "turns"),
         (
             '[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\ntransitions = { left = [-1] }',

@@ -39,7 +39,7 @@ def test_a_run_that_is_resumed_gives_the_same_counts_as_one(tmp_path: Path) -> N
         fuzz("--count", count, "--seed", "7", "--resume", folder=tmp_path / "two")
     one, two = (json.loads((tmp_path / name / "fuzz_formats-7.json").read_text()) for name in ("one", "two"))
     assert one["next"] == 50
-    assert set(one["outcomes"]) == {"bvh", "acclaim", "trc", "gltf", "c3d"}
+    assert set(one["outcomes"]) == {"bvh", "acclaim", "trc", "gltf", "amass", "mesh", "c3d"}
     assert one["outcomes"] == two["outcomes"]
 
 

@@ -6,6 +6,8 @@ import json
 import shutil
 import struct
 import subprocess
+import zlib
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from hypothesis.extra import numpy as arrays
 from bodies import moving, person, stepping
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats import gltf, read, write
+from poise.formats.gltf.meshes import read_mesh
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton import Pose, Skeleton
@@ -426,3 +429,43 @@ def test_bytes_changed_at_random_give_a_motion_or_a_poise_error(tmp_path_factory
     path.write_bytes(bytes(content))
     with contextlib.suppress(PoiseError):
         assert isinstance(gltf.read(path), Motion)
+
+
+@pytest.fixture
+def red_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A GLB file of a mannequin with a red picture on it, as fuzzing starts from."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "fuzz"))
+    return import_module("seeds").make_seeds(tmp_path)["mesh"][1][".glb"]
+
+
+def test_a_character_with_a_huge_picture_is_drawn_without_it(tmp_path: Path, red_character: bytes) -> None:
+    (tmp_path / "red.glb").write_bytes(red_character)
+    assert np.any(np.all(read_mesh(tmp_path / "red.glb").colours[:, 1:] == 0.0, axis=1))
+    start = red_character.index(b"IHDR")
+    head = b"IHDR" + struct.pack(">II", 60_000, 60_000) + red_character[start + 12 : start + 17]
+    huge = red_character[:start] + head + struct.pack(">I", zlib.crc32(head)) + red_character[start + 21 :]
+    (tmp_path / "huge.glb").write_bytes(huge)
+    assert not np.any(np.all(read_mesh(tmp_path / "huge.glb").colours[:, 1:] == 0.0, axis=1))
+
+
+@pytest.mark.parametrize("attribute", ["JOINTS_0", "WEIGHTS_0", "TEXCOORD_0"])
+def test_a_mesh_whose_parts_do_not_fit_is_refused(
+    tmp_path: Path, red_character: bytes, attribute: str
+) -> None:
+    (tmp_path / "a.glb").write_bytes(red_character)
+    content, binary = document(tmp_path / "a.glb")
+    first = content["meshes"][0]["primitives"][0]["attributes"]
+    content["accessors"][first[attribute]]["count"] -= 1
+    glb(tmp_path / "a.glb", content, binary)
+    with pytest.raises(ParseError, match="does not have"):
+        read_mesh(tmp_path / "a.glb")
+
+
+def test_numbers_that_signal_they_are_none_are_refused(tmp_path: Path, red_character: bytes) -> None:
+    (tmp_path / "a.glb").write_bytes(red_character)
+    binary = red_character.index(b"BIN\0") + 4
+    (tmp_path / "a.glb").write_bytes(
+        red_character[:binary] + b"\x01\0\x80\x7f" * 9 + red_character[binary + 36 :]
+    )
+    with pytest.raises(ParseError, match="not finite"):
+        read_mesh(tmp_path / "a.glb")

@@ -10,7 +10,6 @@ A views file lists photos of one moment:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.camera_file import read_camera
 from poise.formats.files import existing_file
-from poise.formats.images import check_size
+from poise.formats.images import check_size, quiet_open
 from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
 
@@ -50,8 +49,7 @@ def read_photo(path: Path) -> Image.Image:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(), Image.open(existing_file(path)) as image:
-            warnings.simplefilter("ignore")  # of EXIF data that are damaged: the photo is there
+        with quiet_open(existing_file(path)) as image:
             check_size(*image.size, path)
             image.load()
             upright = ImageOps.exif_transpose(image)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from poise.errors import ParseError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 MOST_PIXELS = 50_000_000
 LONGEST_SIDE = 20_000  # pixels, more than any camera has
@@ -19,12 +27,23 @@ def check_size(width: int, height: int, path: str | Path) -> None:
         )
 
 
+@contextmanager
+def quiet_open(source: Path | BytesIO) -> Iterator[Image.Image]:
+    """An image file, without Pillow's warnings of damaged EXIF data: the picture is there."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(source) as image:
+            yield image
+
+
 def check_unpacked_size(path: Path) -> None:
     """Refuse an image file by the size that its header says, before anything is unpacked."""
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(path) as image:
+        with quiet_open(path) as image:
             check_size(*image.size, path)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         if isinstance(error, ParseError) or getattr(error, "filename", None) is not None:

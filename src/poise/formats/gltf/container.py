@@ -101,7 +101,8 @@ class Container:
             self.fail(
                 f"accessor {number} wants {count} elements; its buffer view of {len(data)} bytes ends before that"
             )
-        rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # of those that are not finite
+            rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(np.float64)
         if not np.all(np.isfinite(rows)):
             self.fail(f"accessor {number} holds values that are not finite")
         return _normalised(rows, dtype) if accessor.get("normalized") is True else rows

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.errors import ParseError
 from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.reading import GltfRig, inverse_binds, node_worlds, open_rig
+from poise.formats.images import check_size, quiet_open
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 
@@ -113,16 +115,27 @@ def _primitive(
     if vertices is None:
         return None
     indices = array("indices", "SCALAR", entry)
-    order = np.arange(len(vertices)) if indices is None else indices[:, 0].astype(np.int64)
-    slots, weights = array("JOINTS_0", "VEC4"), array("WEIGHTS_0", "VEC4")
+    order = np.arange(len(vertices)) if indices is None else indices[:, 0]
+    slots, weights, places = (
+        array("JOINTS_0", "VEC4"),
+        array("WEIGHTS_0", "VEC4"),
+        array("TEXCOORD_0", "VEC2"),
+    )
     if slots is None or weights is None or carriers == 1:
         slots, weights = np.zeros((len(vertices), 4)), np.tile([1.0, 0.0, 0.0, 0.0], (len(vertices), 1))
-    if order.max(initial=0) >= len(vertices) or slots.max(initial=0) >= carriers:
+    given = [len(one) for one in (slots, weights, places) if one is not None]
+    inside = _within(order, len(vertices)) and _within(slots, carriers)
+    if not inside or set(given) != {len(vertices)}:
         file.fail("a mesh names vertices or joints that it does not have")
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-    colours = _colours(file, entry, array("TEXCOORD_0", "VEC2"), len(vertices))
-    triangles = order[: len(order) // 3 * 3].reshape(-1, 3)
+    colours = _colours(file, entry, places, len(vertices))
+    triangles = order[: len(order) // 3 * 3].reshape(-1, 3).astype(np.int64)
     return vertices, triangles, colours, slots.astype(np.int64), weights
+
+
+def _within(numbers: Array, count: int) -> bool:
+    """Whether all number one of so many."""
+    return bool(np.all((numbers >= 0) & (numbers < count)))
 
 
 def _colours(file: Container, entry: Json, places: Array | None, count: int) -> Float[Array, "vertices 3"]:
@@ -155,8 +168,10 @@ def _picture(file: Container, reference: Json) -> Float[Array, "rows columns 3"]
         return None
     data = file.view(file.integer("bufferView", image, below=len(file.objects("bufferViews"))))[0]
     try:
-        shown = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.float64) / 255.0
-    except OSError:
+        with quiet_open(io.BytesIO(data)) as opened:
+            check_size(*opened.size, file.path)
+            shown = np.asarray(opened.convert("RGB"), dtype=np.float64) / 255.0
+    except (ParseError, Image.DecompressionBombError, OSError, SyntaxError, ValueError):
         return None
     return np.where(shown <= 0.04045, shown / 12.92, ((shown + 0.055) / 1.055) ** 2.4)
 

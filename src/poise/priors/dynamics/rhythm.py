@@ -27,6 +27,7 @@ from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip,
 from poise.skeleton.roles import SIDES
 
 Array = np.ndarray
+LEAST_STEP = 1e-4  # seconds between two keys of a phase, the last digit that is written
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +66,12 @@ class _Clip:
     def __post_init__(self) -> None:
         if (
             len(self.phase) < 2
-            or np.any(np.diff(self.phase[:, 0]) <= 0)
+            or np.any(np.diff(self.phase[:, 0]) < 0.5 * LEAST_STEP)
             or np.any(np.diff(self.phase[:, 1]) < 0)
         ):
             raise FieldError(
-                "phase", "expected two keys [seconds, turns] or more, times rising and turns not falling"
+                "phase",
+                f"expected two keys [seconds, turns] or more, times rising by {LEAST_STEP:g} s and turns not falling",
             )
 
 
