@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from poise.vision.sources import write_video
+
 WHEEL = "pose2sim==0.10.49"
 CACHE = Path.home() / ".cache" / "poise" / "tests"
 WANTED = ("_int.jpg", ".mp4", ".qca.txt")
@@ -43,3 +45,19 @@ def _fetch(folder: Path) -> None:
         archive.extractall(part, names)
     part.rename(folder)  # all of them, or none
     wheel.unlink()
+
+
+def webcam_video(video: Path, path: Path, *, seconds: float, side: int = 480) -> Path:
+    """A video as a webcam would give it: small, 30 pictures a second, there and back for as long as is wanted."""
+    import cv2
+
+    capture, pictures = cv2.VideoCapture(str(video)), []
+    while (read := capture.read())[0]:
+        pictures.append(read[1])
+    pictures = pictures[:: max(1, round(capture.get(cv2.CAP_PROP_FPS) / 30.0))]
+    scale = side / max(pictures[0].shape[:2])
+    small = [cv2.resize(one, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA) for one in pictures]
+    there_and_back = [*small, *small[-2:0:-1]]
+    shown = [there_and_back[k % len(there_and_back)] for k in range(round(seconds * 30.0))]
+    write_video(path, shown, fps=30.0, size=(small[0].shape[1], small[0].shape[0]))
+    return path

@@ -18,6 +18,7 @@ from poise.cli.perform_video import (
     say_shortfall,
     say_what_was_cut_off,
 )
+from poise.cli.perform_webcam import BeforeWebcam, follow_webcam
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ Where the performer goes is then the library's guess, and drifts.
 more than two seconds; the skeleton is interpolated from all of the library's.
 With --sensors it is a T-pose facing +Z, and tells how each sensor is worn.
 
+With --webcam, whoever stands before a camera drives the body, without markers and
+without a library; a number or an address chooses the camera, a video is played as if
+it were one. The person is measured for a second; Ctrl-C ends the take.
+
 Examples:
+  poise perform --webcam -o take.bvh --to 127.0.0.1:39539
   poise perform boxing.poise take.c3d -o take.bvh
   poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
   tracker | poise perform moves/ - --markers map.toml > poses.jsonl
@@ -68,7 +74,9 @@ Examples:
 
 @app.default
 def perform(
-    library: Annotated[Path, Parameter(help="A motion library, or a model, best one of kind local.")],
+    library: Annotated[
+        Path | None, Parameter(help="A motion library, or a model, best one of kind local.")
+    ] = None,
     take: Annotated[
         str | None, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")
     ] = None,
@@ -97,11 +105,17 @@ def perform(
     ] = (),
     cameras: Annotated[Path | None, Parameter(help="The camera file of these (poise cameras).")] = None,
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
+    before: Annotated[BeforeWebcam, Parameter(name="*")] = BeforeWebcam(),  # noqa: B008 - frozen
     onto: Onto = None,
 ) -> None:
-    """Animate a whole body by a few markers, from a library of motion."""
+    """Animate a whole body by a few markers, from a library of motion; or by a webcam, without markers."""
     from poise.performance import setup
 
+    if before.webcam is not None:
+        follow_webcam(library, before, watch, output=output, onto=onto)
+        return
+    if library is None:
+        raise InvalidValueError("give a library or a model, and a take; or --webcam alone")
     with terminal.working(f"opening {library.name}"):
         prior = setup.open_prior(library)
     _suggest_local(prior, library.name)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poise.apps.camera_takes import CameraTake
+    from poise.apps.webcam import LiveBody
     from poise.performance.cameras import WatchedMoment
-    from poise.performance.perform import Performance, PerformedFrame
+    from poise.performance.perform import PerformedFrame
     from poise.priors.prior import Prior
     from poise.skeleton.skeleton import Skeleton
 
@@ -93,7 +94,7 @@ def perform_videos(
         )
     say_what_was_cut_off(output)
     with Journal(output) as journal:
-        with terminal.counting("performing") as count, _receiver(performance, options, journal.add) as answer:
+        with terminal.counting("performing") as count, receiving(options, journal.add) as answer:
             take = perform_take(
                 found, performance, empty=options.empty, background=options.background, sync=options.sync,
                 live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
@@ -126,25 +127,26 @@ def save_performed(frames: Sequence[PerformedFrame], fps: float, output: Path, o
 
 
 @contextmanager
-def _receiver(
-    performance: Performance, options: Watching, keep: Callable[[PerformedFrame, float], None]
-) -> Iterator[Callable[[WatchedMoment], None]]:
+def receiving(
+    options: Watching, keep: Callable[[PerformedFrame, float], None]
+) -> Iterator[Callable[[WatchedMoment | LiveBody], None]]:
     """Whoever gets every pose at once: its journal, standard output where it is live, and the address that is named."""
     from poise.apps.streaming import VmcSender, address_from_text
     from poise.performance.streams import pose_line
 
-    sender = None
-    if options.to is not None:
-        host, port = address_from_text(options.to)
-        sender = VmcSender(performance.space.skeleton, host=host, port=port)
+    address = None if options.to is None else address_from_text(options.to)
+    sender: VmcSender | None = None
 
-    def answer(watched: WatchedMoment) -> None:
+    def answer(watched: WatchedMoment | LiveBody) -> None:
+        nonlocal sender
         if watched.frame is None:
             return
         keep(watched.frame, watched.time)
         if options.live:
             print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
-        if sender is not None:
+        if address is not None:
+            skeleton = watched.frame.space.skeleton
+            sender = sender or VmcSender(skeleton, host=address[0], port=address[1])
             sender.send(watched.frame.pose, watched.time)
 
     try:

@@ -263,7 +263,7 @@ class _Sequence:
         for frame, problem in enumerate(self.problems):
             pull, precision = self.information(q, local, frame)
             towards, stiffness = row_information(problem, q[frame])
-            right[frame] = pull + towards + _missing(q[frame], alone[frame]) / AWAY**2
+            right[frame] = pull + towards + tangent_step(q[frame], alone[frame]) / AWAY**2
             system.bands[0][frame] = precision + stiffness + np.eye(freedoms) / AWAY**2
         rate = rates(freedoms, smooth, fps)
         system.add_differences(ACCELERATIONS, rate)
@@ -353,7 +353,7 @@ def _roughness(space: PoseSpace, q: Float[Array, "frames size"]) -> float:
     return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
 
 
-def _missing(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+def tangent_step(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
     """The step in the tangent space from one pose to another."""
     turn = rotations.multiply(rotations.conjugate(q[3:ROOT_SIZE]), goal[3:ROOT_SIZE])
     turning = rotations.expmap_from_quaternion(rotations.canonical(turn))

@@ -115,5 +115,6 @@ class _Reader(threading.Thread):
         with self._news:
             self.ended = True
             if not self._stopped:
-                self._notes.append(f"{self.name} gives no more pictures")
+                taken = "" if self._source.frames else ": it was unplugged, or another program took it"
+                self._notes.append(f"{self.name} gives no more pictures{taken}")
             self._news.notify_all()

@@ -6,6 +6,8 @@ started at once. Every source ends quietly; one that breaks off says so.
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -80,8 +82,7 @@ class VideoSource:
         self._capture = _capture(place) if live else cv2().VideoCapture(str(existing_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
-            words = "does not answer; is it plugged in, and free?" if live else "is no video that can be read"
-            raise PoiseError(f"{self.name} {words}")
+            raise PoiseError(f"{self.name} {_why_not(place) if live else 'is no video that can be read'}")
         self._live, self._count, self._begun = live, 0, time.monotonic()
         self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
         self.frames = 0 if live else max(int(self._capture.get(cv2().CAP_PROP_FRAME_COUNT)), 0)
@@ -116,6 +117,19 @@ def _capture(camera: str | Path | int) -> Any:
     within = round(1000 * ANSWERS_WITHIN)
     patience = [cv.CAP_PROP_OPEN_TIMEOUT_MSEC, within, cv.CAP_PROP_READ_TIMEOUT_MSEC, within]
     return cv.VideoCapture(str(camera), cv.CAP_FFMPEG, patience)
+
+
+def _why_not(camera: str | Path | int) -> str:
+    """Why a live camera cannot be opened, as far as the system says."""
+    words, device = "does not answer; is it plugged in", Path(f"/dev/video{camera}")
+    if not isinstance(camera, int) or sys.platform != "linux":
+        return f"{words}, allowed, and free?"
+    if not device.exists():
+        others = ", ".join(path.name.removeprefix("video") for path in sorted(Path("/dev").glob("video*")))
+        return f"{words}? This machine has {f'cameras {others}' if others else 'no camera'}"
+    if not os.access(device, os.R_OK | os.W_OK):
+        return f"may not be used: permission for {device} is denied; join the group video and log in again"
+    return "does not answer: another program uses it, or it gives no pictures"
 
 
 class ImageFolder:

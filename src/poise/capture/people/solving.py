@@ -45,6 +45,7 @@ ASKED_EVERY = 4  # rounds after which the prior is asked again
 CONTACTS = range(4, 10)  # rounds in which feet that stand are looked for; then they are known
 FEWEST_FRAMES = 3  # in which it can be seen that a foot stands
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
+FIXED = 1e12  # precision of frames that stay as they are
 SETTLED = 2e-3  # radians or metres: a largest step this short ends the rounds
 
 
@@ -95,6 +96,7 @@ class TakeSolver:
         self._local = LocalGaussian([prior], self.space, Handles(np.empty(0, np.int64), np.empty((0, 3))))
         self._aim()
         self.standing = np.zeros((len(person), 2, 2), dtype=np.bool_)
+        self.held = 0  # first frames that stay as they are
 
     def solve(
         self, q: Float[Array, "frames size"], progress: Progress = lambda _done, _all: None
@@ -160,9 +162,14 @@ class TakeSolver:
 
     def _ask(self, q: Float[Array, "frames size"]) -> None:
         """What the prior says around every pose."""
-        asked = [self._local(one, (1.0,)) for one in q]
-        self._pulls = np.stack([one.pull for one in asked])
-        self._precisions = np.stack([one.precision for one in asked])
+        freedoms = self.space.freedoms
+        self._pulls, self._precisions = np.empty((len(q), freedoms)), np.empty((len(q), freedoms, freedoms))
+        for frame in range(len(q)):
+            self._ask_at(q, frame)
+
+    def _ask_at(self, q: Float[Array, "frames size"], frame: int) -> None:
+        said = self._local(q[frame], (1.0,))
+        self._pulls[frame], self._precisions[frame] = said.pull, said.precision
 
     def _step(self, q: Float[Array, "frames size"]) -> float:
         """One Gauss-Newton step of all frames; q moves. How far the largest freedom went."""
@@ -175,6 +182,8 @@ class TakeSolver:
         system.add_differences(ACCELERATIONS, rate)
         if len(q) > 2:
             right -= spread_accelerations(rate * tangent_accelerations(q))
+        right[: self.held] = 0.0
+        system.bands[0][: self.held] += FIXED * np.eye(freedoms)
         steps = system.factored().solve(right)
         largest = np.abs(steps).max(axis=1, keepdims=True)
         steps *= np.minimum(1.0, LONGEST_STEP / np.maximum(largest, 1e-300))
@@ -208,22 +217,23 @@ class TakeSolver:
         self.standing = foot_contacts(motion).points
 
     def _hold_feet(self, q: Float[Array, "frames size"]) -> None:
-        """Every standing heel and toe is drawn to one place for as long as it stands."""
-        first, places = self._first + len(NAMES), self.space.points(q, self._feet)
-        rows = 2 * self._first + 3 * len(NAMES)
+        """Heels and toes that stand are drawn to their places."""
+        first, rows = self._first + len(NAMES), 2 * self._first + 3 * len(NAMES)
+        places = self._foot_places(q)
+        self._floats[:, first : first + 4, 3:6] = np.nan_to_num(places)
+        sure = np.square([self.trust.standing, self.trust.floor, self.trust.standing])
+        self._variances[:, rows : rows + 12] = np.where(np.isnan(places), np.inf, sure).reshape(len(q), 12)
+
+    def _foot_places(self, q: Float[Array, "frames size"]) -> Float[Array, "frames 4 3"]:
+        """Where every heel and toe stands: one place for as long as it does; NaN where it does not."""
+        carried = self.space.points(q, self._feet)
+        places = np.full(carried.shape, np.nan)
         for column, stands in enumerate(self.standing.reshape(len(q), 4).T):
-            variances = self._variances[:, rows + 3 * column : rows + 3 * column + 3]
-            variances[:] = np.inf
-            if not stands.any():
-                continue
-            height = np.median(places[stands, column, 1])
-            for run in np.split(
-                np.flatnonzero(stands), np.flatnonzero(np.diff(np.flatnonzero(stands)) > 1) + 1
-            ):
-                middle = np.median(places[run, column], axis=0)
-                middle[1] = height
-                self._floats[run, first + column, 3:6] = middle
-                variances[run] = np.square([self.trust.standing, self.trust.floor, self.trust.standing])
+            frames = np.flatnonzero(stands)
+            for run in np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1) if len(frames) else ():
+                places[run, column] = np.median(carried[run, column], axis=0)
+                places[run, column, 1] = np.median(carried[frames, column, 1])
+        return places
 
     def _uncertainty(self, q: Float[Array, "frames size"]) -> Float[Array, "frames joints"]:
         """A deviation per axis of where each joint is, from what its own frame says."""

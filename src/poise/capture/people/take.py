@@ -65,7 +65,7 @@ def capture_person(
     if height is not None and len(person.cameras) == 1:
         places = _at_size(person, places, height / fitted_body(prior.space.skeleton, places).height)
     handles, looser = handles_of(body.space.skeleton)
-    start = _rough_poses(body, handles, places)
+    start = rough_poses(body, handles, places)
     shapes = places if len(person.cameras) == 1 else None
     solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
     motions = [
@@ -83,7 +83,7 @@ def _at_size(person: WatchedPerson, places: Array, factor: float) -> Float[Array
     return np.asarray(centre + factor * (places - centre))
 
 
-def _rough_poses(
+def rough_poses(
     prior: Prior, handles: Sequence[Handle], places: Float[Array, "frames 33 3"]
 ) -> Float[Array, "frames size"]:
     """Each frame by itself from rough places; frames in which nothing is seen stay as the one before."""

@@ -125,6 +125,24 @@ class PeopleFollower:
             track.colours = (1.0 - LEARNING) * track.colours + LEARNING * colours
 
 
+class OnePersonFollower:
+    """The largest person of a picture, followed for as long as they are seen; then whoever is the largest."""
+
+    def __init__(self, finder: PersonFinder) -> None:
+        self._finder = finder
+        self._last: Person | None = None
+
+    def step(self, picture: Picture) -> Person | None:
+        """The person in the next picture."""
+        found = None if self._last is None else self._finder.look(picture, self._last.next)
+        if found is None or found.score <= SURE:
+            found = max(
+                self._finder.find(picture), key=lambda one: float(one.box[3] - one.box[1]), default=None
+            )
+        self._last = found
+        return found
+
+
 def colours_of(picture: Picture, person: Person) -> Float[Array, "bins"]:
     """How often each colour, of coarse steps, occurs on trunk and thighs."""
     across = np.linspace(0.15, 0.85, _GRID)

@@ -1,0 +1,206 @@
+"""A person before one camera as pictures come: the objective of a whole take, over the last moments alone.
+
+For the first second the person is only watched: their size, which way is up and the floor are found from that. From
+then on each picture gives the newest pose of a window of frames that are solved together; the first two of
+them stay as they are, and carry what was before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.capture.people.landmarks import handles_of
+from poise.capture.people.solving import TakeSolver, Trust
+from poise.capture.people.take import CapturedPerson, capture_person, default_prior, rough_poses
+from poise.capture.people.watched import WatchedPerson, rough_places, with_sides
+from poise.motion.contacts import foot_contacts
+from poise.motion.motion import Motion
+from poise.priors.prior import Prior
+from poise.solvers.solution import Solution, Status
+from poise.solvers.trajectory import tangent_step
+
+Array = np.ndarray
+
+MEASURED = 1.0  # seconds for which a person is watched before the first pose ...
+FEWEST = 10  # ... and pictures ...
+MOST = 12  # ... of which so many are solved, evenly spaced
+WINDOW = 12  # frames that are solved together
+LEFT = 0.04  # metres that a foot goes across the camera's rays when it leaves the floor
+FREE_FOR = 0.2  # seconds for which feet may leave the floor, before it is decided which of them stand
+HELD = 2  # of them, that stay as they are
+ASKED = 2  # newest frames for which the prior is asked
+HISTORY = 60  # frames from which it is found where a detector exchanged left and right
+FLOOR_WITHIN = 0.3  # seconds in which the floor is put below standing feet
+LONGEST_GAP = 0.5  # seconds after which who comes back is placed again
+PLACING = 8  # steps that place a body
+TRUST = Trust(memory=0.2)  # chosen on the take of two persons, see docs/video.md
+
+
+class LivePerson:
+    """Give it what a camera sees of one person, moment by moment; it answers with poses once it knows the person."""
+
+    def __init__(
+        self, *, prior: Prior | None = None, height: float | None = None, trust: Trust | None = None
+    ) -> None:
+        self._prior, self._height, self._trust = prior or default_prior(), height, trust or TRUST
+        self._seen: deque[WatchedPerson] = deque()
+        self._times: deque[float] = deque(maxlen=WINDOW)
+        self._window: _Window | None = None
+        self._first = 0.0
+
+    @property
+    def measured(self) -> CapturedPerson | None:
+        """The first second, from which the body is known; None before its end."""
+        return self._found if self._window is not None else None
+
+    def step(self, seen: WatchedPerson, at: float) -> Solution | None:
+        """The pose at the next moment, in seconds; None while the person is measured."""
+        gap = at - self._times[-1] if self._times else 0.0
+        if gap > LONGEST_GAP and self._window is None:
+            self._seen.clear()
+        if not self._seen:
+            self._first = at
+        self._seen.append(seen)
+        self._times.append(at)
+        if self._window is not None:
+            return self._solution(self._window.follow(seen, again=gap > LONGEST_GAP))
+        if at - self._first >= MEASURED and len(self._seen) >= FEWEST:
+            self._measure((len(self._seen) - 1) / (at - self._first))
+        return None
+
+    def _measure(self, fps: float) -> None:
+        """The body, its floor and which way is up, from some of what was seen so far."""
+        stride = -(-len(self._seen) // MOST)
+        some = joined(list(self._seen)[::stride], fps / stride)
+        self._found = capture_person(
+            some, prior=self._prior, known=False, height=self._height, trust=self._trust
+        )
+        self._body = self._prior.on_body(self._found.motion.skeleton)
+        recent = replace(joined(self._seen, fps), cameras=self._found.cameras)
+        self._window = _Window(self._body, recent, self._found, self._trust)
+        self._seen.clear()
+
+    def _solution(self, q: Float[Array, "size"]) -> Solution:
+        return Solution(q, self._body.space, tuple, Status.REACHED, 1, 0.0, self._body)
+
+
+def joined(moments: Sequence[WatchedPerson], fps: float) -> WatchedPerson:
+    """Moments of one camera as one take."""
+    pixels, visibility, shapes, sides = (
+        np.concatenate([getattr(one, name) for one in moments])
+        for name in ("pixels", "visibility", "shapes", "sides")
+    )
+    return WatchedPerson(moments[0].cameras, pixels, visibility, shapes, sides, fps)
+
+
+class _Window(TakeSolver):
+    """The last frames of a take that has no end."""
+
+    _q: Float[Array, "frames size"]
+
+    def __init__(self, body: Prior, person: WatchedPerson, found: CapturedPerson, trust: Trust) -> None:
+        """It begins with the body where it was seen last."""
+        handles, looser = handles_of(body.space.skeleton)
+        self._raw, self._on_body = _filled(person), handles
+        person = _frames(with_sides(self._raw), slice(-WINDOW, None))
+        super().__init__(body, handles, looser, person, rough_places(person), trust)
+        self.held, self._levels = HELD, self._standing_levels(found)
+        self._floor = 0.0
+        self._stood = np.full((WINDOW, 4, 3), np.nan)  # where heels and toes stand, frame by frame
+        self._place(rough_places(person)[-1:])
+
+    def follow(self, seen: WatchedPerson, *, again: bool) -> Float[Array, "size"]:
+        """The pose at the next moment; `again` where nothing is known of the moments before."""
+        self._raw = (
+            _filled(seen) if again else joined([_frames(self._raw, slice(1 - HISTORY, None)), seen], 1.0)
+        )
+        whole = with_sides(replace(self._raw, cameras=self.person.cameras, fps=self.person.fps))
+        self.person = _frames(whole, slice(-WINDOW, None))
+        self._shapes = places = rough_places(self.person)
+        self._aim()
+        if again:
+            return self._place(places[-1:])
+        self._q = np.concatenate([self._q[1:], self._gone_on()[None]])
+        for values in (self._pulls, self._precisions):
+            values[:-1] = values[1:]
+        for frame in range(WINDOW - ASKED, WINDOW):
+            self._ask_at(self._q, frame)
+        self._stand()
+        self._hold_feet(self._q)
+        self._step(self._q)
+        return self._newest()
+
+    def _stand(self) -> None:
+        """Decide which heels and toes stand: those that are slow, until a step without holding them draws them away."""
+        lately = slice(-max(2, round(FREE_FOR * self.person.fps)), None)
+        self._stood = np.concatenate([self._stood[1:], self._stood[-1:]])
+        held, self._stood[lately] = self._stood[lately].copy(), np.nan
+        self._hold_feet(self._q)
+        self._step(self._q)
+        free = self.space.points(self._q[-1:], self._feet)[0]
+        motion = Motion(self.space.skeleton, self.person.fps, *self.space.frames_from_q(self._q))
+        slow = foot_contacts(motion).points[-1].reshape(4)
+        gone = self._aside(free, held[-1]) > LEFT
+        held[:, gone] = np.nan
+        lands = slow & ~gone & np.isnan(held[-1, :, 0])
+        held[-1, lands] = free[lands]
+        self._stood[lately] = held
+        if np.any(slow):
+            rises = float(np.mean(free[slow, 1] - self._levels[slow])) - self._floor
+            self._floor += rises / (FLOOR_WITHIN * self.person.fps)
+
+    def _aside(self, places: Float[Array, "n 3"], others: Float[Array, "n 3"]) -> Float[Array, "n"]:
+        """How far places are apart as the camera sees it: across its rays, in metres."""
+        rays = places - self.person.cameras[0].centre
+        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+        gaps = others - places
+        return np.linalg.norm(gaps - np.sum(gaps * rays, axis=1, keepdims=True) * rays, axis=1)
+
+    def _gone_on(self) -> Float[Array, "size"]:
+        """The newest pose, moved on as it moved last."""
+        return self.space.integrate(self._q[-1], tangent_step(self._q[-2], self._q[-1]))
+
+    def _place(self, places: Float[Array, "1 33 3"]) -> Float[Array, "size"]:
+        """All frames are alike: the one that is seen now, from its rough places."""
+        self._q = np.repeat(rough_poses(self.prior, self._on_body, places), WINDOW, axis=0)
+        self._stood[:], self.held = np.nan, 0
+        self._hold_feet(self._q)
+        self._ask(self._q)
+        for _ in range(PLACING):
+            self._step(self._q)
+        self.held, self._floor = HELD, 0.0
+        return self._newest()
+
+    def _newest(self) -> Float[Array, "size"]:
+        """The newest pose on the floor, which seems to rise or sink where up is not quite known."""
+        q = self._q[-1].copy()
+        q[1] -= self._floor
+        return q
+
+    def _foot_places(self, q: Float[Array, "frames size"]) -> Float[Array, "frames 4 3"]:
+        del q
+        return self._stood
+
+    def _standing_levels(self, found: CapturedPerson) -> Float[Array, "4"]:
+        """How high heels and toes are that stand."""
+        motion = found.motion
+        q = self.space.q_from_frames(motion.root_positions, motion.rotations)
+        return np.asarray(np.percentile(self.space.points(q, self._feet)[..., 1], 10.0, axis=0))
+
+
+def _filled(person: WatchedPerson) -> WatchedPerson:
+    """A whole window that begins with its first moment for as long as there was nothing before."""
+    first = _frames(person, slice(0, 1))
+    return joined([*[first] * (WINDOW - len(person)), person], person.fps)
+
+
+def _frames(person: WatchedPerson, chosen: slice) -> WatchedPerson:
+    return WatchedPerson(
+        person.cameras, person.pixels[chosen], person.visibility[chosen], person.shapes[chosen],
+        person.sides[chosen], person.fps,
+    )  # fmt: skip

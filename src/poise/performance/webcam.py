@@ -1,0 +1,72 @@
+"""One camera and a person without markers, live: pictures in, poses out, picture by picture."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import UInt8
+
+from poise.capture.people.landmarks import NAMES, VISIBLE, handles_of
+from poise.capture.people.live import LivePerson
+from poise.formats.camera_file import focal_from_fov
+from poise.performance.perform import PerformedFrame
+from poise.priors.prior import Prior
+from poise.skeleton.pose_space import Handles
+from poise.solvers.solution import extended
+from poise.vision.people.detector import PersonFinder
+from poise.vision.people.following import OnePersonFollower
+from poise.vision.people.photos import watched_in_photo
+from poise.vision.people.watching import DARK
+
+Array = np.ndarray
+Picture = UInt8[Array, "height width 3"]
+
+NOBODY = "nobody is seen: step back until the whole body is in the picture"
+TOO_DARK = "it is too dark to find a person: more light"
+MEASURING = "measuring the body: keep all of it in the picture"
+FOLLOWING = "following"
+
+
+@dataclass(eq=False)
+class WebcamPerformance:
+    """Give it one picture after the other, with the time at which it came, in seconds.
+
+    `doing` says in words what it does; `spent` is the work, in seconds, that finding the person and the body took.
+    """
+
+    prior: Prior | None = None
+    fov: float | None = None  # vertical, in degrees
+    height: float | None = None  # of the person, in metres
+    doing: str = NOBODY
+    spent: tuple[float, float] = (0.0, 0.0)
+    names: tuple[str, ...] = NAMES
+    _handles: Handles | None = None
+    _finder: PersonFinder = field(default_factory=PersonFinder)
+
+    def __post_init__(self) -> None:
+        self._follower = OnePersonFollower(self._finder)
+        self._body = LivePerson(prior=self.prior, height=self.height)
+
+    def step(self, picture: Picture, at: float) -> PerformedFrame | None:
+        """The pose in a picture; None while nobody is there, or the person is not known yet."""
+        begun, work = time.perf_counter(), time.thread_time()
+        person = self._follower.step(picture)
+        found = time.thread_time() - work
+        if person is None:
+            self.doing = TOO_DARK if picture.mean() < 255.0 * DARK else NOBODY
+            return None
+        rows, columns = picture.shape[:2]
+        focal = None if self.fov is None else focal_from_fov(self.fov, rows)
+        solution = self._body.step(watched_in_photo(person, (columns, rows), focal), at)
+        self.doing, self.spent = FOLLOWING, (found, time.thread_time() - work - found)
+        if solution is None:
+            self.doing = MEASURING
+            return None
+        if self._handles is None:
+            self._handles = solution.space.handles(handles_of(solution.space.skeleton)[0])
+        return extended(
+            PerformedFrame, solution, markers=solution.space.points(solution.q[None], self._handles)[0],
+            seen=person.visibility > VISIBLE, microseconds=1e6 * (time.perf_counter() - begun),
+        )  # fmt: skip

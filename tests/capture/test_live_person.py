@@ -1,0 +1,81 @@
+"""A person followed live by one camera: measured first, then a pose per picture, and placed again after a gap."""
+
+import numpy as np
+import pytest
+
+import poise
+from poise.capture.people.landmarks import INDEX, NAMES, handles_of
+from poise.capture.people.live import FEWEST, MEASURED, LivePerson
+from poise.capture.people.upright import level_camera
+from poise.capture.people.watched import WatchedPerson
+from poise.motion.contacts import foot_contacts, foot_slide
+from poise.performance.perform import motion_of
+from poise.skeleton.pose_space import PoseSpace
+
+FPS = 15.0
+CAMERA = level_camera((640, 480))
+ROLES = [f"{side}_{part}" for side in ("left", "right") for part in ("hand", "forearm", "shin", "foot")]
+
+
+@pytest.fixture(scope="module")
+def walk() -> poise.Motion:
+    return poise.performer.act("walk", seconds=3.0, fps=FPS, seed=1)
+
+
+@pytest.fixture(scope="module")
+def moments(walk) -> list[WatchedPerson]:
+    """What a detector would say: pixels, and shapes that are off in depth."""
+    space, rng = PoseSpace(walk.skeleton), np.random.default_rng(0)
+    q = space.q_from_frames(walk.root_positions, walk.rotations)
+    places = np.add(space.points(q, space.handles(handles_of(walk.skeleton)[0])), (0.0, 0.6, -6.5))
+    hips = places[:, [INDEX["left_hip"], INDEX["right_hip"]]].mean(axis=1, keepdims=True)
+    shapes = (places - hips) @ CAMERA.rotation.T
+    shapes[..., 2] += rng.normal(0.0, 0.05, shapes.shape[:2])
+    pixels = CAMERA.project(places) + rng.normal(0.0, 1.0, (*places.shape[:2], 2))
+    seen, side = np.full((1, 1, len(NAMES)), 0.9), np.full((1, 1), 300.0)
+    return [
+        WatchedPerson([CAMERA], pixel[None, None], seen, shape[None, None], side, 1.0)
+        for pixel, shape in zip(pixels, shapes, strict=True)
+    ]
+
+
+def from_the_pelvis(motion: poise.Motion) -> np.ndarray:
+    places = np.asarray(motion.positions)
+    at = [motion.skeleton.index(role) for role in ("pelvis", *ROLES)]
+    return places[:, at[1:]] - places[:, at[:1]]
+
+
+def test_the_newest_pose_is_near_the_truth_and_standing_feet_stay(walk, moments) -> None:
+    live = LivePerson(height=walk.skeleton.height)
+    poses = [live.step(moment, k / FPS) for k, moment in enumerate(moments)]
+    measured = max(FEWEST - 1, int(np.ceil(MEASURED * FPS))) + 1
+    assert all(pose is None for pose in poses[:measured])
+    assert live.measured is not None
+    found = motion_of([pose for pose in poses if pose is not None], FPS)
+    assert len(found) == len(walk) - measured
+    away = np.linalg.norm(from_the_pelvis(found) - from_the_pelvis(walk[measured:]), axis=-1)
+    assert away.mean() < 0.09
+    contacts = foot_contacts(found)
+    assert contacts.feet.any()
+    assert foot_slide(found, contacts)[contacts.feet].mean() < 0.25  # metres per second, of a walk at 1.2
+    feet = np.asarray(found.positions)[:, [found.skeleton.index(f"{s}_foot") for s in ("left", "right")], 1]
+    assert np.all(feet.min(axis=1) < 0.25)
+    assert np.all(feet > -0.05)
+
+
+def test_who_comes_back_elsewhere_is_placed_there_at_once(moments) -> None:
+    live = LivePerson()
+    for k, moment in enumerate(moments[:25]):
+        before = live.step(moment, k / FPS)
+    away = moments[24]
+    moved = WatchedPerson(
+        [CAMERA], np.add(away.pixels, (150.0, 0.0)), away.visibility, away.shapes, away.sides, away.fps
+    )
+    after = live.step(moved, 25 / FPS + 2.0)
+    stays = live.step(moved, 26 / FPS + 2.0)
+    assert before is not None
+    assert after is not None
+    assert stays is not None
+    went = after.pose.root_position - before.pose.root_position
+    assert went[0] > 0.8
+    assert np.linalg.norm(stays.pose.root_position - after.pose.root_position) < 0.05

@@ -1,0 +1,102 @@
+"""`poise perform --webcam`: a real video played as if it were a camera, and what is said when there is none."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import poise
+from poise.apps.webcam import LiveBody, WebcamTake
+from poise.cli import main
+from poise.performance.perform import PerformedFrame
+from poise.performance.webcam import NOBODY, TOO_DARK, WebcamPerformance
+from poise.priors.gaussian import GaussianPrior
+from poise.solvers.solution import Status
+from poise.vision import sources
+from poise.vision.people import models
+from pose2sim import SINGLE, recordings, webcam_video
+
+cv2 = pytest.importorskip("cv2")
+needs_networks = pytest.mark.skipif(
+    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+)
+
+
+@needs_networks
+def test_a_real_video_drives_the_body_and_is_recorded(tmp_path, capsys) -> None:
+    video = webcam_video(recordings() / SINGLE / "videos" / "cam02.mp4", tmp_path / "cam.avi", seconds=6.0)
+    out, session = tmp_path / "take.bvh", tmp_path / "session"
+    assert main(["perform", "--webcam", str(video), "-o", str(out), "--live", "--record", str(session)]) == 0
+    said = capsys.readouterr()
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    motion = poise.read(out)
+    roles = [motion.skeleton.index(role) for role in ("head", "left_foot", "right_foot")]
+    head, *feet = np.asarray(motion.positions)[:, roles, 1].T
+    assert len(lines) >= 3
+    assert np.all(head - np.minimum(*feet) > 1.0)
+    assert re.search(r"latency: .* ms a frame", said.err)
+    assert re.search(r"[\d.]+ a second; work per", said.err)
+    assert not list(tmp_path.glob("*.journal"))
+    assert cv2.VideoCapture(str(session / "webcam.avi")).get(cv2.CAP_PROP_FRAME_COUNT) > len(lines)
+
+
+@needs_networks
+def test_empty_and_dark_rooms_are_said_apart() -> None:
+    performance = WebcamPerformance()
+    assert performance.step(np.full((240, 320, 3), 128, np.uint8), 0.0) is None
+    assert performance.doing == NOBODY
+    assert performance.step(np.full((240, 320, 3), 4, np.uint8), 0.1) is None
+    assert performance.doing == TOO_DARK
+
+
+def test_a_camera_that_cannot_be_used_says_why(monkeypatch, capsys, tmp_path) -> None:
+    assert main(["perform", "--webcam", "57"]) == 2
+    assert "camera 57 does not answer; is it plugged in" in capsys.readouterr().err
+    device = tmp_path / "video57"
+    device.touch()
+    monkeypatch.setattr(
+        sources, "Path", lambda place: device if str(place).startswith("/dev/") else Path(place)
+    )
+    monkeypatch.setattr(sources.sys, "platform", "linux")
+    assert "another program uses it" in sources._why_not(57)
+    monkeypatch.setattr(sources.os, "access", lambda *_: False)
+    assert "permission for" in sources._why_not(57)
+
+
+def test_one_webcam_or_a_library_must_be_given(capsys) -> None:
+    assert main(["perform"]) == 2
+    assert "--webcam alone" in capsys.readouterr().err
+    assert main(["perform", "--webcam", "0", "1"]) == 2
+    assert "one webcam is followed; got 0, 1" in capsys.readouterr().err
+
+
+def test_a_take_keeps_its_pace_where_pictures_came_unevenly(walk) -> None:
+    space = GaussianPrior.learn([walk]).space
+    poses = space.q_from_frames(walk.root_positions, walk.rotations)
+    times = [0.0, 0.1, 0.2, 0.7, 0.8]
+    bodies = [
+        LiveBody(
+            PerformedFrame(
+                q, space, tuple, Status.REACHED, 1, 0.0, markers=np.empty((0, 3)), seen=np.empty(0, bool)
+            ),
+            at,
+            0.05,
+        )
+        for q, at in zip(poses, times, strict=False)
+    ]
+    motion = WebcamTake(bodies, doing="following").motion()
+    assert motion.fps == 10.0
+    assert len(motion) == 9
+    held = [0, 1, 2, 2, 2, 2, 2, 3, 4]
+    np.testing.assert_allclose(motion.root_positions, np.asarray(walk.root_positions)[held], atol=1e-9)
+    assert (
+        WebcamTake(bodies, doing="following").status
+        == "following: 5 bodies a second, 50 ms from picture to pose"
+    )
+
+
+@pytest.fixture(scope="module")
+def walk() -> poise.Motion:
+    return poise.performer.act("walk", seconds=1.0, fps=10, seed=1)
