@@ -22,7 +22,7 @@ run: setup ## open the studio in the browser
 demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, and pose a body by three handles
 	$(BIN)/poise demo --output out
 
-test: .venv/.dev gltf-validator ## run the tests
+test: .venv/.dev gltf-validator page ## run the tests
 	$(BIN)/pytest
 
 check: lint types layers page-types examples docs browser fuzz-briefly ## format, lint, types, layers, examples, documentation, the page

@@ -45,5 +45,5 @@ else
   install -m 644 $package/pose_landmark_full.tflite ../../vision/people/models/
   install -m 644 $package/pose_solution_packed_assets.data ../../vision/people/models/pose_detection.tflite  # its only file
   say "Building the studio's page"
-  npm run --silent build -- --logLevel warn
+  npm run --silent build
 fi

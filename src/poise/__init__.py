@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from poise.solvers.problem import Settings
     from poise.solvers.solution import Solution, Status
     from poise.solvers.solve import Solver, solve, solve_batch, track
+    from poise.studio.notebook import view
 
     __version__: str
 
@@ -68,8 +69,8 @@ __all__ = [
     "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
     "StylePrior", "UniversalPrior", "__version__", "animate", "clean", "keyframe", "learn", "load", "perform",
     "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
-    "register_protocol", "retarget", "save", "show", "simulate", "solve", "solve_batch", "track", "virtual_markers",
-    "write",
+    "register_protocol", "retarget", "save", "show", "simulate", "solve", "solve_batch", "track", "view",
+    "virtual_markers", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -107,6 +108,7 @@ _HOMES = {
     "solvers.problem": "Settings",
     "solvers.solution": "Solution Status",
     "solvers.solve": "Solver solve solve_batch track",
+    "studio.notebook": "view",
 }
 _HOME_OF = {name: f"poise.{home}".rstrip(".") for home, names in _HOMES.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""The public verbs `save` and `show` as methods of what they take: `motion.save("clip.glb")`, `pose.show()`.
+"""The public verbs `save`, `show` and `view` as methods of what they take: `motion.save("clip.glb")`, `pose.show()`.
 
 What they do needs formats and pictures, which stand above poses and motions. They are asked for by the package's public
 names when they are called, and not imported before.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Savable:
-    """Whatever can be written to a file that its extension describes, and looked at."""
+    """Whatever can be written to a file that its extension describes, and looked at. A notebook shows its picture."""
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Writes it as the extension says: .png, .gif or .mp4 is a picture, .bvh, .glb and others a motion file.
@@ -28,3 +28,20 @@ class Savable:
         import poise
 
         poise.show(self, **options)
+
+    def view(self, **options: Any) -> Any:
+        """An interactive view in a notebook; options are those of `poise.view`."""
+        import poise
+
+        return poise.view(self, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What Jupyter shows of it."""
+        from io import BytesIO
+
+        import poise
+
+        file = BytesIO()
+        shown: Any = getattr(self, "pose", self)
+        poise.pictures.picture(shown).save(file, format="PNG")
+        return file.getvalue()

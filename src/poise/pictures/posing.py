@@ -14,6 +14,7 @@ from poise.pictures import labels
 from poise.pictures.scene import Figure, Floor, figure, floor_under, marker, render, rod
 from poise.pictures.stage import facing_of, floor_height
 from poise.pictures.view import PictureView, fitted
+from poise.priors.prior import Prior
 from poise.skeleton.mannequin import Colour, Mannequin, build_mannequin
 from poise.skeleton.skeleton import Pose
 
@@ -43,6 +44,15 @@ def draw_pose(
     where they are apart. `ghosts` are other poses, pale behind this one. `floor` is its height, found when not given.
     """
     return draw_panels({title: pose}, handles=handles, ghosts=ghosts, size=size, floor=floor)
+
+
+def draw_model(prior: Prior, *, poses: int = 5, size: tuple[int, int] = (240, 320)) -> Image.Image:
+    """A picture of some poses that a model knows, side by side; `size` is that of one."""
+    maps, ups = prior.known_poses()
+    chosen = np.unique(np.round(np.linspace(0, len(maps) - 1, poses)).astype(np.int64))
+    known = [prior.space.pose_from_q(prior.space.standing(maps[k], ups[k])) for k in chosen]
+    titles = [prior.kind, *(" " * number for number in range(1, len(known)))]
+    return draw_panels(dict(zip(titles, known, strict=True)), size=size)
 
 
 def draw_panels(

@@ -15,14 +15,18 @@ from poise.formats.files import replacing
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures.animation import ANIMATIONS, animate
-from poise.pictures.posing import draw_pose
+from poise.pictures.posing import draw_model, draw_pose
 from poise.pictures.sheet import contact_sheet
+from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Pose
 
 STILLS = (".png",)
 
 
-def save(shown: Motion | Markers | Pose | Image.Image, path: str | os.PathLike[str], **options: Any) -> Path:
+Shown = Motion | Markers | Pose | Prior | Image.Image
+
+
+def save(shown: Shown, path: str | os.PathLike[str], **options: Any) -> Path:
     """Writes a picture: .png is a contact sheet (or the one pose, or the image given), .gif and .mp4 an animation.
 
     Options are those of `contact_sheet`, `draw_pose` or `animate`.
@@ -40,15 +44,17 @@ def save(shown: Motion | Markers | Pose | Image.Image, path: str | os.PathLike[s
     return target
 
 
-def picture(shown: Motion | Markers | Pose | Image.Image, **options: Any) -> Image.Image:
-    """What `save` writes as .png: a contact sheet, the one pose, or the image given."""
+def picture(shown: Shown, **options: Any) -> Image.Image:
+    """What `save` writes as .png: a contact sheet, the one pose, poses that a model knows, or the image given."""
     if isinstance(shown, Image.Image):
         return shown
+    draw: Callable[..., Image.Image] = contact_sheet
     if isinstance(shown, Pose):
-        _check(draw_pose, options)
-        return draw_pose(shown, **options)
-    _check(contact_sheet, options)
-    return contact_sheet(shown, **options)
+        draw = draw_pose
+    elif isinstance(shown, Prior):
+        draw = draw_model
+    _check(draw, options)
+    return draw(shown, **options)
 
 
 def _check(function: Callable[..., Any], options: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.model_file import Storable, Stored, packed
 from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.savable import Savable
 from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -137,7 +138,7 @@ def _re_expressed(blocks: Array, whole: Array, pull: Array, towards: Array, stif
                     stiffness[3 * i + a, 3 * j + c] = total
 
 
-class BlendPrior:
+class BlendPrior(Savable):
     """Priors of one skeleton, each with its weight; the weights sum to one."""
 
     kind = "blend"

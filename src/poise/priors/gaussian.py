@@ -51,6 +51,7 @@ from poise.priors.poses import (
 )
 from poise.priors.predicting import PredictingGuide
 from poise.priors.registry import PriorOptions
+from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, choice, flag, real
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -97,7 +98,7 @@ def _declared(header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declare
     }
 
 
-class GaussianPrior:
+class GaussianPrior(Savable):
     """Clusters of poses, each a Gaussian over exponential maps."""
 
     kind = "gaussian"

@@ -18,6 +18,7 @@ from poise.priors.latent.guide import LatentGuide
 from poise.priors.latent.model import LatentModel, LatentSpace
 from poise.priors.latent.observed import Observed, observed
 from poise.priors.model_file import Stored
+from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -41,7 +42,7 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
     return {**model.declared(header, lengths), "quantiles": QUANTILES, "correlation": correlation}
 
 
-class LatentPrior:
+class LatentPrior(Savable):
     """A latent space over the poses of one skeleton, and the process that leads from it to poses."""
 
     kind = "latent"

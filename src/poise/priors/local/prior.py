@@ -37,6 +37,7 @@ from poise.priors.local.sensor_guide import SensorGuide
 from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
+from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema, choice, real
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -71,7 +72,7 @@ class LocalOptions(registry.PriorOptions):
     ] = None
 
 
-class LocalPrior:
+class LocalPrior(Savable):
     """Examples of poses, and local models of them for any handles."""
 
     kind = "local"

@@ -28,6 +28,7 @@ from poise.priors.universal import layout
 from poise.priors.universal.body import fitted, typical_body
 from poise.priors.universal.network import NamedPrediction, asked, mean_of, shipped
 from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
+from poise.savable import Savable
 from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -60,7 +61,7 @@ _PERFORMER: Declared = {
 }  # fmt: skip
 
 
-class UniversalPrior:
+class UniversalPrior(Savable):
     """What has been learned from everyone, on one skeleton."""
 
     kind = "universal"

@@ -10,7 +10,7 @@ import {
   PlaneGeometry,
   ShadowMaterial,
 } from "three";
-import type { Palette } from "../theme";
+import type { Palette } from "../palettes";
 
 const REACH = 8; // metres to where the grid has faded
 const SPACING = 0.5;

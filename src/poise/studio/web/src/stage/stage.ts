@@ -15,7 +15,7 @@ import {
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import type { BodyShown } from "../messages";
-import type { Palette } from "../theme";
+import type { Palette } from "../palettes";
 import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
 import { Ground } from "./ground";
 import { Pace } from "./pace";
@@ -57,6 +57,7 @@ export class Stage {
   private palette: Palette | null = null;
   private waiting = false;
   private readonly pace = new Pace(() => this.draw(1));
+  private readonly watching = new ResizeObserver(() => this.resize());
   private followed = false;
   private navigation: Navigation = "poise";
 
@@ -82,7 +83,7 @@ export class Stage {
     this.scene.add(this.ground.group, this.props.group);
     this.controls = this.orbit();
     this.look("perspective");
-    new ResizeObserver(() => this.resize()).observe(host);
+    this.watching.observe(host);
     this.resize();
   }
 
@@ -306,6 +307,16 @@ export class Stage {
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.pen.clearRect(0, 0, this.host.clientWidth, this.host.clientHeight);
     for (const painter of this.painters) painter(this.pen, [this.host.clientWidth, this.host.clientHeight]);
+  }
+
+  /** Gives the graphics card back: a browser keeps about sixteen contexts, a notebook may have more cells. */
+  dispose(): void {
+    this.watching.disconnect();
+    this.controls.dispose();
+    this.renderer.dispose();
+    this.renderer.forceContextLoss();
+    this.canvas.remove();
+    this.paper.remove();
   }
 
   private resize(): void {

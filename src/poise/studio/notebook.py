@@ -1,0 +1,72 @@
+"""A body in a Jupyter notebook: the studio's stage as a widget (`pip install 'poise[notebook]'`)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from poise.errors import InvalidValueError, MissingExtraError, PoiseError
+from poise.motion.motion import Motion
+from poise.skeleton.skeleton import Pose
+from poise.studio.arrays import body_of, world_of
+from poise.studio.messages import MotionRange
+
+WIDGET = Path(__file__).parent / "web" / "dist" / "notebook.js"
+
+
+def view(value: Any, *, height: int = 400) -> Any:
+    """An interactive view of a motion, a pose or a solution, for Jupyter: drag to turn, scroll to come closer, play.
+
+    `height` is in pixels.
+    """
+    motion = _motion(getattr(value, "pose", value))
+    if not 100 <= height <= 4000:
+        raise InvalidValueError(f"a view is 100 to 4000 pixels high; got {height}")
+    return _widget()(
+        body=msgspec.msgpack.encode(body_of(motion[0])),
+        range=msgspec.msgpack.encode(_range(motion)),
+        fps=float(motion.fps),
+        height=height,
+    )
+
+
+def _motion(shown: Any) -> Motion:
+    if isinstance(shown, Pose):
+        return Motion.of_poses([shown])
+    if not isinstance(shown, Motion):
+        raise InvalidValueError(
+            f"a motion, a pose or a solution can be viewed; got {type(shown).__name__}. Use show() or save() instead"
+        )
+    return shown
+
+
+def _range(motion: Motion) -> MotionRange:
+    """All frames of a motion, as the page plays them."""
+    world = world_of(motion.skeleton, motion.root_positions, motion.rotations)
+    return MotionRange(
+        seq=0, fine=True, first=0, frames=len(motion), world=world, path_handles=[], paths=b"", unmet=[]
+    )
+
+
+@cache
+def _widget() -> Any:
+    """The class of widgets: it needs anywidget, which only notebooks have."""
+    if not WIDGET.exists():
+        raise PoiseError("the page of this Poise is not built; run: make page")
+    try:
+        import anywidget
+        import traitlets
+    except ImportError:
+        raise MissingExtraError("anywidget", extra="notebook", purpose="a view in a notebook") from None
+
+    class NotebookView(anywidget.AnyWidget):
+        _esm = WIDGET
+        body = traitlets.Bytes().tag(sync=True)
+        range = traitlets.Bytes().tag(sync=True)
+        fps = traitlets.Float().tag(sync=True)
+        height = traitlets.Int().tag(sync=True)
+
+    return NotebookView
