@@ -64,6 +64,37 @@ def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "cannot be met together" in out
     assert "mm off" in out
+    assert "m out of reach" in out
+
+
+def test_nine_metres_up_is_said_and_so_is_what_is_near(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("pose", model, "--handle", "left_hand=0,9,0") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"position of left_hand: [67]\.\d+ m out of reach", out)
+    assert "unlike what was learned, most in its left arm" in out
+    assert re.search(r"nearest frames: walk frame \d+", out)
+
+
+def test_a_hand_in_the_belly_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handles = ("pelvis=0,0.95,0", "left_foot=0.1,0.1,0", "right_foot=-0.1,0.1,0", "left_hand=0,1.1,0")
+    assert run("pose", model, *(word for handle in handles for word in ("--handle", handle))) == 0
+    assert "left_forearm is inside torso" in capsys.readouterr().out
+
+
+def test_how_sure_a_pose_is_and_its_sources_go_beside_an_export(
+    clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "own.poise"
+    assert run("learn", model, clip, "--clusters", "4", "--licence", "CC0-1.0") == 0
+    assert run("pose", model, "--handle", "head=0,1.5,0", "--uncertainty", "-o", tmp_path / "p.bvh") == 0
+    beside = json.loads((tmp_path / "p.uncertainty.json").read_text())
+    assert beside["learned_from"][0]["licence"] == "CC0-1.0"
+    assert 0.0 < beside["deviation_m"]["LeftHand"] < beside["radius_95_m"]["LeftHand"]
+    capsys.readouterr()
+    assert run("model", "show", model) == 0
+    assert re.search(r"learned from walk  [0-9a-f]{12}  CC0-1\.0", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poise.evaluation.report import Request, evaluate
-from poise.evaluation.uncertainty import Frames, UncertaintyOptions, metrics
+from poise.evaluation.uncertainty import Claims, UncertaintyOptions, metrics
 
 
 def test_claims_are_held_against_errors_on_unseen_clips() -> None:
@@ -19,7 +19,9 @@ def test_a_right_claim_beats_a_constant_one() -> None:
     deviations = np.exp(rng.normal(-4.0, 0.7, size=(500, 6)))
     errors = deviations * np.linalg.norm(rng.normal(size=(500, 6, 3)), axis=2)
     held = {share: errors < factor * deviations for share, factor in ((0.5, 1.54), (0.95, 2.80))}
-    found = metrics([Frames(errors, deviations, held, np.array([[2.0, 1.0, 3.0]]))])
+    found = metrics(
+        [Claims(("legs",) * 6, errors, deviations, deviations > 0.002, held, np.array([[2.0, 1.0, 3.0]]))]
+    )
     assert found["nats_gained"] > 0.2
     assert found["held_95"] == pytest.approx(0.95, abs=0.02)
     assert found["next_over_random"] == pytest.approx(1.0)

@@ -12,7 +12,7 @@ from poise.priors import model_file, registry
 from poise.priors.model_file import Storable
 from poise.priors.prior import Prior
 from poise.skeleton import Skeleton
-from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers.constraints import Position
 from poise.solvers.solve import solve
 
@@ -66,6 +66,20 @@ def test_a_pose_of_the_data_is_found_from_its_handles(prior: Storable, q: np.nda
     assert solution.reached
     found, true = (prior.space.forward(pose)[0] for pose in (solution.q, q))
     assert np.linalg.norm(found - true, axis=1).mean() < 0.15
+
+
+def test_a_guide_says_the_same_by_its_covariance(prior: Storable, q: np.ndarray) -> None:
+    guide = prior.guide(prior.space.handles(HANDS))
+    targets, _ = prior.space.handle_positions(q, prior.space.handles(HANDS))
+    if not (starts := guide.starts(q, targets, free_root=False)):
+        pytest.skip("it offers no start")
+    gap, covariance = guide.spread(q, starts[0].state)
+    pull, precision = guide.gaussian(q, starts[0].state)
+    maps = slice(ROOT_FREEDOMS, None)
+    np.testing.assert_allclose(
+        precision[maps, maps] @ gap[maps], pull[maps], rtol=0.02, atol=0.02 * abs(pull).max()
+    )
+    assert np.linalg.eigvalsh(covariance).min() > 0.0
 
 
 def test_a_file_gives_it_back_as_it_was(prior: Storable, q: np.ndarray, tmp_path: Path) -> None:

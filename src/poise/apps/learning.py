@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from poise.motion.motion import Motion
 
 if TYPE_CHECKING:
     from poise.priors.model_file import Storable
+    from poise.priors.registry import PriorOptions
 
 Clip = Motion | str | os.PathLike[str]
 
@@ -21,18 +22,43 @@ def learn(
     clips: Clip | Iterable[Clip],
     kind: str = "gaussian",
     *,
+    licence: str = "",
     progress: Callable[[float], None] = lambda _share: None,
     **options: Any,
 ) -> Storable:
     """A model of one kind from motions, motion files or folders of them, all of one skeleton.
 
     Options are those of the kind: `learn(clips, kind="style", dimensions=3)`; `dir(poise)` has the kinds' classes, and
-    each has its `Options`. `progress` is called with the share that is done.
+    each has its `Options`. The model keeps the clips' names, hashes and `licence`. `progress` is called with the share
+    that is done.
     """
     from poise.priors import registry  # compiled; those who only read a motion do without
 
     chosen = registry.options_for(kind, options)
-    return registry.learn(motions_from(clips), kind, chosen, progress=progress)
+    return calibrated(motions_from(clips), kind, chosen, licence=licence, progress=progress)
+
+
+def calibrated(
+    motions: Sequence[Motion],
+    kind: str,
+    options: PriorOptions,
+    *,
+    licence: str = "",
+    progress: Callable[[float], None] = lambda _share: None,
+) -> Storable:
+    """A model of a kind, with frames of its clips, and how far it is off on parts that it has not learned from."""
+    from poise.priors import registry
+    from poise.priors.held_out import kept
+    from poise.priors.known_frames import KnownFrames
+    from poise.solvers.calibration import calibrate
+
+    again = getattr(registry.PRIORS.named(kind), "learns_again", True)
+    share = 1.0 / (1 + again)
+    prior = registry.learn(motions, kind, options, progress=lambda done: progress(share * done))
+    if again:
+        calibrate(prior, motions, lambda own: registry.learn(own, kind, options))
+        progress(1.0)
+    return kept(prior, known_frames=KnownFrames.of(prior.space, motions, licence))
 
 
 def motions_from(clips: Clip | Iterable[Clip]) -> list[Motion]:

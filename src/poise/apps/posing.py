@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 
 from poise.apps.outputs import STILLS, save
 from poise.errors import InvalidValueError
+from poise.formats.files import make_folder, replacing
 from poise.formats.tables import read_table
 from poise.performer.bodies import Body
+from poise.priors.known_frames import KnownFrames
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
@@ -148,7 +151,25 @@ def save_pose(
         return save(solution, path, onto=onto)
     if path.suffix.lower() in STILLS:
         return save(solution, path, handles=handles, ghosts=others_possible(solution) if uncertainty else ())
+    if uncertainty:
+        with replacing(make_folder(path.parent) / f"{path.stem}.uncertainty.json") as file:
+            json.dump(claims(solution), file, indent=2)
     return save(solution, path)
+
+
+def claims(solution: Solution) -> dict[str, Any]:
+    """How sure a pose is, joint by joint, and the clips that its model was learned from: the file beside an export."""
+    known: KnownFrames | None = getattr(solution.prior, "known_frames", None)
+    uncertainty = solution.uncertainty
+    columns = {
+        "deviation_m": uncertainty.deviation,
+        "radius_95_m": uncertainty.radii(0.95),
+        "turn_deviation_rad": uncertainty.turn_deviation,
+    }
+    return {
+        **{name: {joint: round(off, 5) for joint, off in of.items()} for name, of in columns.items()},
+        "learned_from": [source._asdict() for source in known.sources] if known is not None else [],
+    }
 
 
 def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
@@ -179,6 +200,8 @@ def report(solution: Solution) -> dict[str, Any]:
         "microseconds": round(solution.microseconds, 1),
         "log_likelihood": solution.log_likelihood,
         "percentile": solution.percentile,
+        "strangeness": solution.strangeness,
+        "nearest_frames": [one._asdict() for one in solution.nearest()],
         "deviation_m": {name: round(value, 5) for name, value in solution.deviation.items()},
         "residuals": [
             {"constraint": r.label, "value": r.value, "unit": r.unit, "hard": r.hard, "met": r.met}

@@ -63,6 +63,7 @@ def learn(
         Path | None, Parameter(help="Where a latent space is drawn; OUT with .png if not given.")
     ] = None,
     curve: Annotated[Path | None, Parameter(help="Where a style's learning curve is drawn.")] = None,
+    licence: Annotated[str, Parameter(help="The clips' licence; the model and what it writes name it.")] = "",
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
@@ -71,7 +72,7 @@ def learn(
     """Learn a model of poses from motion files."""
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
-    from poise.apps.learning import read_motion
+    from poise.apps.learning import calibrated, read_motion
     from poise.formats.files import make_folder
     from poise.priors.model_file import save
 
@@ -86,7 +87,7 @@ def learn(
         with terminal.counting(f"carrying onto {onto.name}") as report:
             motions = [retarget(motion, onto, progress=report) for motion in motions]
     with terminal.sharing("learning") as progress:
-        prior = registry.learn(motions, kind, settings, progress=progress)
+        prior = calibrated(motions, kind, settings, licence=licence, progress=progress)
     seconds = time.perf_counter() - begun
     make_folder(output.parent)
     save(prior, output)

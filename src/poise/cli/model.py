@@ -65,9 +65,10 @@ def show(file: Annotated[Path, Parameter(help="A model file.")]) -> None:
     print(
         f"body: {len(skeleton)} joints, {moving} moving, {skeleton.height:.2f} m tall, {len(skeleton.roles)} roles"
     )
-    clips = header.get("clips", ())
-    for name, digest in clips:
-        print(f"  learned from {name}  {digest[:12]}")
+    known = getattr(prior, "known_frames", None)
+    clips = [(name, digest, "") for name, digest in header.get("clips", ())]
+    for name, digest, licence in known.sources if known is not None else clips:
+        print(f"  learned from {name}  {digest[:12]}  {licence or 'licence not given'}")
     settings = {name: value for name, value in header.items() if isinstance(value, bool | int | float | str)}
     if settings:
         print("settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()))

@@ -54,14 +54,18 @@ def pose(
         Path | None, Parameter(help="Correct the pose as a file written by poise correct says.")
     ] = None,
     uncertainty: Annotated[
-        bool, Parameter(help="Draw other poses that the handles leave open, pale behind the pose (.png).")
+        bool,
+        Parameter(
+            help="Draw other poses that the handles leave open, pale behind the pose (.png); beside a motion "
+            "file, write how sure every joint is (.uncertainty.json)."
+        ),
     ] = False,
     suggest: Annotated[bool, Parameter(help="Say which handle to add next.")] = False,
     json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
     onto: Onto = None,
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
-    from poise.apps import posing
+    from poise.apps import judging, posing
 
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
@@ -84,7 +88,11 @@ def pose(
         terminal.print_json(posing.report(solution))
         return
     print(solution)
-    print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it was learned from")
+    print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it is compared with")
+    roles = [role for role, joint in solution.space.skeleton.roles.items() if {role, joint} & set(handles)]
+    for words in (*judging.judged(solution, held=roles, on_floor=floor), judging.nearest_in_words(solution)):
+        if words:
+            print(words)
     if suggest:
         print(posing.suggested(solution))
     if output is not None:

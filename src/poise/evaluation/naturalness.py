@@ -7,14 +7,12 @@ natural by a measure if it is less strange than the strangest 5 % of the frames 
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
+from poise.skeleton.clearance import apart, depths
 from poise.skeleton.mass import segment_masses
-from poise.skeleton.measure import standing_height
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Skeleton
 
@@ -27,14 +25,6 @@ SLACK = 0.005  # metres: what is less deep or less far is not seen
 _JOINTS = tuple(role for role in MAIN_ROLES if role != "pelvis")
 _TWISTED = {f"{side}_{a}": f"{side}_{b}" for side in SIDES for a, b in (
     ("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
-_RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
-_LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (
-    ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
-_PAIRS = (
-    *((f"{side}_forearm", other) for side in SIDES for other in ("torso", "head", "left_thigh", "right_thigh")),
-    ("left_forearm", "right_forearm"), ("left_shin", "right_shin"),
-    ("left_shin", "right_thigh"), ("right_shin", "left_thigh"),
-)  # fmt: skip
 
 
 def features(
@@ -52,7 +42,7 @@ def features(
         [
             angles.reshape(len(local), -1),
             np.stack(twists, axis=1),
-            _depth(skeleton, positions)[:, None],
+            _deepest(skeleton, positions)[:, None],
             _off_balance(skeleton, positions, matrices)[:, None],
             -positions[..., 1].min(axis=1)[:, None],
         ],
@@ -108,34 +98,9 @@ def _twist(
     return np.asarray((turn + np.pi) % (2.0 * np.pi) - np.pi)
 
 
-def _depth(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> Float[Array, "frames"]:
+def _deepest(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> Float[Array, "frames"]:
     """By how much limbs, as capsules, are inside each other or the body."""
-    at = {role: positions[:, skeleton.index(role)] for role in MAIN_ROLES}
-    shoulders = 0.5 * (at["left_upper_arm"] + at["right_upper_arm"])
-    ends = {"torso": (at["pelvis"], shoulders), "head": (at["head"], at["head"] + 1e-6)}
-    ends |= {name: (at[a], at[b]) for name, (a, b) in _LIMBS.items()}
-    height = _height(skeleton)
-    deep = [
-        height * (_radius(a) + _radius(b)) - _apart(*ends[a], *ends[b]) for a, b in _PAIRS
-    ]  # fmt: skip
-    return np.maximum(np.max(deep, axis=0), 0.0)
-
-
-def _radius(segment: str) -> float:
-    return _RADII[segment.split("_")[-1]]
-
-
-def _apart(a: Array, b: Array, c: Array, d: Array) -> Float[Array, "frames"]:
-    """The distance of segments a-b and c-d, frame by frame (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
-    one, two, gap = b - a, d - c, a - c
-    aa, ee, f, cc, bb = (
-        np.einsum("fi,fi->f", u, v) for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
-    )
-    denominator = aa * ee - bb * bb
-    s = np.clip(np.where(denominator > 1e-12, (bb * f - cc * ee) / np.maximum(denominator, 1e-12), 0.0), 0, 1)
-    t = np.clip((bb * s + f) / np.maximum(ee, 1e-12), 0.0, 1.0)
-    s = np.clip((bb * t - cc) / np.maximum(aa, 1e-12), 0.0, 1.0)
-    return np.asarray(np.linalg.norm(gap + s[:, None] * one - t[:, None] * two, axis=-1))
+    return np.maximum(np.max(list(depths(skeleton, positions).values()), axis=0), 0.0)
 
 
 def _off_balance(
@@ -150,9 +115,4 @@ def _off_balance(
     )
     flat = np.array([1.0, 0.0, 1.0])
     left, right = (positions[:, skeleton.index(f"{side}_foot")] * flat for side in SIDES)
-    return _apart(left, right, centre * flat, centre * flat + 1e-9)
-
-
-@cache
-def _height(skeleton: Skeleton) -> float:
-    return standing_height(skeleton)
+    return apart(left, right, centre * flat, centre * flat + 1e-9)

@@ -81,6 +81,7 @@ ABOUT = {
     "topology": "walks and runs in one latent space, seven models; splits gaits, other-gaits, many-gaits",
     "animate": "the foot contacts of an unseen clip in, the motion out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
+    "novelty": "whether frames of actions that were not learned are told from unseen ones of those that were",
     "speed": "one problem, our methods and the installed peers",
 }
 """What our own protocols measure; here, so that the help need not import them."""

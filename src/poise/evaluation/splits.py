@@ -143,7 +143,8 @@ def _clips(names: Sequence[str]) -> tuple[Motion, ...]:
     return tuple(read_motion(folder / f"{name}.bvh") for name in names)
 
 
-def _against(train: Sequence[str], test: Sequence[str]) -> Callable[[], list[Fold]]:
+def against(train: Sequence[str], test: Sequence[str]) -> Callable[[], list[Fold]]:
+    """Recordings by name to learn from and to test on."""
     return lambda: [Fold(_clips(train), _clips(test))]
 
 
@@ -168,11 +169,11 @@ def _everything() -> list[Fold]:
     """Every tenth clip against all the others: every subject is in the training, no test clip is."""
     names = _found("*.bvh")
     kept = set(names[EVERY // 2 :: EVERY])
-    return _against([name for name in names if name not in kept], sorted(kept))()
+    return against([name for name in names if name not in kept], sorted(kept))()
 
 
-def _strangers() -> list[Fold]:
-    """Three draws of performers that the universal prior was not trained on, against the clips that it was."""
+def _strangers(draws: Sequence[Sequence[str]] = STRANGERS) -> list[Fold]:
+    """Draws of performers that the universal prior was not trained on, against the clips that it was."""
     path = find_file(ARCHIVE)
     if path is None:
         raise PoiseError(f"this split needs {ARCHIVE}: point POISE_MOCAP at a folder with it")
@@ -180,14 +181,14 @@ def _strangers() -> list[Fold]:
     held = {name for draw in (*STRANGERS, CHOICE) for name in draw}
     clips = list(enumerate(table.performers))
     train = tuple(motion_of(table, clip, every=EVERY_LEARNED) for clip, who in clips if who not in held)
-    return [Fold(train, tuple(motion_of(table, k) for k, who in clips if who in draw)) for draw in STRANGERS]
+    return [Fold(train, tuple(motion_of(table, k) for k, who in clips if who in draw)) for draw in draws]
 
 
 SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "performer": _performer,
-    "walk": _against([f"07_{i:02d}" for i in range(1, 7)], [f"07_{i:02d}" for i in range(7, 11)]),
-    "boxing": _against(["14_02"], ["14_03"]),
-    "pitch": _against(["124_01"], ["124_02"]),
+    "walk": against([f"07_{i:02d}" for i in range(1, 7)], [f"07_{i:02d}" for i in range(7, 11)]),
+    "boxing": against(["14_02"], ["14_03"]),
+    "pitch": against(["124_01"], ["124_02"]),
     "sport": _leave_one_out(lambda: SPORT),
     "locomotion": _leave_one_out(lambda: _found("35_*.bvh")),
     "gaits": _draws(GAIT_DRAWS),
@@ -196,4 +197,5 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "strides": _leave_one_out(lambda: STRIDES),
     "everything": _everything,
     "strangers": _strangers,
+    "choice": lambda: _strangers((CHOICE,)),
 }

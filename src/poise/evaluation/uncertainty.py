@@ -13,126 +13,112 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from poise.evaluation.handles import HANDLES, targets_of
-from poise.evaluation.methods import UNTRAINED, learner_named
+from poise.evaluation.methods import UNTRAINED, Learner, learner_named
 from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Request, Row
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
+from poise.priors.held_out import OF_OTHERS, held_out_of
 from poise.priors.prior import Prior
-from poise.skeleton.kernels import ROOT_SIZE
-from poise.solvers.constraints import Position
+from poise.solvers.calibration import OPEN, HeldFrames, calibrate
 from poise.solvers.solution import Solution
-from poise.solvers.solve import Solver
-from poise.solvers.uncertainty import OPEN
 
 Array = np.ndarray
 
 METHODS = ("gaussian-100", "style", "local", "universal")
 GROUPS = {
-    "legs": ("left_shin", "right_shin", "left_toes", "right_toes"),
-    "arms": ("left_upper_arm", "right_upper_arm", "left_forearm", "right_forearm"),
-    "torso": ("spine", "chest", "neck"),
+    "legs": ("thigh", "shin", "foot", "toe", "leg"),
+    "arms": ("shoulder", "arm", "hand", "thumb", "finger"),
+    "torso": (),  # and whatever is in no other
 }
-CANDIDATES = tuple(role for roles in GROUPS.values() for role in roles)
+SIDED = ("shin", "toes", "upper_arm", "forearm")
+CANDIDATES = (*(f"{side}_{part}" for part in SIDED for side in ("left", "right")), "spine", "chest", "neck")
 
 
 @dataclass(frozen=True, eq=False)
-class Frames:
+class Claims:
     """Joints of frames: how far they are off, what was claimed, and what one more handle brings."""
 
+    groups: tuple[str, ...]  # of the joints
     errors: Float[Array, "frames joints"]
     deviations: Float[Array, "frames joints"]
+    opened: Bool[Array, "frames joints"]  # whether the prior by itself leaves a joint open
     held: dict[float, Float[Array, "frames joints"]]
     gains: Float[Array, "suggested candidates"]  # metres of mean joint error, the suggested candidate first
 
 
-class _Tester:
-    """A prior on the body of a clip, with solvers for the handles and for each candidate beside them."""
-
-    def __init__(self, prior: Prior, clip: Motion) -> None:
-        self._prior = prior.on_body(clip.skeleton)
-        self.space = self._prior.space
-        skeleton = clip.skeleton
-        self.candidates = [role for role in CANDIDATES if role in skeleton.roles]
-        self._solvers: dict[str, Solver] = {}
-        self.q = self.space.q_from_frames(clip.root_positions, clip.rotations)
-        self.joints = self.space.forward(self.q)[0]
-        self._skeleton, self._clip = skeleton, clip
-
-    def solve(self, frame: int, added: str = "") -> Solution:
-        """A frame from its root and handles, and one more."""
-        names = (*HANDLES, added) if added else HANDLES
-        if added not in self._solvers:
-            constraints = [Position(name, (0.0, 0.0, 0.0)) for name in names]
-            self._solvers[added] = Solver(self._prior, constraints, root="given")
-        solver = self._solvers[added]
-        solver.forget()
-        start = np.concatenate([self.q[frame, :ROOT_SIZE], self._prior.mean])
-        targets = targets_of(self._clip[frame : frame + 1], self.space.handles(names))[0]
-        return solver.solve(start, targets=targets)
-
-    def error(self, frame: int, solution: Solution) -> Float[Array, "joints"]:
-        """How far the joints of a solution are from the recorded ones, in metres."""
-        off = np.linalg.norm(np.asarray(solution.positions) - self.joints[frame], axis=-1)
-        return off[~self.space.skeleton.is_end_site]
-
-    def gains(self, frame: int, before: Solution) -> list[float]:
-        """How much each candidate lowers the mean joint error, the suggested one first."""
-        suggested = [one.joint for one in before.uncertainty.suggestions(self.candidates)]
-        start = float(self.error(frame, before).mean())
-        return [start - float(self.error(frame, self.solve(frame, name)).mean()) for name in suggested]
+def _gains(frames: HeldFrames, frame: int, before: Solution) -> list[float]:
+    """How much each candidate lowers the mean joint error, the suggested one first."""
+    known = [role for role in CANDIDATES if role in frames.space.skeleton.roles]
+    suggested = [one.joint for one in before.uncertainty.suggestions(known)]
+    start = float(frames.error(frame, before).mean())
+    return [start - float(frames.error(frame, frames.solve(frame, name)).mean()) for name in suggested]
 
 
-def measure(prior: Prior, clip: Motion, *, stride: int, suggest: int) -> Frames:
+def measure(prior: Prior, clip: Motion, *, stride: int, suggest: int) -> Claims:
     """A clip's frames; every `suggest`-th of them with one more handle."""
-    tester, moving = _Tester(prior, clip), ~clip.skeleton.is_end_site
-    errors, deviations, gains = [], [], []
+    frames = HeldFrames(prior, clip)
+    errors, deviations, opened, gains = [], [], [], []
     held: dict[float, list[Array]] = {0.5: [], 0.95: []}
     for number, frame in enumerate(range(0, len(clip), stride)):
-        solution = tester.solve(frame)
-        errors.append(tester.error(frame, solution))
-        deviations.append(np.asarray(solution.deviation)[moving])
+        solution = frames.solve(frame)
+        errors.append(frames.error(frame, solution))
+        deviations.append(np.asarray(solution.deviation)[frames.moving])
+        opened.append(deviations[-1] / solution.uncertainty.widening > OPEN)
         for share, found in held.items():
-            found.append(errors[-1] <= np.asarray(solution.uncertainty.radii(share))[moving])
+            found.append(errors[-1] <= np.asarray(solution.uncertainty.radii(share))[frames.moving])
         if suggest and number % suggest == 0:
-            gains.append(tester.gains(frame, solution))
-    whole = [row for row in gains if len(row) == len(tester.candidates)]
-    return Frames(
+            gains.append(_gains(frames, frame, solution))
+    roles = {joint: role for role, joint in clip.skeleton.roles.items()}
+    names = [name for name, moves in zip(clip.skeleton.names, frames.moving, strict=True) if moves]
+    return Claims(
+        tuple(group_of(roles.get(name, name)) for name in names),
         np.array(errors),
         np.array(deviations),
+        np.array(opened),
         {share: np.array(found) for share, found in held.items()},
-        np.array(whole).reshape(len(whole), -1),
+        np.array(gains),
     )
 
 
-def metrics(parts: Sequence[Frames]) -> dict[str, float]:
+def group_of(name: str) -> str:
+    """The group of a joint by its role or name."""
+    found = (group for group, words in GROUPS.items() if any(word in name.lower() for word in words))
+    return next(found, "torso")
+
+
+def metrics(parts: Sequence[Claims]) -> dict[str, float]:
     """Shares held, how wide the claims are, what they gain over a constant, and what suggestions are worth."""
     errors, deviations = np.vstack([p.errors for p in parts]), np.vstack([p.deviations for p in parts])
-    opened = deviations > OPEN
-    found = {
-        f"held_{100 * share:.0f}": float(np.vstack([p.held[share] for p in parts])[opened].mean())
-        for share in (0.5, 0.95)
-    }
+    opened, groups = np.vstack([p.opened for p in parts]), np.array(parts[0].groups)
+    held = {share: np.vstack([p.held[share] for p in parts]) for share in parts[0].held}
+    found = {f"held_{100 * share:.0f}": float(within[opened].mean()) for share, within in held.items()}
+    for group in GROUPS:
+        members = opened & (groups == group)
+        if members.any():
+            found[f"{group}_95"] = float(held[0.95][members].mean())
     constant = np.broadcast_to(np.sqrt((errors**2).mean(axis=0) / 3), errors.shape)
+    nats, alike = (float(_nats(errors, claim)[opened].mean()) for claim in (deviations, constant))
     found |= {
         "deviation_cm": 100 * float(deviations[opened].mean()),
         "error_cm": 100 * float(errors[opened].mean()),
-        "nats_gained": float(np.mean((_surprise(errors, constant) - _surprise(errors, deviations))[opened])),
+        "nats": nats,
+        "nats_constant": alike,
+        "nats_gained": alike - nats,
         "frames": float(len(errors)),
     }
-    gains = np.vstack([p.gains for p in parts if p.gains.size])
-    if len(gains):
+    if tried := [p.gains for p in parts if p.gains.size]:
+        gains = np.vstack(tried)
         suggested, others, best = gains[:, 0].mean(), gains.mean(), gains.max(axis=1).mean()
         found |= {"next_over_random": float(suggested / others), "next_of_best": float(suggested / best)}
     return found
 
 
-def _surprise(errors: Array, deviations: Array) -> Array:
-    """-ln of an isotropic Gaussian of three axes, up to a constant."""
+def _nats(errors: Array, deviations: Array) -> Array:
+    """-ln of the density of places, in centimetres, under an isotropic Gaussian."""
     floored = np.maximum(deviations, OPEN)
-    return 3 * np.log(floored) + 0.5 * (errors / floored) ** 2
+    return 3 * np.log(100 * floored) + 1.5 * np.log(2 * np.pi) + 0.5 * (errors / floored) ** 2
 
 
 @dataclass(frozen=True)
@@ -140,6 +126,23 @@ class UncertaintyOptions(EveryFrame):
     """How frames are taken."""
 
     suggest: Annotated[int, Range(least=0), "try one more handle on every Nth tested frame; 0 for none"] = 8
+
+
+class _Learned:
+    """Priors with their held-out records, learned once where folds have the same clips."""
+
+    def __init__(self, learn: Learner) -> None:
+        self._learn = learn
+        self._found: tuple[Sequence[Motion], Prior] | None = None
+
+    def of(self, train: Sequence[Motion]) -> Prior:
+        """The prior of these clips."""
+        if self._found is None or self._found[0] is not train:
+            prior = self._learn(train)
+            if held_out_of(prior) is OF_OTHERS:  # the universal prior comes with its own
+                calibrate(prior, train, self._learn)
+            self._found = train, prior
+        return self._found[1]
 
 
 def _run(request: Request, progress: Progress) -> list[Row]:
@@ -150,9 +153,10 @@ def _run(request: Request, progress: Progress) -> list[Row]:
         learn = learner_named(name, protocol="uncertainty")
         progress(name, number, len(methods))
         measured = partial(measure, stride=options.stride, suggest=options.suggest)
-        parts = [
-            measured(prior, clip) for fold in folds for prior in [learn(fold.train)] for clip in fold.test
-        ]
+        parts, priors = [], _Learned(learn)
+        for fold in folds:
+            prior = priors.of(fold.train)
+            parts += [measured(prior, clip) for clip in fold.test]
         rows.append({"method": name, **metrics(parts)})
     return rows
 

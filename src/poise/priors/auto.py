@@ -15,6 +15,7 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.blend import BlendPrior
 from poise.priors.gaussian import GaussianOptions, GaussianPrior
+from poise.priors.held_out import kept_from
 from poise.priors.poses import common_frames
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
@@ -54,7 +55,8 @@ class AutoPrior(BlendPrior):
 
     def on_body(self, skeleton: Any) -> AutoPrior:
         """The same blend on a skeleton of the same topology and other limb lengths."""
-        return AutoPrior([part.on_body(skeleton) for part in self.components], self.weights.tolist())
+        parts = [part.on_body(skeleton) for part in self.components]
+        return kept_from(self, AutoPrior(parts, self.weights.tolist()))
 
 
 def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:

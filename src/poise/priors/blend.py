@@ -19,6 +19,7 @@ from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
+from poise.priors.held_out import kept_from
 from poise.priors.model_file import Storable, Stored, packed
 from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
 from poise.savable import Savable
@@ -195,9 +196,8 @@ class BlendPrior(Savable):
 
     def on_body(self, skeleton: Skeleton) -> BlendPrior:
         """The same blend on a skeleton of the same topology and other limb lengths."""
-        return BlendPrior(
-            [component.on_body(skeleton) for component in self.components], self.weights.tolist()
-        )
+        parts = [component.on_body(skeleton) for component in self.components]
+        return kept_from(self, BlendPrior(parts, self.weights.tolist()))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
         """Made ready for these handles; a blend in which one component has all the weight is that component."""

@@ -19,6 +19,8 @@ import numpy as np
 from poise.bounds import FARTHEST, checked_depth, checked_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file, replacing
+from poise.priors.held_out import HeldOut, kept
+from poise.priors.known_frames import KnownFrames
 from poise.priors.prior import Prior
 from poise.schema import (
     Declared,
@@ -114,7 +116,13 @@ def load(path: str | Path) -> Storable:
 def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
     """A prior as arrays and a header."""
     header = {"kind": prior.kind, "skeleton": _skeleton_header(prior.space), **prior.header()}
-    return {**_body_arrays(prior), **prior.arrays()}, header
+    arrays, own = {**_body_arrays(prior), **prior.arrays()}, vars(prior)
+    if (held := own.get("held_out")) is not None:
+        header["held_out"] = held._asdict()
+    if (known := own.get("known_frames")) is not None:
+        header["sources"] = known.sources
+        arrays |= known.arrays()
+    return arrays, header
 
 
 def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable:
@@ -127,7 +135,12 @@ def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable
     own = schema.checked_header(header)
     lengths = {"joints": len(space.skeleton), "maps": 3 * len(space.moving), "size": space.size}
     checked = schema.checked_arrays(arrays, own, lengths)
-    return kind.restored(Stored(space, limits, checked, own, _parts(arrays, own, schema)))
+    prior = kind.restored(Stored(space, limits, checked, own, _parts(arrays, own, schema)))
+    if "held_out" in header:
+        kept(prior, held_out=HeldOut.checked(header["held_out"]))
+    if "sources" in header:
+        kept(prior, known_frames=KnownFrames.restored(arrays, header, space))
+    return prior
 
 
 def _parts(arrays: Mapping[str, Array], header: Mapping[str, Any], schema: Schema) -> tuple[Prior, ...]:

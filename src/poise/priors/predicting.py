@@ -103,6 +103,12 @@ class PredictingGuide(Guide):
         pull[ROOT_FREEDOMS:] = own @ (state.mean - q[ROOT_SIZE:])
         return Information(pull, precision)
 
+    def spread(
+        self, q: Float[Array, "size"], state: Predicted
+    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
+        """The prediction."""
+        return np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean - q[ROOT_SIZE:]]), state.covariance.copy()
+
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
     ) -> Predicted:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.priors.forms import FREE_ROOT
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -24,6 +25,7 @@ Array = np.ndarray
 State = Any
 Steps = tuple[int, ...]
 
+LOOSE_JOINT = 100.0  # radians squared: a joint without any evidence may be anywhere within its turn
 _NO_STATE = np.empty(0)
 ALL = -1  # as many steps as the solver's settings allow
 STIFFEST = (
@@ -159,6 +161,17 @@ class Guide(ABC):
         softer = np.linalg.inv(np.eye(len(q) - ROOT_SIZE) + precision[maps, maps] / STIFFEST)
         pull[maps], precision[maps, maps] = softer @ pull[maps], softer @ precision[maps, maps]
         return Information(pull, 0.5 * (precision + precision.T))
+
+    def spread(
+        self, q: Float[Array, "size"], state: State
+    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
+        """From a pose to the mean of the Gaussian around it, and its covariance; what has no opinion is loose."""
+        pull, precision = self.gaussian(q, state)
+        precision[np.diag_indices_from(precision)] += np.where(
+            np.arange(len(pull)) < ROOT_FREEDOMS, 1.0 / FREE_ROOT, 1.0 / LOOSE_JOINT
+        )
+        covariance = np.linalg.inv(precision)
+        return covariance @ pull, covariance
 
     def change(
         self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]

@@ -88,6 +88,16 @@ class Runner:
         """Where the last frame lies in the latent space of every style that took part."""
         return () if self._last is None else self.guide.latents(self._last.state)
 
+    def spread(self, q: Float[Array, "size"]) -> tuple[Float[Array, "freedoms"], Array]:
+        """From a solved pose to what the guide expects there, and the covariance of the freedoms that are not held."""
+        state = self._last.state if self._last is not None and np.array_equal(self._last.q, q) else None
+        if state is None:
+            state = self.guide.resumed(q, self.problem.space.handle_positions(q, self.problem.handles)[0])
+        gap, covariance = self.guide.spread(q, state)
+        free = self.problem.free
+        gap[~free] = 0.0
+        return gap, _given(covariance, free)
+
     @property
     def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
         """The mean of the maps and the covariance of all freedoms that the guide has around the last solve."""
@@ -227,6 +237,16 @@ class PlainRunner:
         if self.problem.cost(left) < self.problem.cost(errors):
             q[:], status, errors = again, second, left
         return status, steps + more, errors
+
+
+def _given(covariance: Float[Array, "freedoms freedoms"], free: Array) -> Float[Array, "freedoms freedoms"]:
+    """A covariance given the freedoms that are held: the joints pinned; roots are without an opinion where given."""
+    held = np.flatnonzero(~free)
+    if len(pinned := held[held >= ROOT_FREEDOMS]):
+        across = covariance[:, pinned]
+        covariance -= across @ np.linalg.solve(covariance[np.ix_(pinned, pinned)], across.T)
+    covariance[held], covariance[:, held] = 0.0, 0.0
+    return covariance
 
 
 _ROOT = np.arange(ROOT_FREEDOMS)

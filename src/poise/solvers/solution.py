@@ -17,10 +17,13 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
 
 if TYPE_CHECKING:
+    from poise.priors.known_frames import KnownFrame, KnownFrames
     from poise.priors.prior import Prior
     from poise.solvers.uncertainty import Deviations, Uncertainty
 
 Array = np.ndarray
+
+STRANGE = 1.0  # percent: a pose less likely than so many of the frames it is compared with is not known
 
 
 class NotSolvedError(PoiseError):
@@ -137,6 +140,21 @@ class Solution(Savable):
     def percentile(self) -> float | None:
         """The share of training poses, in percent, that are less likely than this one; None without a prior."""
         return None if self.prior is None else self.prior.percentile(self.q)
+
+    def nearest(self, count: int = 3) -> list[KnownFrame]:
+        """The frames that the prior was learned from whose joints are nearest; none where it does not keep them."""
+        known: KnownFrames | None = getattr(self.prior, "known_frames", None)
+        return [] if known is None else known.nearest(self.space, self.q, count)
+
+    @property
+    def strangeness(self) -> str:
+        """In words, that the pose is unlike what was learned, and in which limb; empty where it is not."""
+        percentile = self.percentile
+        if percentile is None or percentile >= STRANGE:
+            return ""
+        known: KnownFrames | None = getattr(self.prior, "known_frames", None)
+        limb = f", most in its {known.odd_limb(self.space, self.q)}" if known is not None else ""
+        return f"unlike what was learned{limb}"
 
     def __str__(self) -> str:
         words = [self.status.value, *(str(residual) for residual in self.relaxed), *self.notes]

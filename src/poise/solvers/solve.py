@@ -17,6 +17,7 @@ from jaxtyping import Float
 from poise.bounds import checked_rate
 from poise.engine import Engine
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.priors.held_out import held_out_of
 from poise.priors.prior import Guide, Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -330,7 +331,7 @@ class Solver:
         """What works out how sure a pose is, when it is asked for."""
         if self.runner is None:
             return None
-        return partial(Uncertainty.of, self.runner.guide, self.problem, q, self.problem.floats.copy())
+        return partial(Uncertainty.of, self.runner, q, self.problem.floats.copy(), held_out_of(self.prior))
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Run:

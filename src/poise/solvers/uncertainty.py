@@ -1,8 +1,9 @@
 """What the constraints leave open: the Gaussian of a solved pose on their tangent, and which handle would say most.
 
-A guide's Gaussian around the solved pose, with precision P, and the rows J of the constraints with variances V give the
-posterior covariance (P + J' V^-1 J)^-1 of the freedoms (Laplace's approximation). Forward kinematics carries it over to
-joints. A prior without an opinion on the root leaves it as free as `FREE_ROOT`.
+A guide's Gaussian around the solved pose, with covariance S, and the rows J of the constraints with variances V give
+the posterior covariance S - S J' (J S J' + V)^-1 J S of the freedoms (Laplace's approximation), by one system the size
+of the rows. Forward kinematics carries it over to joints. It is widened as held-out frames ask (`held_out`), the more
+the farther the handles are from where the guide expected them.
 """
 
 from __future__ import annotations
@@ -13,26 +14,22 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import cho_factor, cho_solve
 
-from poise.errors import InvalidValueError
-from poise.priors.forms import FREE_ROOT
-from poise.priors.prior import Guide
+from poise.compiled import compiled
+from poise.priors.held_out import HeldOut, part_of
+from poise.priors.prior import STIFFEST
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers import dual_step
 from poise.solvers.problem import Problem
 from poise.solvers.rows import evaluate
+from poise.solvers.run import Runner
 
 Array = np.ndarray
 
 MEASURED = 0.005  # metres to which a handle places its joint
-LOOSEST = 1e-2  # per radian squared: a joint without any evidence may be anywhere within its turn
 OPEN = 0.002  # metres: a joint less open than this need not be suggested
-HELD = (  # share of joints that are within so many deviations of where they are said to be, on held-out recordings
-    (0.25, 0.68), (0.5, 1.20), (0.75, 1.85), (0.9, 2.60), (0.95, 3.20), (0.99, 4.40),
-)  # fmt: skip
 
 
 class Suggestion(NamedTuple):
@@ -62,36 +59,48 @@ class Deviations(Mapping[str, float]):
 
 
 class Uncertainty:
-    """The Gaussian of a pose given its constraints, over all freedoms of its space."""
+    """The Gaussian of a pose given its constraints, over all freedoms of its space, as wide as held-out frames ask."""
 
     def __init__(
-        self, space: PoseSpace, q: Float[Array, "size"], covariance: Float[Array, "freedoms freedoms"]
+        self,
+        space: PoseSpace,
+        q: Float[Array, "size"],
+        covariance: Float[Array, "freedoms freedoms"],
+        *,
+        record: HeldOut,
+        squares: float,
+        rows: float,
     ) -> None:
+        """`squares` and `rows` say how new the handles were to the prior, by which its claims were widened."""
         self.space, self.q, self.covariance = space, q, covariance
+        self.record, self.squares, self.rows = record, squares, rows
 
     @classmethod
     def of(
         cls,
-        guide: Guide,
-        problem: Problem,
+        runner: Runner,
         q: Float[Array, "size"],
         floats: Float[Array, "blocks parameters"],
+        record: HeldOut,
     ) -> Uncertainty:
         """Around a solved pose; `floats` are the constraints' parameters that it was solved for."""
-        points, _ = problem.space.handle_positions(q, problem.handles)
-        precision = guide.around(q, points).precision
-        precision[np.diag_indices_from(precision)] += _loosest(problem.space.freedoms)
-        rows, weights = _rows(problem, q, floats)
-        free = np.flatnonzero(problem.free)
-        kept = (precision + rows.T @ (weights[:, None] * rows))[np.ix_(free, free)]
-        covariance = np.zeros_like(precision)
-        covariance[np.ix_(free, free)] = cho_solve(cho_factor(kept), np.eye(len(free)))
-        return cls(problem.space, q, covariance)
+        gap, covariance = runner.spread(q)
+        covariance[_maps(covariance)] += 1.0 / STIFFEST * runner.problem.free[ROOT_FREEDOMS:]
+        rows, noise = _rows(runner.problem, q, floats)
+        squares, count = novelty(covariance, gap, rows, noise)
+        covariance *= record.widening(squares, count) ** 2
+        condition(covariance, rows, noise)
+        return cls(runner.problem.space, q, covariance, record=record, squares=squares, rows=count)
+
+    @property
+    def widening(self) -> float:
+        """How much wider than the prior itself would claim."""
+        return self.record.widening(self.squares, self.rows)
 
     @cached_property
     def places(self) -> Float[Array, "axes axes"]:
         """The covariance of all joints' places."""
-        _, jacobian = self.space.handle_positions(self.q, self._joints)
+        jacobian = self._jacobian
         return jacobian @ self.covariance @ jacobian.T
 
     @cached_property
@@ -101,19 +110,15 @@ class Uncertainty:
         parts = jacobian.reshape(len(self.space.skeleton), 3, -1)
         return parts @ self.covariance @ parts.transpose(0, 2, 1)
 
-    @property
+    @cached_property
     def deviation(self) -> Deviations:
         """How far each joint may be off, in metres: one standard deviation per axis."""
-        return Deviations(self.space.skeleton, np.sqrt(np.diag(self.places).reshape(-1, 3).mean(axis=1)))
+        return Deviations(self.space.skeleton, np.sqrt(variances(self._jacobian, self.covariance)))
 
     def radii(self, share: float = 0.95) -> Deviations:
         """How far each joint is off at most in this share of cases, in metres, as measured on held-out recordings."""
-        shares, multiples = np.array([(0.0, 0.0), *HELD]).T
-        if not 0.0 < share <= shares[-1]:
-            raise InvalidValueError(f"a share between 0 and {shares[-1]:g} is expected; got {share:g}")
-        return Deviations(
-            self.space.skeleton, np.interp(share, shares, multiples) * np.asarray(self.deviation)
-        )
+        multiple = self.record.multiple(share)
+        return Deviations(self.space.skeleton, multiple * np.asarray(self.deviation))
 
     @property
     def turn_deviation(self) -> Deviations:
@@ -128,13 +133,16 @@ class Uncertainty:
         return np.stack([self.space.integrate(self.q, step) for step in steps])
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
-        """Which joint to give a handle next, best first: the share of all deviations that it would take away."""
-        skeleton, places = self.space.skeleton, self.places
-        moving = ~skeleton.is_end_site
-        names = joints if joints is not None else [skeleton.names[j] for j in np.flatnonzero(moving)]
-        variances = np.diag(places).reshape(-1, 3).sum(axis=1)
+        """Which joint to give a handle next, best first: the share of all deviations that it would take away.
+
+        Parts of the body that were farther off than others on held-out frames count for more. A joint that the handles
+        place already is left out, unless it is named.
+        """
+        skeleton, places = self.space.skeleton, self._weighed
+        moving, variances = ~skeleton.is_end_site, np.diag(places).reshape(-1, 3).sum(axis=1)
+        open_joints = [skeleton.names[j] for j in np.flatnonzero(moving) if variances[j] > 3 * OPEN**2]
         total, found = np.sqrt(variances[moving]).sum(), []
-        for name in names:
+        for name in joints if joints is not None else open_joints or skeleton.names[:1]:
             j = skeleton.index(name)
             own = slice(3 * j, 3 * j + 3)
             settled = np.linalg.solve(places[own, own] + MEASURED**2 * np.eye(3), places[own])
@@ -142,20 +150,97 @@ class Uncertainty:
             found.append(Suggestion(name, 1.0 - float(np.sqrt(np.maximum(left[moving], 0.0)).sum() / total)))
         return sorted(found, key=lambda one: -one.share)
 
+    @property
+    def _weighed(self) -> Float[Array, "axes axes"]:
+        """The covariance of all joints' places, each as much wider as its part was on held-out frames."""
+        skeleton, wider = self.space.skeleton, np.ones(len(self.space.skeleton))
+        for role, joint in skeleton.roles.items():
+            wider[skeleton.index(joint)] = self.record.parts.get(part_of(role), 1.0)
+        axes = np.repeat(wider, 3)
+        return np.asarray(self.places * np.outer(axes, axes))
+
     @cached_property
     def _joints(self) -> Handles:
         count = len(self.space.skeleton)
         return Handles(np.arange(count), np.zeros((count, 3)))
 
+    @cached_property
+    def _jacobian(self) -> Float[Array, "axes freedoms"]:
+        return self.space.handle_positions(self.q, self._joints)[1]
 
-def _loosest(freedoms: int) -> Float[Array, "freedoms"]:
-    return np.where(np.arange(freedoms) < ROOT_FREEDOMS, 1.0 / FREE_ROOT, LOOSEST)
+
+@compiled
+def novelty(covariance: Array, gap: Array, rows: Array, noise: Array) -> tuple[float, float]:
+    """How far rows are from what was expected, in its own deviations, squared and summed; and how many rows they are.
+
+    Rows that only place the root say nothing of the pose and do not count.
+    """
+    gram, missed = _factor(covariance, rows, noise)[1], np.dot(rows, gap)
+    across, squares, left = rows[:, :ROOT_FREEDOMS].copy(), 0.0, float(len(rows))
+    for a in range(len(rows)):
+        for c in range(a):
+            missed[a] -= gram[a, c] * missed[c]
+            across[a] -= gram[a, c] * across[c]
+        missed[a] *= gram[a, a]
+        across[a] *= gram[a, a]
+        squares += missed[a] ** 2
+        for i in range(ROOT_FREEDOMS):
+            left -= across[a, i] ** 2 * covariance[i, i]
+    return squares, max(left, 0.0)
+
+
+@compiled
+def condition(covariance: Array, rows: Array, noise: Array) -> None:
+    """Give a covariance these rows, in place."""
+    spread, gram = _factor(covariance, rows, noise)
+    for a in range(len(rows)):
+        for c in range(a):
+            spread[a] -= gram[a, c] * spread[c]
+        spread[a] *= gram[a, a]
+    covariance -= np.dot(spread.T, spread)
+
+
+@compiled
+def _factor(covariance: Array, rows: Array, noise: Array) -> tuple[Array, Array]:
+    """J S, and the factor of J S J' + V as `dual_step.cholesky` leaves it."""
+    spread, gram = np.empty(rows.shape), np.empty((len(rows), len(rows)))
+    dual_step.spread_rows(rows, covariance, spread, gram)
+    for r in range(len(rows)):
+        gram[r, r] += noise[r]
+    dual_step.cholesky(gram)
+    return spread, gram
+
+
+@compiled
+def variances(jacobian: Array, covariance: Array) -> Array:
+    """Per point of a Jacobian, the variance of its place, the mean of its axes."""
+    count, freedoms = jacobian.shape
+    found, members = np.zeros(count // 3), np.empty(freedoms, dtype=np.int64)
+    for r in range(count):
+        size, total = 0, 0.0
+        for i in range(freedoms):
+            weight = jacobian[r, i]
+            if weight != 0.0:
+                across = 0.5 * weight * covariance[i, i]
+                for m in range(size):
+                    across += jacobian[r, members[m]] * covariance[i, members[m]]
+                total += 2.0 * weight * across
+                members[size] = i
+                size += 1
+        found[r // 3] += max(total, 0.0) / 3
+    return found
+
+
+def _maps(covariance: Array) -> tuple[Array, Array]:
+    """The diagonal behind the root."""
+    numbers = np.arange(ROOT_FREEDOMS, len(covariance))
+    return numbers, numbers
 
 
 def _rows(problem: Problem, q: Array, floats: Array) -> tuple[Array, Array]:
-    """The Jacobian and the inverse variances of the constraints' rows; inequalities that hold say nothing."""
+    """The Jacobian and the variances of the constraints' rows; inequalities that hold say nothing and are left out."""
     errors, jacobian = np.empty(len(problem.rows)), np.empty((len(problem.rows), problem.space.freedoms))
     evaluate(q, problem.body, (problem.integers, floats), errors, jacobian)
-    variances = np.maximum(problem.rows[:, dual_step.VARIANCE], problem.settings.tolerance**2)
+    noise = np.maximum(problem.rows[:, dual_step.VARIANCE], problem.settings.tolerance**2)
     idle = (problem.rows[:, dual_step.INEQUALITY] == 1.0) & (errors < -problem.settings.tolerance)
-    return jacobian, np.where(idle, 0.0, 1.0 / variances)
+    return (jacobian[~idle], noise[~idle]) if idle.any() else (jacobian, noise)

@@ -100,6 +100,7 @@ class DynamicsPrior(LatentPrior):
     """A model of motion over one skeleton: a latent space whose points follow each other and whose root goes along."""
 
     kind = "dynamics"
+    learns_again = False  # without parts of its clips, for a held-out record: it would take minutes
     about = (
         "a latent space of motion, such as a cylinder of walks and runs, for poise simulate and poise animate"
     )

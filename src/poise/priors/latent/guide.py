@@ -172,19 +172,29 @@ class LatentGuide(Guide):
         A pose between styles is unlike each of them. Counted in full, that would drive the latent points to where a
         style knows nothing, and so take it out of the blend.
         """
-        form, maps = self._forms[stage], q[ROOT_SIZE:]
-        mean, left, variance, misfit = self._misfit(form, q, state)
-        near = math.sqrt(min(1.0, form.style.features * variance / max(misfit, 1e-300)))
-        aims = self._aims(form, q) - (1.0 - near) * left
-        self._local = shape.room(form.style, 0)
-        shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
+        form, variance = self._forms[stage], self._shape(q, state, stage)
         self._stage, self._precision = stage, np.linalg.inv(self._local.covariance)
         pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
-        pull[ROOT_FREEDOMS:] = self._precision @ (self._local.mean - maps)
+        pull[ROOT_FREEDOMS:] = self._precision @ (self._local.mean - q[ROOT_SIZE:])
         precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._precision
         if form.ups.shape[1] == 3:
-            self._lean(form, q, variance, pull, precision)
+            pull[3:ROOT_FREEDOMS], precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = self._lean(form, q, variance)
         return Information(pull, precision)
+
+    def spread(
+        self, q: Float[Array, "size"], state: Float[Array, "latent"]
+    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
+        """The same Gaussian by its covariance."""
+        form, variance = self._forms[-1], self._shape(q, state, -1)
+        gap, covariance = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
+        gap[ROOT_FREEDOMS:] = self._local.mean - q[ROOT_SIZE:]
+        covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._local.covariance
+        np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
+        if form.ups.shape[1] == 3:
+            pull, stiffness = self._lean(form, q, variance)
+            turn = np.linalg.inv(stiffness + np.eye(3) / FREE_ROOT)
+            gap[3:ROOT_FREEDOMS], covariance[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = turn @ pull, turn
+        return gap, covariance
 
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
@@ -227,13 +237,22 @@ class LatentGuide(Guide):
         misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], curves.rows[0], mean, left)
         return mean, left, variance, misfit
 
-    def _lean(self, form: LatentForm, q: Array, variance: float, pull: Array, precision: Array) -> None:
+    def _shape(self, q: Float[Array, "size"], state: Float[Array, "latent"], stage: int) -> float:
+        """Fill the local shape for a pose brought near; sigma^2 at the latent point."""
+        form, maps = self._forms[stage], q[ROOT_SIZE:]
+        mean, left, variance, misfit = self._misfit(form, q, state)
+        near = math.sqrt(min(1.0, form.style.features * variance / max(misfit, 1e-300)))
+        aims = self._aims(form, q) - (1.0 - near) * left
+        self._local = shape.room(form.style, 0)
+        shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
+        return variance
+
+    def _lean(self, form: LatentForm, q: Array, variance: float) -> tuple[Array, Array]:
         """The root's turn: known across the vertical as the style expects it, free about it."""
         up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
         across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
         stiffness = (np.eye(3) - np.outer(up, up)) / across
-        pull[3:ROOT_FREEDOMS] = stiffness @ np.cross(expected_up(form, self._local), up)
-        precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = stiffness
+        return stiffness @ np.cross(expected_up(form, self._local), up), stiffness
 
 
 @compiled

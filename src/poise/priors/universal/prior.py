@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
-from poise.geometry import rotations
 from poise.geometry.alignment import quaternion_of
 from poise.motion.motion import Motion
-from poise.priors.forms import fixed
+from poise.priors.forms import FREE_ROOT, fixed, root_gap
+from poise.priors.held_out import HeldOut, kept_from
 from poise.priors.model_file import Stored
 from poise.priors.poses import common_frames
 from poise.priors.predicting import farthest_gap
@@ -67,6 +67,8 @@ class UniversalPrior(Savable):
     kind = "universal"
     about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
     Options = PriorOptions
+    held_out = HeldOut(0.0343, 0.182, 1.13, (0.742, 1.23, 1.89, 2.7, 3.31, 4.7))
+    """On the performers of `recordings.CHOICE`, by tools/calibrate.py."""
     schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
 
     def __init__(self, skeleton: Skeleton, zeros: Zeros | None = None) -> None:
@@ -133,7 +135,7 @@ class UniversalPrior(Savable):
 
     def on_body(self, skeleton: Skeleton) -> UniversalPrior:
         """The same knowledge on another skeleton; what clips said of the performer's joints stays known."""
-        return UniversalPrior(skeleton, self.zeros if self._performer else None)
+        return kept_from(self, UniversalPrior(skeleton, self.zeros if self._performer else None))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
         """Made ready for these handles; with a frame rate, it goes by how fast they move."""
@@ -261,12 +263,25 @@ class UniversalGuide(Guide):
         del stage
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
         if state.rooted:
-            gap[:ROOT_FREEDOMS] = _root_gap(q, state.mean)
+            root_gap(q, state.mean, gap)
             precision = np.linalg.inv(state.covariance)
         else:
             precision = np.zeros_like(state.covariance)
             precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = np.linalg.inv(state.maps[1])
         return Information(precision @ gap, precision)
+
+    def spread(
+        self, q: Float[Array, "size"], state: ExpectedPose
+    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
+        """What is expected."""
+        covariance = state.covariance.copy()
+        gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
+        if state.rooted:
+            root_gap(q, state.mean, gap)
+        else:
+            covariance[:ROOT_FREEDOMS], covariance[:, :ROOT_FREEDOMS] = 0.0, 0.0
+            np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
+        return gap, covariance
 
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ExpectedPose
@@ -404,11 +419,6 @@ def _root_jacobian(axes: Array, root: Array, turn: Array, shift: Array) -> Float
     into = np.zeros((6, 6))
     into[:3, :3], into[:3, 3:], into[3:, 3:] = axes, -root @ lever, turn.T
     return into
-
-
-def _root_gap(q: Float[Array, "size"], mean: Float[Array, "size"]) -> Float[Array, "6"]:
-    turn = rotations.multiply(rotations.conjugate(q[3:ROOT_SIZE]), mean[3:ROOT_SIZE])
-    return np.concatenate([mean[:3] - q[:3], rotations.expmap_from_quaternion(turn)])
 
 
 @compiled

@@ -1,0 +1,125 @@
+"""Protocol `novelty`: whether frames of actions that were not learned are told from unseen frames of those that were.
+
+Each fold of a split is one action. A model of one action judges its own test clips and those of all other actions, by
+how likely it finds their poses. The percentiles of its own test frames are spread evenly if they mean what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from poise import performer
+from poise.errors import InvalidValueError
+from poise.evaluation.methods import Learner, learner_named
+from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Request, Row
+from poise.evaluation.splits import Fold, against
+from poise.motion.motion import Motion
+from poise.priors.prior import Prior
+from poise.solvers.calibration import calibrate
+from poise.solvers.solution import STRANGE
+
+Array = np.ndarray
+
+METHODS = ("gaussian-100", "style", "local")
+ACTIONS = (
+    ("07_01 07_02 07_03 07_04 07_05 07_06", "07_07 07_08 07_09 07_10"),  # walks
+    ("14_02", "14_03"),  # boxing
+    ("124_01", "124_02"),  # a pitch
+    ("16_36 16_56 16_39", "16_40 16_35"),  # runs
+    ("13_11", "13_13"),  # jumps
+)
+
+
+def roc_area(known: Float[Array, "known"], unknown: Float[Array, "unknown"]) -> float:
+    """The share of pairs in which the unknown one is the less likely."""
+    ordered = np.sort(known)
+    below = np.searchsorted(ordered, unknown, side="left")
+    above = len(known) - np.searchsorted(ordered, unknown, side="right")
+    return float(np.mean(above + 0.5 * (len(known) - above - below)) / len(known))
+
+
+def unevenness(percentiles: Float[Array, "frames"]) -> float:
+    """The largest difference between the share of frames below a percentile and the percentile, in percent."""
+    shares = 100.0 * np.arange(1, len(percentiles) + 1) / len(percentiles)
+    return float(np.abs(np.sort(percentiles) - shares).max())
+
+
+def metrics(learn: Learner, folds: Sequence[Fold], stride: int) -> dict[str, float]:
+    """Over all actions: ROC areas, how percentiles spread, and the share of frames called strange."""
+    areas, uneven, called = [], [], []
+    for fold in folds:
+        prior = learn(fold.train)
+        calibrate(prior, fold.train, learn)
+        own, own_percent = _judged(prior, fold.test, stride)
+        others = [_judged(prior, other.test, stride) for other in folds if other is not fold]
+        unknown, percent = (np.concatenate(part) for part in zip(*others, strict=True))
+        areas.append(roc_area(own, unknown))
+        uneven.append(unevenness(own_percent))
+        called.append((np.mean(own_percent < STRANGE), np.mean(percent < STRANGE)))
+    known, unknown_called = np.mean(called, axis=0)
+    return {
+        "roc_area": float(np.mean(areas)),
+        "roc_area_least": float(np.min(areas)),
+        "uneven_percent": float(np.mean(uneven)),
+        "known_called_strange": float(known),
+        "unknown_called_strange": float(unknown_called),
+    }
+
+
+def _judged(prior: Prior, clips: Sequence[Motion], stride: int) -> tuple[Array, Array]:
+    """How likely frames are, and their percentiles."""
+    found: list[tuple[float, float]] = []
+    for clip in clips:
+        own = prior.on_body(clip.skeleton)
+        poses = own.space.q_from_frames(clip.root_positions[::stride], clip.rotations[::stride])
+        found += [(own.log_likelihood(q), own.percentile(q)) for q in poses]
+    likely, percent = np.array(found).T
+    return likely, percent
+
+
+def _performer() -> list[Fold]:
+    """Four actions of the performer, other seeds in the test."""
+    acted = {
+        action: [performer.act(action, fps=30, seed=seed) for seed in (0, 1, 2, 3, 11)]
+        for action in ("walk", "box", "throw", "reach")
+    }
+    return [Fold(tuple(clips[:4]), tuple(clips[4:])) for clips in acted.values()]
+
+
+def _actions() -> list[Fold]:
+    return [fold for train, test in ACTIONS for fold in against(train.split(), test.split())()]
+
+
+SPLITS = {"performer": _performer, "actions": _actions}
+
+
+def _check(request: Request) -> None:
+    if request.name not in SPLITS:
+        raise InvalidValueError(
+            f"novelty needs several actions: a split of {', '.join(SPLITS)}; got {request.name}",
+            settings=("split",),
+        )
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    folds, methods = request.folds(), request.methods or METHODS
+    rows: list[Row] = []
+    for number, name in enumerate(methods):
+        progress(name, number, len(methods))
+        found = metrics(learner_named(name, protocol="novelty"), folds, request.options.stride)
+        rows.append({"method": name, **found})
+    return rows
+
+
+PROTOCOL = Protocol(
+    "novelty",
+    ABOUT["novelty"],
+    _run,
+    methods=(*METHODS, "gaussian-N", "any kind of model"),
+    Options=EveryFrame,
+    splits=SPLITS,
+    check=_check,
+)

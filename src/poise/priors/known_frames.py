@@ -1,0 +1,130 @@
+"""Which frames of which clips a model knows: those nearest to a pose, and the limb in which it is unlike them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.motion.motion import Motion
+from poise.priors.poses import motion_hash
+from poise.schema import Declared, Indices, Numbers, Schema, row, several, text
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+
+MOST = 400  # frames that a model keeps, evenly spread
+LIMBS = {
+    "left arm": ("left_shoulder", "left_upper_arm", "left_forearm", "left_hand"),
+    "right arm": ("right_shoulder", "right_upper_arm", "right_forearm", "right_hand"),
+    "left leg": ("left_thigh", "left_shin", "left_foot", "left_toes"),
+    "right leg": ("right_thigh", "right_shin", "right_foot", "right_toes"),
+    "torso": ("spine", "chest", "neck", "head"),
+}
+
+
+class KnownFrame(NamedTuple):
+    """A frame of a clip that a model was learned from, and how far its joints are from a pose, in metres."""
+
+    clip: str
+    frame: int
+    distance: float
+
+
+class LearnedClip(NamedTuple):
+    """A clip that a model was learned from."""
+
+    name: str
+    digest: str
+    licence: str
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFrames:
+    """Some frames of the clips that a model was learned from."""
+
+    poses: Float[Array, "known size"]
+    clips: Int[Array, "known"]
+    numbers: Int[Array, "known"]
+    sources: tuple[LearnedClip, ...]
+
+    @classmethod
+    def of(cls, space: PoseSpace, motions: Sequence[Motion], licence: str = "") -> KnownFrames:
+        """Of clips, as a model's space writes their poses."""
+        clips = np.repeat(np.arange(len(motions)), [len(motion) for motion in motions])
+        numbers = np.concatenate([np.arange(len(motion)) for motion in motions])
+        kept = np.unique(np.linspace(0, len(clips) - 1, MOST).astype(int))
+        poses = np.concatenate([space.q_from_frames(m.root_positions, m.rotations) for m in motions])[kept]
+        sources = tuple(LearnedClip(motion.name, motion_hash(motion), licence) for motion in motions)
+        return cls(poses, clips[kept], numbers[kept], sources)
+
+    def nearest(self, space: PoseSpace, q: Float[Array, "size"], count: int = 3) -> list[KnownFrame]:
+        """The frames whose joints are nearest, seen from the pelvis and facing one way; of neighbours only one."""
+        gaps = np.sqrt((self._gaps(space, q) ** 2).mean(axis=1))
+        found: list[int] = []
+        for number in np.argsort(gaps):
+            clip, frame = self.clips[number], self.numbers[number]
+            if all(clip != self.clips[other] or abs(frame - self.numbers[other]) > 10 for other in found):
+                found.append(int(number))
+            if len(found) == count:
+                break
+        return [
+            KnownFrame(self.sources[self.clips[n]].name, int(self.numbers[n]), float(gaps[n])) for n in found
+        ]
+
+    def odd_limb(self, space: PoseSpace, q: Float[Array, "size"]) -> str:
+        """The limb that is farthest from that of the nearest frame."""
+        gaps = self._gaps(space, q)
+        own = gaps[np.argmin((gaps**2).mean(axis=1))]
+        skeleton = space.skeleton
+        limbs = {
+            limb: [skeleton.index(role) for role in roles if role in skeleton.roles]
+            for limb, roles in LIMBS.items()
+        }
+        known = {limb: float((own[joints] ** 2).mean()) for limb, joints in limbs.items() if joints}
+        return max(known, key=lambda limb: known[limb]) if known else "pose"
+
+    def _gaps(self, space: PoseSpace, q: Float[Array, "size"]) -> Float[Array, "known joints"]:
+        places = _levelled(space, np.vstack([q, self.poses]))
+        return np.asarray(np.linalg.norm(places[1:] - places[0], axis=-1))
+
+    # --- in files --------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, Array]:
+        """As a model file keeps them."""
+        poses = self.poses.astype(np.float32)
+        return {"known.poses": poses, "known.clips": self.clips, "known.numbers": self.numbers}
+
+    @classmethod
+    def restored(
+        cls, arrays: Mapping[str, Array], header: Mapping[str, Any], space: PoseSpace
+    ) -> KnownFrames:
+        """Again, after a check."""
+        sources = SCHEMA.checked_header(header)["sources"]
+        lengths = {"size": space.size, "sources": len(sources)}
+        poses, clips, numbers = SCHEMA.checked_arrays(arrays, {}, lengths).values()
+        return cls(poses, clips, numbers, tuple(LearnedClip(*source) for source in sources))
+
+
+def _levelled(space: PoseSpace, q: Float[Array, "poses size"]) -> Float[Array, "poses joints 3"]:
+    """Places of joints from the root, turned about the vertical so that all face one way."""
+    positions, matrices = space.forward(q)
+    places = positions - positions[:, :1]
+    ahead = np.arctan2(matrices[:, 0, 0, 2], matrices[:, 0, 2, 2])
+    cosine, sine = np.cos(ahead)[:, None], np.sin(ahead)[:, None]
+    x, y, z = places[..., 0], places[..., 1], places[..., 2]
+    return np.stack([cosine * x - sine * z, y, sine * x + cosine * z], axis=-1)
+
+
+SCHEMA = Schema(
+    {"sources": several(row(text(), text(), text()), least=1)},
+    lambda _header, _lengths: _DECLARED,
+)
+_DECLARED: Declared = {
+    "known.poses": Numbers(axes="known size"),
+    "known.clips": Indices(axes="known", below="sources"),
+    "known.numbers": Indices(axes="known"),
+}

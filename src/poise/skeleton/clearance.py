@@ -1,0 +1,57 @@
+"""Whether parts of a body, as capsules, are inside each other."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.skeleton.measure import standing_height
+from poise.skeleton.roles import MAIN_ROLES, SIDES
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+
+_RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
+_LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (
+    ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
+_PAIRS = (
+    *((f"{side}_forearm", other) for side in SIDES for other in ("torso", "head", "left_thigh", "right_thigh")),
+    ("left_forearm", "right_forearm"), ("left_shin", "right_shin"),
+    ("left_shin", "right_thigh"), ("right_shin", "left_thigh"),
+)  # fmt: skip
+
+
+def depths(
+    skeleton: Skeleton, positions: Float[Array, "frames joints 3"]
+) -> dict[tuple[str, str], Float[Array, "frames"]]:
+    """By how much two parts are inside each other, in metres, negative where apart; the body has the main roles."""
+    at = {role: positions[:, skeleton.index(role)] for role in MAIN_ROLES}
+    shoulders = 0.5 * (at["left_upper_arm"] + at["right_upper_arm"])
+    ends = {"torso": (at["pelvis"], shoulders), "head": (at["head"], at["head"] + 1e-6)}
+    ends |= {name: (at[a], at[b]) for name, (a, b) in _LIMBS.items()}
+    height = _height(skeleton)
+    return {(a, b): height * (_radius(a) + _radius(b)) - apart(*ends[a], *ends[b]) for a, b in _PAIRS}
+
+
+def apart(a: Array, b: Array, c: Array, d: Array) -> Float[Array, "frames"]:
+    """The distance of segments a-b and c-d, frame by frame (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+    one, two, gap = b - a, d - c, a - c
+    aa, ee, f, cc, bb = (
+        np.einsum("fi,fi->f", u, v) for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
+    )
+    denominator = aa * ee - bb * bb
+    s = np.clip(np.where(denominator > 1e-12, (bb * f - cc * ee) / np.maximum(denominator, 1e-12), 0.0), 0, 1)
+    t = np.clip((bb * s + f) / np.maximum(ee, 1e-12), 0.0, 1.0)
+    s = np.clip((bb * t - cc) / np.maximum(aa, 1e-12), 0.0, 1.0)
+    return np.asarray(np.linalg.norm(gap + s[:, None] * one - t[:, None] * two, axis=-1))
+
+
+def _radius(segment: str) -> float:
+    return _RADII[segment.split("_")[-1]]
+
+
+@cache
+def _height(skeleton: Skeleton) -> float:
+    return standing_height(skeleton)
