@@ -48,4 +48,4 @@ def test_toys_from_outside_work_everywhere(plugin: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_the_contract_of_priors_is_run_over_a_prior_from_outside(plugin: Path) -> None:
     suite = ROOT / "tests" / "priors" / "test_contract.py"
-    assert "7 passed" in run(plugin, "-m", "pytest", suite, "-v", "-k", "average", cwd=ROOT)
+    assert "8 passed" in run(plugin, "-m", "pytest", suite, "-v", "-k", "average", cwd=ROOT)
