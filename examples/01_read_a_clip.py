@@ -6,7 +6,6 @@ Any BVH, AMC or GLB file will do. Here the performer makes one first, so that th
 from pathlib import Path
 
 import poise
-from poise.motion import still_joints
 
 out = Path("out/examples")
 poise.performer.act("walk", style="proud", seconds=2.5).save(out / "walk.bvh")
@@ -15,7 +14,7 @@ walk = poise.read(out / "walk.bvh")
 print(walk)
 print(f"height   {walk.skeleton.height:.2f} m")
 print(f"units    {walk.origin.units}: {walk.origin.units_reason}")
-print(f"still    {', '.join(still_joints(walk)) or 'none'}")
+print(f"still    {', '.join(poise.motion.still_joints(walk)) or 'none'}")
 print(f"hands    {walk.skeleton.roles['left_hand']}, {walk.skeleton.roles['right_hand']}")
 for warning in walk.origin.warnings:
     print(f"warning  {warning}")

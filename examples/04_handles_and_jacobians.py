@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.skeleton.pose_space import PoseSpace  # what solvers are written with
 
 NAMES = ("left_hand", "right_hand", "left_foot", "right_foot")
 
 out = Path("out/examples")
 idle = poise.performer.act("idle", seconds=1.0)
-space = PoseSpace(idle.skeleton)
+space = poise.skeleton.PoseSpace(idle.skeleton)
 handles = space.handles(NAMES)
 
 q = space.q_from_pose(idle[0])

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import poise
-from poise.motion import concatenate, mirror, resample, trim
 
 out = Path("out/examples")
 walk = poise.performer.act("walk", seconds=3.0)
 box = poise.performer.act("box", combination="jab cross", seconds=2.0)
 
-joined = resample(concatenate([trim(walk, 0.5, 2.5), box], blend=0.4), 60.0)
-other_hand = mirror(joined)
+joined = poise.motion.concatenate([poise.motion.trim(walk, 0.5, 2.5), box], blend=0.4)
+joined = poise.motion.resample(joined, 60.0)
+other_hand = poise.motion.mirror(joined)
 print(f"{joined.seconds:.2f} s, {len(joined)} frames at {joined.fps:g} Hz")
 
 other_hand.save(out / "05_mirrored.glb")

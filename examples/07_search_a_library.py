@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import poise
-from poise.library import GraphSearch, Library, Poses, QueryMetric, build
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
 clips = out / "clips"
@@ -15,17 +14,19 @@ for speed in (1.0, 1.3, 1.6):
     poise.performer.act("walk", speed=speed, seconds=2.0, fps=60).save(clips / f"walk_{speed:g}.bvh")
 poise.performer.act("reach", fps=60).save(clips / "reach.bvh")
 
-built = build(out / "moves", [clips])
-library = Library.open(out / "moves")
+built = poise.library.build(out / "moves", [clips])
+library = poise.library.Library.open(out / "moves")
 print(f"{len(built.added)} clips added; walks: {[clip.name for clip in library.search(['walk'])]}")
 
 markers = ["left_hand", "right_hand", "left_foot", "right_foot", "head"]
 poses = library.poses
 handles = poses.space.handles(markers)
-metric = QueryMetric.balanced(poses, handles)
-search = GraphSearch(library.graph(), metric.rows(poses, handles))
+metric = poise.library.QueryMetric.balanced(poses, handles)
+search = poise.library.GraphSearch(library.graph(), metric.rows(poses, handles))
 
-unseen = Poses.of_motions([poise.performer.act("walk", speed=1.45, seconds=1.0, fps=60, seed=5)])
+unseen = poise.library.Poses.of_motions(
+    [poise.performer.act("walk", speed=1.45, seconds=1.0, fps=60, seed=5)]
+)
 before = before_that = None
 for points in unseen.marker_positions(markers):
     query = metric.query(points.astype(float), before, before_that, maps=poses.maps.shape[1])

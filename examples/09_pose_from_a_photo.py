@@ -12,10 +12,6 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.apps.image import save_overlay
-from poise.capture.image_files import Shot
-from poise.capture.photos import pose_from_shots
-from poise.pictures.overlay import render_photo
 
 POINTS = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 SIZE = (480, 480)
@@ -28,11 +24,11 @@ def main(_arguments: list[str], output: Path = Path("out/check.png")) -> list[fl
     x, _, z = (float(number) for number in pose.positions["pelvis"])
     camera = poise.Camera.looking_at((x, 0.9, z), eye=(x + 2.0, 1.4, z + 3.2), size=SIZE, field_of_view=0.6)
     points = {role: camera.project(pose.positions[role]) for role in POINTS}
-    shot = Shot(render_photo(pose, camera, SIZE), points, camera)
-    found = pose_from_shots(style.on_body(pose.skeleton), [shot])
+    shot = poise.capture.Shot(poise.pictures.render_photo(pose, camera, SIZE), points, camera)
+    found = poise.capture.pose_from_shots(style.on_body(pose.skeleton), [shot])
     output.parent.mkdir(exist_ok=True)
     shot.photo.save(output.with_name("photo.png"))
-    save_overlay(shot, found, output)
+    poise.apps.save_overlay(shot, found, output)
     answers = [one.space.pose_from_q(one.q).positions for one in found]
     errors = [float(np.linalg.norm(positions - pose.positions, axis=1).mean()) for positions in answers]
     for number, (one, error) in enumerate(zip(found, errors, strict=True), start=1):

@@ -10,13 +10,11 @@ performer's markers it is known where they were: the last line compares.
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import poise
-from poise.apps.marker_files import save_report
-from poise.capture.marker_takes import MatchedTake, match, read_take
-from poise.capture.markers import fill_gaps, solve, summary, template
 
 HIDDEN = ("LFIN", "LWRA", "LWRB", "RKNE", "RSHN", "STRN")
 FRAMES = slice(60, 105)
@@ -25,14 +23,14 @@ FRAMES = slice(60, 105)
 def main(paths: list[str], output: Path = Path("out/markers.png")) -> float | None:
     truth = None
     if paths:
-        take = read_take(Path(paths[0]), template())
+        take = poise.capture.read_take(Path(paths[0]), poise.capture.template())
     else:
         take, truth = _performed()
-    capture = solve(take)
-    filled = fill_gaps(capture)
-    for name, value in summary(capture, filled).items():
+    capture = poise.capture.solve(take)
+    filled = poise.capture.fill_gaps(capture)
+    for name, value in poise.capture.summary(capture, filled).items():
         print(f"{name}: {value}")
-    print(save_report(capture, output))
+    print(poise.apps.save_report(capture, output))
     if truth is None:
         return None
     off = np.linalg.norm(filled.points - truth, axis=2)[~filled.measured]
@@ -40,14 +38,15 @@ def main(paths: list[str], output: Path = Path("out/markers.png")) -> float | No
     return float(off.mean())
 
 
-def _performed() -> tuple[MatchedTake, np.ndarray]:
+def _performed() -> tuple[Any, np.ndarray]:
     """A walk with virtual markers, six of them hidden for a second and a half; and where they were."""
     markers = poise.virtual_markers(
         poise.performer.act("walk", performer="maya", seconds=4.0, fps=30, seed=5)
     )
     points = markers.points.copy()
     points[FRAMES, [markers.index(label) for label in HIDDEN]] = np.nan
-    return match(replace(markers, points=points), template()), np.asarray(markers.points)
+    gappy = replace(markers, points=points)
+    return poise.capture.match(gappy, poise.capture.template()), np.asarray(markers.points)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.apps.foot_targets import constraints_of, contacts_in
-from poise.pictures.latent_paths import draw_latent_paths
 
 
 def main(paths: list[str], folder: Path = Path("out")) -> tuple[np.ndarray, float]:
@@ -26,11 +24,12 @@ def main(paths: list[str], folder: Path = Path("out")) -> tuple[np.ndarray, floa
     walk, run = prior.frames.activity_names[:2]
     simulated = poise.simulate(prior, activities=[walk, run], seconds=5.0)
     simulated.motion.save(folder / "walk_into_run.png", poses=10)
-    draw_latent_paths(prior, {"walk to run": simulated.latents}).save(folder / "cylinder.png")
+    poise.pictures.draw_latent_paths(prior, {"walk to run": simulated.latents}).save(folder / "cylinder.png")
     speeds = _speeds(simulated.motion.root_positions, simulated.motion.fps)
     print("metres per second, second by second:", " ".join(f"{speed:.1f}" for speed in speeds))
     clip = clips[0][: min(len(clips[0]), 60)]
-    again = poise.animate(prior, constraints_of(contacts_in(clip), len(clip)), fps=clip.fps)
+    footsteps = poise.apps.constraints_of(poise.apps.contacts_in(clip), len(clip))
+    again = poise.animate(prior, footsteps, fps=clip.fps)
     error = float(np.linalg.norm(again.motion.positions - clip.positions, axis=2).mean())
     print(f"from foot contacts alone: {100 * error:.1f} cm from the recording")
     return speeds, error

@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.geometry import rotations
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 
 SHOWN = 6
 
@@ -26,7 +24,8 @@ def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
         for seed in range(4)
     ]
     truth, known = clips[0], clips[1:]
-    layout = marker_layout(truth.skeleton, WITH_HEAD, samples=truth.rotations[:50])
+    places = poise.performance.WITH_HEAD
+    layout = poise.performance.marker_layout(truth.skeleton, places, samples=truth.rotations[:50])
     performance = poise.Performance(
         poise.LocalPrior.learn(known), layout, skeleton=truth.skeleton, fps=truth.fps
     )
@@ -38,7 +37,8 @@ def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
     found = poise.Motion.of_poses([frame.pose for frame in frames], fps=truth.fps)
 
     moving = performance.space.moving
-    angles = rotations.geodesic_distance(found.rotations[:, moving], truth.rotations[:, moving])
+    apart = poise.geometry.rotations.geodesic_distance
+    angles = apart(found.rotations[:, moving], truth.rotations[:, moving])
     degrees = float(np.degrees(angles).mean())
     milliseconds = 1000 * np.median([frame.seconds for frame in frames])
     print(f"{degrees:.2f} degrees per joint from {len(layout)} markers, {milliseconds:.1f} ms a frame")

@@ -12,12 +12,6 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.apps.camera_pictures import draw_stages
-from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.simulated_cameras import before_cameras, film, simulator_of
-from poise.performance.cameras import NOISE
-from poise.vision.rig import load_rig
-from poise.vision.simulator import Conditions, front_rig
 
 FPS, EMPTY = 30, 0.5
 
@@ -26,18 +20,21 @@ def main(paths: list[str], folder: Path = Path("out/watched")) -> float:
     clips = [poise.read(path) for path in paths] or [
         poise.performer.act("box", fps=60, seed=seed) for seed in (5, 1)
     ]
-    take = before_cameras(clips[0], fps=FPS, seconds=1.0)
-    simulator = simulator_of(take, front_rig(size=(320, 240)), conditions=Conditions(marker_radius=0.022))
-    filmed = film(simulator, folder, empty=EMPTY)
+    take = poise.apps.before_cameras(clips[0], fps=FPS, seconds=1.0)
+    rig, conditions = poise.vision.front_rig(size=(320, 240)), poise.vision.Conditions(marker_radius=0.022)
+    simulator = poise.apps.simulator_of(take, rig, conditions=conditions)
+    filmed = poise.apps.film(simulator, folder, empty=EMPTY)
 
     prior = poise.LocalPrior.learn(clips[1:])
-    performance = poise.Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=NOISE)
-    watched = perform_take(open_cameras(load_rig(filmed.cameras), filmed.videos), performance, empty=EMPTY)
+    noise = poise.performance.cameras.NOISE
+    performance = poise.Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=noise)
+    cameras = poise.apps.open_cameras(poise.vision.load_rig(filmed.cameras), filmed.videos)
+    watched = poise.apps.perform_take(cameras, performance, empty=EMPTY)
     motion = poise.Motion.of_poses([frame.pose for frame in watched.frames], fps=watched.fps, name="watched")
     motion.save(folder / "watched.bvh")
 
     middle = len(watched.frames) // 2
-    draw_stages(
+    poise.apps.draw_stages(
         simulator.rig,
         [simulator.picture(middle, camera) for camera in range(2)],
         [next(simulator.empty_room(camera, 1)) for camera in range(2)],

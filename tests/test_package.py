@@ -16,7 +16,8 @@ import pytest
 import poise
 
 HEAVY = {"matplotlib", "numba", "numpy", "PIL", "safetensors", "scipy"}
-REFERENCE = (Path(__file__).parents[1] / "docs" / "api" / "poise.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+REFERENCE = (ROOT / "docs" / "api" / "poise.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,17 @@ def test_every_class_has_a_name_of_its_own() -> None:
     names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert names["Solution"] == 1
     assert [name for name, times in names.items() if times > 1] == []
+
+
+@pytest.mark.parametrize(
+    "path", [*(ROOT / "examples").glob("*.py"), ROOT / "README.md"], ids=lambda path: path.name
+)
+def test_examples_need_one_import(path: Path) -> None:
+    """What they call through rooms, such as `poise.motion.mirror`, is there."""
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^ *(?:from poise|import poise\.).*$", text, flags=re.MULTILINE) == []
+    for room, name in set(re.findall(r"\bpoise\.([a-z]+)\.([A-Za-z]\w*)", text)):
+        assert hasattr(getattr(poise, room), name)
 
 
 @pytest.mark.parametrize("name", poise.__all__)

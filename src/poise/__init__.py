@@ -9,11 +9,24 @@ solution.save("pose.png")
 The names below are imported when first used, so that `import poise` is quick and brings in nothing compiled.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from poise.lazy import lazily
+
 if TYPE_CHECKING:
-    from poise import performer, pictures
+    from poise import (
+        apps,
+        capture,
+        engine,
+        geometry,
+        library,
+        motion,
+        performance,
+        performer,
+        pictures,
+        skeleton,
+        vision,
+    )
     from poise.apps.animate import animate
     from poise.apps.keyframing import keyframe
     from poise.apps.learning import learn
@@ -64,17 +77,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
-    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
-    "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
-    "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status",
-    "StylePrior", "UniversalPrior", "__version__", "animate", "clean", "keyframe", "learn", "load", "perform",
-    "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
-    "register_protocol", "retarget", "save", "show", "simulate", "solve", "solve_batch", "track", "view",
-    "virtual_markers", "write",
+    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers", "MeasuredConstraint", "Motion",
+    "Orientation", "Performance", "Pinned", "Plane", "PoiseError", "Pose", "Position", "Projection", "Settings",
+    "Skeleton", "Solution", "Solver", "Status", "StylePrior", "UniversalPrior", "__version__", "animate", "apps",
+    "capture", "clean", "engine", "geometry", "keyframe", "learn", "library", "load", "motion", "perform",
+    "performance", "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
+    "register_protocol", "retarget", "save", "show", "simulate", "skeleton", "solve", "solve_batch", "track",
+    "view", "virtual_markers", "vision", "write",
 ]  # fmt: skip
 
 _HOMES = {
-    "": "performer pictures",
+    "": "apps capture engine geometry library motion performance performer pictures skeleton vision",
     "apps.animate": "animate",
     "apps.keyframing": "keyframe",
     "apps.learning": "learn",
@@ -110,24 +123,16 @@ _HOMES = {
     "solvers.solve": "Solver solve solve_batch track",
     "studio.notebook": "view",
 }
-_HOME_OF = {name: f"poise.{home}".rstrip(".") for home, names in _HOMES.items() for name in names.split()}
+_find = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'poise' has no attribute {name!r}")
-    globals()[name] = value = _found(name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-def _found(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("poise")
-    home = _HOME_OF[name]
-    return import_module(f"poise.{name}") if home == "poise" else getattr(import_module(home), name)
+    return _find(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,5 +1,6 @@
 """Skeletons, poses, what is known of bodies, and the compiled kinematic core."""
 
+from poise.lazy import lazily
 from poise.skeleton.limits import human_limits, limits_by_hand, limits_from_rotations
 from poise.skeleton.mass import Masses, segment_masses
 from poise.skeleton.measure import segment_lengths, standing_height
@@ -26,3 +27,10 @@ __all__ = [
     "segment_masses",
     "standing_height",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "pose_space": "PoseSpace",
+    },
+)
