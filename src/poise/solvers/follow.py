@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -37,48 +37,53 @@ class FrameSolver(Protocol):
         """The solution from a start, after the frames before."""
         ...
 
+    def resume(self, q: Float[Array, "size"]) -> None:
+        """Take a pose, wherever it came from, as the frame before."""
+        ...
+
     def forget(self) -> None:
         """Forget the frames before."""
         ...
 
 
-Maker = Callable[[Sequence[Constraint]], FrameSolver]
+S = TypeVar("S", bound=FrameSolver)
 
 
-class Follower:
+class Follower(Generic[S]):
     """Goes from frame to frame: the same solver while constraints differ in their targets only."""
 
-    def __init__(self, make: Maker) -> None:
+    def __init__(self, make: Callable[[Sequence[Constraint]], S], *, kept: int = KEPT) -> None:
         self._recent: list[tuple[PoseSpace, Float[Array, "size"]]] = []
+        self._most = kept
         self.use(make)
 
-    def use(self, make: Maker) -> None:
+    def use(self, make: Callable[[Sequence[Constraint]], S]) -> None:
         """Make solvers by this from now on, under another model say; the frames before stay."""
         self._make = make
-        self._solvers: dict[Hashable, FrameSolver] = {}
+        self._solvers: dict[Hashable, S] = {}
 
     def step(self, constraints: Sequence[Constraint], *, start: Pose | Array | None = None) -> Solution:
         """The next frame, from the one before or from a start."""
         return self.solve(self.solver(constraints), start=start)
 
-    def solver(self, constraints: Sequence[Constraint]) -> FrameSolver:
+    def solver(self, constraints: Sequence[Constraint]) -> S:
         """The solver of these constraints, which have their targets."""
         key = tuple(constraint.signature for constraint in constraints)
         solver = self.kept(key, lambda: constraints)
         solver.problem.retarget(constraints)
         return solver
 
-    def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> FrameSolver:
+    def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> S:
         """The solver that is kept under a key, made for these constraints where there is none."""
         if key not in self._solvers:
-            if len(self._solvers) == KEPT:
+            if len(self._solvers) == self._most:
                 del self._solvers[next(iter(self._solvers))]
             self._solvers[key] = self._make(constraints())
         return self._solvers[key]
 
     def solve(
         self,
-        solver: FrameSolver,
+        solver: S,
         *,
         start: Pose | Array | None = None,
         targets: Float[Array, "handles 3"] | None = None,
@@ -95,6 +100,14 @@ class Follower:
     def last(self) -> Float[Array, "size"] | None:
         """The pose of the frame before, if there was one."""
         return self._recent[0][1] if self._recent else None
+
+    def begin(self, solver: S, q: Float[Array, "size"] | None, *, follows: bool = False) -> None:
+        """The next frame goes on from this pose, after it in time where it `follows`; from nothing without one."""
+        self._recent = [(solver.space, q)] if follows and q is not None else []
+        if q is None:
+            solver.forget()
+        else:
+            solver.resume(q)
 
     def restart(self, space: PoseSpace | None = None, q: Float[Array, "size"] | None = None) -> None:
         """Forget the frames before; the next one comes after this pose, if there is one."""

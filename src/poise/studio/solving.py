@@ -23,6 +23,7 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
+from poise.solvers.follow import Follower
 from poise.solvers.problem import Problem
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.solve import DLS, MAP, Solver
@@ -83,7 +84,8 @@ class Poser:
     def __init__(self, models: ModelStore) -> None:
         self._models = models
         self._foreseen: tuple[Any, ...] = ()
-        self._solvers: dict[Any, Solver] = {}
+        self._under: tuple[Prior, str] | None = None
+        self._follower: Follower[Solver]
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
@@ -91,8 +93,7 @@ class Poser:
 
     def rest(self) -> None:
         """Lets go of all that can be made again."""
-        self._solvers.clear()
-        self._blend = None
+        self._under = self._blend = None
 
     def prior_of(self, state: State) -> Prior:
         """The model or blend that a state asks for."""
@@ -125,22 +126,18 @@ class Poser:
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
         prior = self.prior_of(state)
-        method = DLS if not state.weights and state.model == PLAIN else MAP
         conditions = conditions_of(state, dragged=dragged)
-        if method == MAP:  # plain IK changes a pose as little as it can, and nothing else
-            conditions += defaults_of(state, dragged=dragged)
-        constraints = [condition.constraint for condition in conditions]
-        solver = self._solver(prior, constraints, method)
-        solver.dragging = not fine
-        start = near if near is not None else state.placed.in_space(solver.space)
-        if not (afresh and _can_be_placed(constraints)):
-            solver.resume(start)
-        solution = solver.solve(start)
-        plain = solver.method == DLS
-        likelihood = (None, None) if plain else self._likelihood_of(prior, solution, fine=fine)
-        placed = Placed(solution.pose, solution.q, solver.space)
-        owners = tuple(condition.handle for condition in conditions)
-        return SolvedState(placed, solution, owners, *likelihood, latents=() if plain else solver.latents)
+        if (
+            not state.weights and state.model == PLAIN
+        ):  # it changes a pose as little as it can, and nothing else
+            return self._solved(state, prior, conditions, method=DLS, follows=dragged is not None)
+        conditions += defaults_of(state, dragged=dragged)
+        solved = self._solved(
+            state, prior, conditions, fine=fine, afresh=afresh, near=near, follows=dragged is not None
+        )
+        likelihood, percentile = self._likelihood_of(prior, solved.solution, fine=fine)
+        latents = self._last.latents
+        return replace(solved, log_likelihood=likelihood, percentile=percentile, latents=latents)
 
     def drag(self, state: State, dragged: str, *, moved: float, last: bool) -> SolvedState:
         """The pose a moment later, after a handle has moved so far: no joint goes much further than the handle does.
@@ -194,16 +191,8 @@ class Poser:
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
         """The pose that meets the handles of a state and is least far from a recorded one, in its trunk above all."""
-        prior = self._about(recorded)
         conditions = [*conditions_of(state, dragged=dragged), *_calm(state, recorded, dragged)]
-        solver = self._solver(prior, [condition.constraint for condition in conditions], MAP)
-        start = state.placed.in_space(solver.space)
-        solver.resume(start)
-        solution = solver.solve(start)
-        placed = Placed(solution.pose, solution.q, solver.space)
-        return SolvedState(
-            placed, solution, tuple(each.handle for each in conditions), None, None, latents=()
-        )
+        return self._solved(state, self._about(recorded), conditions)
 
     def _about(self, recorded: Pose) -> Prior:
         """A prior that knows one pose alone."""
@@ -233,17 +222,33 @@ class Poser:
 
         _AHEAD.submit(prepare)
 
-    def _solver(self, prior: Prior, constraints: Sequence[Constraint], method: str) -> Solver:
-        key = (id(prior), method, tuple(constraint.signature for constraint in constraints))
-        solver = self._solvers.pop(key, None)
-        if solver is None:
-            solver = Solver(prior, constraints, method=method)
-        else:
-            solver.problem.retarget(constraints)
-        while len(self._solvers) >= KEPT:
-            self._solvers.pop(next(iter(self._solvers)))
-        self._solvers[key] = self._last = solver
-        return solver
+    def _solved(
+        self,
+        state: State,
+        prior: Prior,
+        conditions: Sequence[Condition],
+        *,
+        method: str = MAP,
+        fine: bool = True,
+        afresh: bool = False,
+        near: Float[Array, "size"] | None = None,
+        follows: bool = False,
+    ) -> SolvedState:
+        """The next frame of the follower: after the state's pose where it `follows` in time, else from there."""
+        constraints = [condition.constraint for condition in conditions]
+        if self._under is None or self._under[0] is not prior or self._under[1] != method:
+            self._under = prior, method
+            self._follower = Follower(partial(Solver, prior, method=method), kept=KEPT)
+        self._last = solver = self._follower.solver(constraints)
+        solver.dragging = not fine
+        start = near if near is not None else state.placed.in_space(solver.space)
+        self._follower.begin(
+            solver, None if afresh and _can_be_placed(constraints) else start, follows=follows
+        )
+        solution = self._follower.solve(solver, start=start)
+        placed = Placed(solution.pose, solution.q, solver.space)
+        owners = tuple(condition.handle for condition in conditions)
+        return SolvedState(placed, solution, owners, None, None, latents=())
 
     def _likelihood_of(
         self, prior: Prior, solution: Solution, *, fine: bool
