@@ -54,10 +54,11 @@ class Ours:
         self.reset()
 
     def reset(self) -> None:
-        self._q = self._rest
+        self._q, self._before = self._rest, list[Array]()
 
     def solve(self, targets: Float[Array, "handles 3"]) -> None:
-        self._q = self._solver.solve(self._q, targets=targets).q
+        self._q = self._solver.solve(self._q, targets=targets, before=self._before).q
+        self._before = [self._q]
 
     def points(self) -> Float[Array, "handles 3"]:
         return self._solver.space.handle_positions(self._q, self._handles)[0]

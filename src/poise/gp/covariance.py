@@ -408,9 +408,10 @@ def weighed_bends(curves: Curves, weights: Array, hessian: Array) -> None:
     outer, inner = weights * curves.bends[0], weights * curves.bends[1]
     for a in range(len(hessian)):
         scaled = outer * curves.firsts[a]
-        for b in range(len(hessian)):
-            hessian[a, b] += np.dot(scaled, curves.firsts[b])
-        hessian[a, a] += np.dot(inner, curves.seconds[a])
+        for b in range(a + 1):
+            bend = np.dot(scaled, curves.firsts[b])
+            hessian[a, b] += bend
+            hessian[b, a] += bend if b < a else np.dot(inner, curves.seconds[a])
 
 
 @compiled

@@ -39,6 +39,7 @@ NO_FINISH = -1.0  # as `FINISH_STEPS`: only the first phase, whose errors are no
 PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
 _PATIENCE = 3  # steps in a row that may stall
 _SHORTEST = 0.1  # of a step of the first phase that is still taken after steps that did not help
+_WITH_STATE = 2.0  # times the tolerance: a state comes to rest slowly, and moves on in the next frame
 _STALL = 1e-4  # relative decrease of the remaining distance below which a finish has ended
 
 
@@ -68,6 +69,7 @@ def solve(
     bring_inside(q, limits)
     work, room = workspace(len(errors), limits.shape[1]), room_for(form, free)
     total, shorten, last = 0, 1.0, np.inf
+    short = settings[STEP_TOLERANCE] * (_WITH_STATE if len(x) > 0 else 1.0)
     for k in range(steps):
         look(form, room, q, x, free, work.gap)
         length, remaining = map_step(
@@ -81,7 +83,7 @@ def solve(
             trail[passed + k] = x
         if k == 1 and not holds(form, q):
             return LEFT, total
-        if length < settings[STEP_TOLERANCE] and not moves:
+        if length < short and not moves:
             break
         if k > 1 and remaining > last:
             shorten = max(0.5 * shorten, _SHORTEST)

@@ -205,7 +205,7 @@ class Solver:
         begun = time.perf_counter_ns()
         status, steps, errors = self._run(q, before)
         microseconds = (time.perf_counter_ns() - begun) / 1000
-        if STATUSES[status] is Status.BROKEN:
+        if status == core.BROKEN:
             q = self.problem.start(self._start(start))
         return self._solution(q, STATUSES[status], steps, errors, microseconds)
 

@@ -20,7 +20,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 Array = np.ndarray
 
 _LATENT_REACH = 0.5  # of a kernel's width that the latent point may go in one step
-_LATENT_REST = 0.02  # of that reach, below which it has come to rest
+_LATENT_REST = 0.3  # of that reach, below which further steps change joints by hundredths of a degree
 
 
 class LatentForm(NamedTuple):

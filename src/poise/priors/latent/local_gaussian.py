@@ -148,14 +148,16 @@ def _curvature(style: LatentArrays, variance: float, slope: Array, curves: Curve
     `solved` is k(x) and its gradient times the inverse kernel matrix.
     """
     latent, half = len(slope), 0.5 * style.features / variance
-    hessian = np.dot(curves.rows[1:], solved[1:].T)
+    hessian = np.empty((latent, latent))
+    for a in range(latent):
+        for b in range(a + 1):
+            hessian[a, b] = hessian[b, a] = np.dot(curves.rows[1 + a], solved[1 + b])
     weighed_bends(curves, solved[0], hessian)
     own = self_bend(style.kind, style.parameters)
     for a in range(latent):
         for b in range(latent):
             hessian[a, b] = -half * (2.0 * hessian[a, b] + slope[a] * slope[b] / variance)
         hessian[a, a] += 1.0 + half * own
-    hessian = 0.5 * (hessian + hessian.T)
     return hessian if _above_one(hessian) else _bent_up(hessian)
 
 
