@@ -1,13 +1,16 @@
 """A session posed by messages: handles, feet, undo, mirror, what cannot be reached."""
 
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 import pytest
 
-from poise.errors import InvalidValueError, UnknownNameError
+from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.skeleton.kinematics import world_transforms
 from poise.solvers.bearing import heading_of
+from poise.solvers.constraints import CONSTRAINTS
+from poise.solvers.measured import MeasuredConstraint, PoseView
 from poise.studio import messages as said
 from poise.studio.session import OutOfOrderError, Session
 from poise.studio.solving import HEADING
@@ -281,3 +284,49 @@ def test_there_are_only_so_many_handles(session: Session) -> None:
         session.answer(said.PutHandle(handle=said.SceneHandle(id=str(number), joint="head", pinned=False)))
     with pytest.raises(InvalidValueError, match="at most 64 handles"):
         session.answer(said.PutHandle(handle=said.SceneHandle(id="more", joint="head")))
+
+
+@dataclass(frozen=True, eq=False)
+class SameHeight(MeasuredConstraint):
+    """Two joints are at the same height."""
+
+    first: str
+    second: str
+    kind = "same-height"
+
+    def residual(self, pose: PoseView) -> list[float]:
+        return [pose.position(self.first)[1] - pose.position(self.second)[1]]
+
+
+def test_constraints_of_plugins_are_offered_and_hold(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CONSTRAINTS._entries, SameHeight.kind, SameHeight)
+    welcome = session.greet(resumed=False)[0]
+    assert isinstance(welcome, said.Welcome)
+    table = next(table for table in welcome.constraints if SameHeight.kind in table)
+    assert table.splitlines()[:4] == ["[[constraints]]", 'kind = "same-height"', "first = ", "second = "]
+    handle(session, "left_hand")
+    text = table.replace("first = ", 'first = "left_hand"').replace("second = ", 'second = "right_hand"')
+    session.answer(said.SetConstraints(text=text))
+    drag(session, "left_hand", (0.1, 0.3, 0.1))
+    positions = session.state.pose.positions
+    assert positions["left_hand"][1] == pytest.approx(positions["right_hand"][1], abs=2e-3)
+    assert session.files.saved(session.state).constraints == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[constraints]]\nkind = "position"\nhandle = ', "not TOML"),
+        ('[[constraints]]\nkind = "nothing"', "nothing"),
+        (
+            '[[constraints]]\nkind = "projection"\nhandle = "head"\ncamera = "a.toml"\npixel = [1, 1]',
+            "names a file",
+        ),
+    ],
+)
+def test_wrong_constraints_leave_the_scene_as_it_was(session: Session, text: str, words: str) -> None:
+    with pytest.raises(PoiseError, match=words):
+        session.answer(said.SetConstraints(text=text))
+    assert session.state.constraints == ""

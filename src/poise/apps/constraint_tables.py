@@ -12,13 +12,13 @@ tolerance = 0.1                     # soft; met exactly without
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.formats.tables import FieldError, Table
-from poise.solvers.constraints import Constraint, constraint_from
+from poise.formats.tables import FieldError, Table, declared, key_of
+from poise.solvers.constraints import CONSTRAINTS, Constraint, constraint_from
 
 Array = np.ndarray
 SLACK = 1e-9  # seconds by which a time may miss another by rounding
@@ -66,6 +66,15 @@ def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
             raise FieldError(
                 f"{place}.to", f"a constraint ends after it begins; got {timed.start:g} to {timed.end:g} s"
             )
+
+
+def table_of(kind: str) -> str:
+    """What is to be filled in for a kind of constraint; what may be left out is a comment."""
+    needed, others = [f'kind = "{kind}"'], list[str]()
+    for field, annotation in declared(CONSTRAINTS[kind]):
+        is_needed = field.default is MISSING and field.default_factory is MISSING
+        (needed if is_needed else others).append(f"{key_of(field, annotation)} = ")
+    return "\n".join(["[[constraints]]", *needed, *(f"# {line}" for line in others)])
 
 
 def _timed(table: Table) -> Timed:

@@ -114,9 +114,9 @@ def handle_from_text(text: str) -> tuple[str, np.ndarray]:
     return name.strip(), point_from_text(numbers)
 
 
-def read_constraints(path: Path) -> list[Constraint]:
-    """The constraints that a file lists as [[constraints]], for one pose."""
-    table = read_table(path)
+def read_constraints(path: Path, text: str | None = None) -> list[Constraint]:
+    """The constraints that a file, or a text that stands for it, lists as [[constraints]], for one pose."""
+    table = read_table(path, text)
     found = [constraint_from(entry) for entry in table.tables("constraints")]
     table.done()
     if not found:

@@ -27,6 +27,7 @@ from poise.formats.files import existing_file
 
 T = TypeVar("T")
 
+TYPED = Path("constraints")  # where a table that was typed stands, not read: it cannot name files
 MOST_NAMES = 100  # with dots between them, in a key
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\#[^\n]*""")
 
@@ -78,12 +79,13 @@ class FieldError(InvalidValueError):
         super().__init__(f"{key}: {message}")
 
 
-def read_table(path: Path) -> Table:
-    """The top table of a TOML file, or of a JSON file by its extension; a file that is neither is an error."""
+def read_table(path: Path, text: str | None = None) -> Table:
+    """The top table of a TOML file, or of a JSON file by its extension, or of a text that stands for one."""
     as_json = path.suffix.lower() == ".json"
     try:
-        text = checked_text(existing_file(path).read_text(encoding="utf-8-sig"))
-        values = checked_depth(json.loads(text) if as_json else tomllib.loads(_checked_keys(text)))
+        given = existing_file(path).read_text(encoding="utf-8-sig") if text is None else text
+        content = checked_text(given)
+        values = checked_depth(json.loads(content) if as_json else tomllib.loads(_checked_keys(content)))
     except UnicodeDecodeError as error:
         raise ParseError(
             f"not a text file in UTF-8, as {'JSON' if as_json else 'TOML'} is", path=path
@@ -171,8 +173,7 @@ class Table:
 
     def _declared(self, declaration: type) -> Iterator[tuple[Field[Any], Any]]:
         for field, annotation in declared(declaration):
-            extras = getattr(annotation, "__metadata__", ())
-            key = next((extra.name for extra in extras if isinstance(extra, Named)), field.name.rstrip("_"))
+            extras, key = getattr(annotation, "__metadata__", ()), key_of(field, annotation)
             reader = next((extra.function for extra in extras if isinstance(extra, Read)), None)
             required = field.default is MISSING and field.default_factory is MISSING
             if required or self.has(key):
@@ -216,6 +217,8 @@ class Table:
             )
         if origin is Literal and value not in arguments:
             raise self.error(key, str(UnknownNameError("choice", value, arguments)))
+        if chosen is Path and self.path == TYPED:
+            raise self.error(key, f"names a file, which only a script can; got {value!r}")
         if chosen is Path:
             return self.path.parent / value
         if _is_array(chosen):
@@ -227,6 +230,12 @@ def declared(declaration: type) -> list[tuple[Field[Any], Any]]:
     """The fields of a dataclass that a table may hold, each with its annotation."""
     hints = get_type_hints(declaration, include_extras=True)
     return [(field, hints[field.name]) for field in fields(declaration) if field.init]
+
+
+def key_of(field: Field[Any], annotation: Any) -> str:
+    """The name of a declared field in a file."""
+    extras = getattr(annotation, "__metadata__", ())
+    return next((extra.name for extra in extras if isinstance(extra, Named)), field.name.rstrip("_"))
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:

@@ -96,5 +96,7 @@ def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pos
         )
         for key in keys
     )
-    asked = state.with_(placed=Placed(start), handles=handles, look_at=None, anchors=planted(start))
+    asked = state.with_(
+        placed=Placed(start), handles=handles, look_at=None, constraints="", anchors=planted(start)
+    )
     return poser.bent(asked, start).placed.pose

@@ -50,6 +50,7 @@ Token = Annotated[str, Meta(max_length=200)]
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 Frame = Annotated[int, Meta(ge=0, le=36_000)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+TomlText = Annotated[str, Meta(max_length=20_000)]
 Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
 
 Feet = Literal["free", "above", "planted"]
@@ -216,6 +217,7 @@ class Scene(Wire):
     streaming: str | None
     moving: bool
     props: list[Prop]
+    constraints: str
 
 
 # --- from the page ---------------------------------------------------------------------------------------------------
@@ -337,6 +339,12 @@ class SetLookAt(Wire, tag="setLookAt"):
     """What the head looks at, or nothing."""
 
     target: Vec3 | None
+
+
+class SetConstraints(Wire, tag="setConstraints"):
+    """What else holds while posing: `[[constraints]]` of any registered kind, as scripts have them, in TOML."""
+
+    text: TomlText
 
 
 class Mirror(Wire, tag="mirror"):
@@ -668,6 +676,7 @@ ClientMessage = (
     | SetFeet
     | SetBearing
     | SetLookAt
+    | SetConstraints
     | Mirror
     | Undo
     | Redo
@@ -770,6 +779,7 @@ class Welcome(Wire, tag="welcome"):
     kinds: list[LearnableKind]
     motions: list[str]  # extensions of motion files
     takes: list[str]  # and of recordings of markers
+    constraints: list[str]  # a table to fill in for each registered kind
 
 
 class Kept(Wire):

@@ -35,11 +35,13 @@ from poise.studio.messages import (
     SceneHandle,
     StyleKey,
     Timeline,
+    TomlText,
     Vec3,
     Weight,
 )
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.parts import Parts
+from poise.studio.solving import typed_constraints
 from poise.studio.state import MOST_HANDLES, MOST_PROPS, Placed, State, handles_on
 from poise.studio.uploads import Uploads, plain_name
 
@@ -91,6 +93,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     feet: Feet
     bearing: Bearing = msgspec.field(default_factory=Bearing)
     look_at: Vec3 | None
+    constraints: TomlText = ""
     anchors: dict[str, Vec3]
     timeline: Timeline
     joints: list[str]
@@ -140,7 +143,8 @@ class SceneFiles:
         layers = state.layers
         return SavedScene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
-            bearing=state.bearing, look_at=state.look_at, anchors=dict(state.anchors), timeline=state.timeline,
+            bearing=state.bearing, look_at=state.look_at, constraints=state.constraints,
+            anchors=dict(state.anchors), timeline=state.timeline,
             joints=list(state.pose.skeleton.names), root=(x, y, z),
             turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
             models=[SavedModel(each.id, each.name, self.parts.model(each.prior)) for each in self._used(state)],
@@ -220,6 +224,7 @@ class SceneFiles:
         entry = self._model_of(scene, ids, now)
         skeleton = entry.skeleton
         pose = _pose_of(scene, skeleton)
+        typed_constraints(scene.constraints)  # or an error that says what is wrong with them
         timeline = scene.timeline
         timeline.styles = [
             StyleKey(frame=key.frame, weights=self._known(key.weights, ids)) for key in timeline.styles
@@ -229,7 +234,7 @@ class SceneFiles:
             PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
             layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=self._photo_of(scene.photo),
-            bearing=scene.bearing,
+            bearing=scene.bearing, constraints=scene.constraints,
             props=tuple(
                 msgspec.structs.replace(prop, upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props
             ),

@@ -14,11 +14,13 @@ from importlib.metadata import version
 from threading import RLock
 from typing import Any, Protocol, runtime_checkable
 
+from poise.apps.constraint_tables import table_of
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import extensions
 from poise.motion.motion import Motion
 from poise.priors.abilities import standing_pose
 from poise.priors.registry import learnable
+from poise.solvers.constraints import CONSTRAINTS
 from poise.studio import messages
 from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
@@ -84,6 +86,7 @@ class Session:
                 largest_upload=self.uploads.largest,
                 kinds=[messages.LearnableKind(kind=name, about=own.about) for name, own in learnable().items()],
                 motions=list(extensions(markers=False)), takes=list(extensions(markers=True)),
+                constraints=[table_of(kind) for kind in CONSTRAINTS],
             )  # fmt: skip
             kept = [] if resumed else self.autosave.kept(token for token in known if token != self.token)
             offered = [messages.KeptScenes(scenes=kept)] if kept else []
@@ -241,7 +244,7 @@ class Session:
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             bearing=state.bearing, look_at=state.look_at, undo=self.history.undos, redo=self.history.redos,
             timeline=state.timeline, photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
-            props=list(state.props),
+            props=list(state.props), constraints=state.constraints,
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 

@@ -6,13 +6,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.posing import read_constraints
+from poise.formats.tables import TYPED
 from poise.geometry import rotations
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
@@ -288,7 +290,13 @@ def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition
     if state.look_at is not None and "head" in skeleton.roles:
         look = LookAt("head", state.look_at, priority=DRAGGED, name="look-at")
         conditions.append(Condition(LOOK_AT, look))
-    return conditions
+    return conditions + [Condition(None, constraint) for constraint in typed_constraints(state.constraints)]
+
+
+@lru_cache(maxsize=8)
+def typed_constraints(text: str) -> tuple[Constraint, ...]:
+    """The constraints that a text lists."""
+    return tuple(read_constraints(TYPED, text)) if text.strip() else ()
 
 
 def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:

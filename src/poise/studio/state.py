@@ -61,6 +61,7 @@ class State:
     bearing: Bearing = field(default_factory=Bearing)
     by_hand: bool = False
     props: tuple[Prop, ...] = ()
+    constraints: str = ""  # [[constraints]] in TOML
 
     @property
     def pose(self) -> Pose:

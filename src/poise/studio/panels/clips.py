@@ -47,6 +47,6 @@ def put_on_timeline(session: Session, motion: Motion, name: str | None = None) -
     state = session.state
     if not motion.skeleton.same_topology(state.pose.skeleton):
         entry = next(each for each in session.models.learned if each.skeleton.same_topology(motion.skeleton))
-        state = state.with_(model=entry.id, weights=(), handles=(), look_at=None, photo=None)
+        state = state.with_(model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None)
     state = state.with_(timeline=timeline, layers=Layers(motion), smooth=True)
     return session.begin_with(at_frame(state, 0))

@@ -34,6 +34,7 @@ class PosingPanel:
             messages.SetFeet: self.set_feet,
             messages.SetBearing: self.set_bearing,
             messages.SetLookAt: self.set_look_at,
+            messages.SetConstraints: self.set_constraints,
             messages.Mirror: self.mirror,
             messages.Undo: self.undo,
             messages.Redo: self.redo,
@@ -79,6 +80,10 @@ class PosingPanel:
         self._head()
         return self._solved(self._session.state.with_(look_at=message.target))
 
+    def set_constraints(self, message: messages.SetConstraints) -> Answer:
+        """They hold at once."""
+        return self._solved(self._session.state.with_(constraints=message.text))
+
     def mirror(self, message: messages.Mirror) -> Answer:
         """In the plane through the root that the person's left and right would swap in."""
         del message
@@ -105,7 +110,7 @@ class PosingPanel:
         needed = handles_on(session.state.timeline)
         handles = tuple(following(handle, pose) for handle in session.state.handles if handle.id in needed)
         changed = session.state.with_(
-            placed=Placed(pose), handles=handles, look_at=None, anchors=planted(pose)
+            placed=Placed(pose), handles=handles, look_at=None, constraints="", anchors=planted(pose)
         )
         return session.commit(changed)
 

@@ -110,6 +110,7 @@ class StylesPanel:
             placed=Placed(pose),
             handles=(),
             look_at=None,
+            constraints="",
             anchors=planted(pose),
             timeline=empty_timeline(),
             layers=None,

@@ -159,6 +159,12 @@ export interface SetLookAt {
   target: [number, number, number] | null;
 }
 
+/** What else holds while posing: `[[constraints]]` of any registered kind, as scripts have them, in TOML. */
+export interface SetConstraints {
+  type: "setConstraints";
+  text: string;
+}
+
 /** Left becomes right: the pose, its handles and what it looks at. */
 export interface Mirror {
   type: "mirror";
@@ -523,6 +529,7 @@ export interface Welcome {
   kinds: LearnableKind[];
   motions: string[];
   takes: string[];
+  constraints: string[];
 }
 
 /** A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words. */
@@ -617,6 +624,7 @@ export interface Scene {
   streaming: string | null;
   moving: boolean;
   props: Prop[];
+  constraints: string;
 }
 
 /** The scene as it is now. */
@@ -795,6 +803,7 @@ export type ClientMessage =
   | SetFeet
   | SetBearing
   | SetLookAt
+  | SetConstraints
   | Mirror
   | Undo
   | Redo

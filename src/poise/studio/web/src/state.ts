@@ -39,6 +39,8 @@ export interface Notice {
 
 export const models = signal<readonly Model[]>([]);
 /** What can be learned and read here, plugins included. */
+/** A table to fill in for each kind of constraint, those of plugins among them. */
+export const constraintTables = signal<readonly string[]>([]);
 export const learnable = signal<readonly LearnableKind[]>([]);
 export const motionFiles = signal<readonly string[]>([]);
 export const takeFiles = signal<readonly string[]>([]);

@@ -124,6 +124,7 @@ export function copyPose(): void {
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
 export const setBearing = (bearing: Bearing): void => edit({ type: "setBearing", bearing });
 export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target });
+export const setConstraints = (text: string): void => edit({ type: "setConstraints", text });
 export const mirror = (): void => edit({ type: "mirror" });
 export const undo = (): void => edit({ type: "undo" });
 export const redo = (): void => edit({ type: "redo" });
@@ -266,6 +267,7 @@ function takeIn(message: ServerMessage): void {
       state.learnable.value = message.kinds;
       state.motionFiles.value = message.motions;
       state.takeFiles.value = message.takes;
+      state.constraintTables.value = message.constraints;
       state.performing.value = null; // where one is under way it says so at once
       break;
     case "hoverPose":

@@ -4,6 +4,7 @@ import type { Bearing, Scene } from "../messages";
 import * as state from "../state";
 import { setBearing, setFeet } from "../studio";
 import { Blend } from "./blend";
+import { Constraints } from "./constraints";
 import { HandleList } from "./handle_list";
 import { Library } from "./library";
 import { PropsSection } from "./props";
@@ -39,6 +40,7 @@ export function PosePanel(): JSX.Element {
           <BearingSwitch key={of} of={of} label={label} hint={hint} />
         ))}
       </Section>
+      <Constraints />
     </>
   );
 }
