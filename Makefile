@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test check fuzz fuzz-briefly soak kills check-bounds bench speed learning learning-torch docs architecture docs-pictures tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +22,13 @@ run: setup ## open the studio in the browser
 demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, and pose a body by three handles
 	$(BIN)/poise demo --output out
 
-test: .venv/.dev gltf-validator page ## run the tests
-	$(BIN)/pytest
+test: .venv/.dev gltf-validator page ## run the fast tests
+	$(BIN)/pytest -m "not slow"
+
+test-slow: .venv/.dev gltf-validator page ## run the tests that `make test` leaves out
+	$(BIN)/pytest -m slow
+
+test-all: test test-slow ## run every test
 
 check: lint types layers page-types examples docs browser fuzz-briefly ## format, lint, types, layers, examples, documentation, the page
 
@@ -58,9 +63,14 @@ architecture: .venv/.dev ## draw the rooms and their imports in docs/architectur
 docs: .venv/.dev ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-docs-pictures: .venv/.dev ## draw the documentation's pictures again
-	$(BIN)/python docs/make_front_picture.py
-	$(BIN)/python docs/make_performer_sheets.py
+DRAWN_ELSEWHERE := docs/make_architecture.py docs/make_studio_picture.py docs/make_task_pictures.py  # have targets of their own
+PICTURES := $(filter-out $(DRAWN_ELSEWHERE),$(wildcard docs/make_*.py))
+
+docs-pictures: .venv/.dev ## draw the documentation's pictures again: make docs-pictures PICTURES=docs/make_style_pictures.py
+	@for script in $(PICTURES); do echo "$$script"; $(BIN)/python "$$script"; done
+
+results: .venv/.dev ## measure again what docs/results shows, and write its tables (hours; QUICK=--quick tries it)
+	$(BIN)/python tools/results.py $(QUICK) $(PAGES)
 
 tasks: .venv/.dev ## pose twelve everyday tasks with every prior, on one page to look at
 	$(BIN)/python docs/make_task_pictures.py
@@ -69,7 +79,10 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
 
-studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
+studio-results: .venv/.dev ## measure again what docs/results shows, and write its tables (hours; QUICK=--quick tries it)
+	$(BIN)/python tools/results.py $(QUICK) $(PAGES)
+
+tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
 
 FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio

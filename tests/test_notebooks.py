@@ -72,6 +72,7 @@ def test_what_cannot_be_viewed_is_refused(
         poise.view(value or walk, height=height)
 
 
+@pytest.mark.slow
 @needs_page
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def take(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_board_makes_a_camera_file(poise: Program, boards: Path, tmp_path: Path) -> None:
     videos = boards / "left", boards / "right"
     rig, picture = tmp_path / "cams.toml", tmp_path / "coverage.png"

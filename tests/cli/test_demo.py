@@ -36,6 +36,7 @@ def test_a_file_that_holds_another_motion_is_found_out(tmp_path: Path) -> None:
         verified_mm(walk[:10], path)
 
 
+@pytest.mark.slow
 def test_every_kernel_of_the_list_can_be_compiled() -> None:
     for where in KERNELS.values():
         load(where)()

@@ -23,6 +23,7 @@ def take(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_solve_writes_a_motion(take: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["markers", "solve", str(take), "-o", str(tmp_path / "take.bvh")]) == 0
     out, err = capsys.readouterr()
@@ -31,6 +32,7 @@ def test_solve_writes_a_motion(take: Path, tmp_path: Path, capsys: pytest.Captur
     assert len(read(tmp_path / "take.bvh")) == 90
 
 
+@pytest.mark.slow
 def test_fill_writes_a_take_and_a_report(
     take: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_two_real_cameras_give_a_motion_a_picture_and_how_sure_it_is(tmp_path, capsys):
     folder = recordings() / SINGLE
     videos = [str(folder / "videos" / f"{name}.mp4") for name in ("cam01", "cam04")]

@@ -24,6 +24,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[protocol.Row]:
         return protocol.evaluate_markers(takes, methods=("spline", "pca", "style"))
 
 
+@pytest.mark.slow
 def test_the_body_fills_long_gaps_and_is_no_worse_in_short_ones(rows: list[protocol.Row]) -> None:
     complete, *others = rows
     assert float(complete["rms_mm"]) < 15

@@ -25,6 +25,7 @@ def clips() -> list[Motion]:
     ]
 
 
+@pytest.mark.slow
 def test_topology_measures_space_and_motion(clips: list[Motion]) -> None:
     floor, row = evaluate_topology([clips], methods=["transitions"])
     assert floor["method"] == RECORDED
@@ -120,6 +121,7 @@ def test_recordings_differ_by_as_much_as_their_features_do(clips: list[Motion]) 
     assert 0.05 < unlike.difference < 1.5
 
 
+@pytest.mark.slow
 def test_animate_has_a_row_per_task_and_meets_contacts(clips: list[Motion]) -> None:
     unseen = performer.act("walk", speed=1.2, seconds=1.0, fps=60, seed=5)
     rows = evaluate_animate([Fold((clips[0],), (unseen,))], methods=["dynamics", "dls"])

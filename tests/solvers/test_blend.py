@@ -45,6 +45,7 @@ def test_the_ends_are_the_components_own_solutions(styles: list[Prior], feet: li
         assert np.array_equal(ours.q, theirs.q)
 
 
+@pytest.mark.slow
 def test_posture_changes_steadily_from_one_style_to_the_other(
     styles: list[Prior], feet: list[Position]
 ) -> None:

@@ -195,6 +195,7 @@ def test_nan_and_wrong_shapes_are_errors_before_solving(space: PoseSpace, pose_v
         solve(space, positions(targets), method="map")
 
 
+@pytest.mark.slow
 def test_no_limit_is_ever_violated(space: PoseSpace, pose_vectors: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     limits = box(space, pose_vectors[:, 7:], margin=0.05)

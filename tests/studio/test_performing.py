@@ -158,6 +158,7 @@ def test_a_port_that_is_taken_is_said(stage: Session) -> None:
     assert stage.motion is None
 
 
+@pytest.mark.slow
 def test_the_body_follows_videos(stage: Session, walk: Motion, tmp_path: Path) -> None:
     """Of somebody with coloured hands, by cameras that were started one after the other."""
     pytest.importorskip("cv2")

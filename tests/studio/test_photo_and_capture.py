@@ -143,6 +143,7 @@ def points(message: said.Take) -> np.ndarray:
     return np.frombuffer(message.positions, "<f4").reshape(message.frames, len(message.markers), 3)
 
 
+@pytest.mark.slow
 def test_hidden_markers_are_filled_with_what_they_were(take: Session) -> None:
     heard = Heard(take)
     told = take.answer(said.HideMarker(marker="LFHD", first=10, last=20))[0]

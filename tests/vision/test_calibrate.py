@@ -29,6 +29,7 @@ def views():
     return views_of(BOARD, 26)
 
 
+@pytest.mark.slow
 def test_lenses_and_baseline_are_found_within_half_a_percent(views):
     found = calibrate_rig(views, names=["camera1", "camera2"])
     for camera, truth in zip(found.rig.cameras, RIG.cameras, strict=True):

@@ -117,6 +117,7 @@ def test_a_coloured_take_becomes_a_pose(tmp_path):
     assert np.degrees(off.mean()) < 5
 
 
+@pytest.mark.slow
 def test_the_commands_film_check_and_perform_coloured_markers(tmp_path, capsys):
     write(performer.act("box", seconds=1.0, fps=60, seed=5), tmp_path / "box.bvh")
     hues = ["--hue", "LFIN=red,RFIN=green"]

@@ -219,6 +219,7 @@ def test_the_best_way_to_see_a_marker_outlives_all_others():
     assert np.all(np.isfinite(sighting.pixels))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_recorded_boxer_s_labels_hold_before_three_cameras():
     """In this second a hand passes the shoulder; it once took its label, and both hands were swapped from there on."""

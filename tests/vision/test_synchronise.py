@@ -66,6 +66,7 @@ def pcm(sound: np.ndarray, width: int) -> bytes:
     return numbers.view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
 
 
+@pytest.mark.slow
 def test_motion_puts_videos_in_step_within_half_a_frame(folder):
     found = offsets_by("motion", sources(folder))
     assert np.allclose(found, list(LATE.values()), atol=HALF_A_FRAME)

@@ -68,6 +68,7 @@ def moments(seconds: float, start: float) -> list[float]:
     return [start + number / FPS for number in range(round(seconds * FPS))]
 
 
+@pytest.mark.slow
 def test_a_camera_lost_for_five_seconds(sim, performance):
     watching = watcher(sim, performance)
     for number in range(8):

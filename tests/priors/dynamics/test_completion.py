@@ -15,6 +15,7 @@ def prior(motions: list[Motion]) -> DynamicsPrior:
     return DynamicsPrior.learn(motions, topology="gpdm", steps=60)
 
 
+@pytest.mark.slow
 def test_half_of_a_pose_tells_the_other_half(
     prior: DynamicsPrior, sequences: Sequences, rng: np.random.Generator
 ) -> None:

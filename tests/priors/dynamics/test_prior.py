@@ -167,6 +167,7 @@ def test_it_comes_back_from_its_file(prior: DynamicsPrior, tmp_path: Path) -> No
     assert again.clips == prior.clips
 
 
+@pytest.mark.slow
 def test_the_shared_solver_takes_it_per_frame(prior: DynamicsPrior) -> None:
     target = (0.25, 0.1, 0.3)
     solution = solve(prior, [Position("left_foot", target), Position("pelvis", (0.2, 0.9, 0.1))])

@@ -21,6 +21,7 @@ def prior() -> LocalPrior:
     return LocalPrior.learn(clips, method="chai2005")
 
 
+@pytest.mark.slow
 def test_leave_one_out_judges_the_estimated_pose() -> None:
     """Of six directions in which poses differ, markers follow two: more than those make poses worse."""
     rng = np.random.default_rng(0)
@@ -47,6 +48,7 @@ def test_an_estimate_is_the_minimum_of_equation_9() -> None:
     assert estimate_errors(angles, markers, pose, seen, 5.0, 3)[2] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_performance_is_nearer_than_the_nearest_example(prior: LocalPrior) -> None:
     clip = performer.act("walk", seconds=2.0, fps=30, seed=7)
     layout = marker_layout(clip.skeleton, WITH_HEAD)

@@ -158,6 +158,7 @@ def test_every_pose_of_long_data_has_a_place(poses: TrainingPoses, monkeypatch: 
     assert np.degrees(np.abs(predicted - poses.y[:, model.features.groups == 0]).mean()) < 2.0
 
 
+@pytest.mark.slow
 def test_what_is_left_open_is_chosen(poses: TrainingPoses) -> None:
     longer = TrainingPoses(poses.features, np.tile(poses.y, (4, 1)))
     model = learn_model(longer)
