@@ -29,14 +29,15 @@ def imported(path: Path) -> set[str]:
 
 
 def table() -> str:
-    """A row per room, a column per room: a mark where a module of the row imports from the column."""
+    """A row per room, a column per room by its number: a mark where a module of the row imports from the column."""
     order = rooms()
     edges = {room: set[str]().union(*map(imported, _modules(room))) - {room} for room in order}
     used = [room for room in order if any(room in others for others in edges.values())]
-    lines = [f"| room | {' | '.join(used)} |", "|---|" + ":-:|" * len(used)]
-    for room in order:
+    number = {room: order.index(room) + 1 for room in used}
+    lines = [f"| room |{'|'.join(str(number[room]) for room in used)}|", "|---|" + "-|" * len(used)]
+    for row, room in enumerate(order, 1):
         marks = ["●" if other in edges[room] else "" for other in used]
-        lines.append(f"| **{room}** | {' | '.join(marks)} |")
+        lines.append(f"| {row} **{room}** |{'|'.join(marks)}|")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,6 @@
-"""Draws the pictures of markers.md: `python docs/make_marker_pictures.py TAKE.c3d` (any complete take of 41 markers).
+"""Draws the pictures of markers.md from a complete take of 41 markers; where there is none, it says so.
+
+    python docs/make_marker_pictures.py [TAKE.c3d]      135_02.c3d of the optical recordings, if none is named
 
 Half of its markers lose a few stretches after the first third; the report shows how they are filled. The recording
 stays where it is.
@@ -16,6 +18,7 @@ from PIL import Image
 from poise.apps.marker_files import save_report
 from poise.capture.marker_takes import read_take
 from poise.capture.markers import solve, template
+from poise.motion.recordings import find_recordings
 
 FOLDER = Path(__file__).parent / "images" / "markers"
 WIDTH = 1200
@@ -41,5 +44,14 @@ def main(path: str) -> None:
     scaled.save(report, optimize=True)
 
 
+def take_of_recordings() -> Path | None:
+    recordings = find_recordings()
+    take = recordings / "optical" / "135_02.c3d" if recordings else None
+    return take if take is not None and take.is_file() else None
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if take := (sys.argv[1] if sys.argv[1:] else take_of_recordings()):
+        main(str(take))
+    else:
+        print("there are no optical recordings (see docs/data-sets.md); name a C3D take")
