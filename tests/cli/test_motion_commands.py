@@ -35,7 +35,7 @@ def test_learning_says_what_was_learned_and_draws_it(gaits: Path, poise: Program
         "learn", gaits.with_name("b.poise"), *clips, "--kind", "dynamics", "--topology", "sphere(phase)"
     )
     assert run.code != 0
-    assert "'sphere' is no shape" in run.err
+    assert "'sphere' is not a shape" in run.err
     run = poise("learn", gaits.with_name("b.poise"), *clips, "--kind", "dynamics", "--transitions", "often")
     assert "often" in run.err
     run = poise("learn", gaits.with_name("b.poise"), *clips, "--kind", "dynamics", "--activities", "walk")

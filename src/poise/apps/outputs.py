@@ -108,10 +108,15 @@ def _save_model(model: Savable | Storable, path: Path) -> Path:
         raise InvalidValueError(
             f"a model, a motion, markers, a pose or a solution can be saved; got {type(model).__name__}"
         )
+    make_folder(check_model_name(path).parent)
+    save(model, path)
+    return path
+
+
+def check_model_name(path: Path) -> Path:
+    """The file of a model to write, unless its name is that of a motion or a picture, which it would replace."""
     if path.suffix.lower() in (*extensions(), *STILLS, *ANIMATIONS):
         raise InvalidValueError(
             f"{path.name} would hold a model, not a motion or a picture; call it {path.stem}.poise"
         )
-    make_folder(path.parent)
-    save(model, path)
     return path

@@ -43,12 +43,11 @@ def blend(
         raise InvalidValueError(
             f"{len(models)} models need {len(models) - 1} --weight, one for each after the first; got {len(given)}"
         )
-    from poise.formats.files import make_folder
+    from poise.apps.outputs import save
     from poise.priors.blend import BlendPrior
-    from poise.priors.model_file import load, save
+    from poise.priors.model_file import load
 
     blended = BlendPrior([load(model) for model in models], [1.0 - sum(given), *given])
-    make_folder(output.parent)
     save(blended, output)
     shares = ", ".join(
         f"{share:.0%} {model.stem}" for share, model in zip(blended.weights, models, strict=True)

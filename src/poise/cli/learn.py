@@ -73,9 +73,11 @@ def learn(
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
     from poise.apps.learning import calibrated, read_motion
+    from poise.apps.outputs import check_model_name
     from poise.formats.files import make_folder
     from poise.priors.model_file import save
 
+    check_model_name(output)
     begun = time.perf_counter()
     settings = registry.options_for(kind, vars(options))
     with terminal.working("reading"):

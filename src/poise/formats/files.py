@@ -38,7 +38,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise FileAccessError(f"{str(found)[:200]} cannot be read: {error.strerror or error}") from error
     if is_folder:
-        raise FileAccessError(f"{found} is a folder; expected a file")
+        raise FileAccessError(f"{found} is a folder; expected a file. Name a file in it")
     if not is_there:
         raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
     if not found.is_file():
@@ -51,7 +51,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise FileAccessError(f"{found} cannot be read: {error.strerror or error}") from error
     if size == 0:
-        raise ParseError("the file is empty", path=found)
+        raise ParseError("the file is empty; write or download it again", path=found)
     return found
 
 
@@ -195,7 +195,7 @@ def _similar_files(path: Path) -> str:
         if path.stem.isidentifier()
         else []
     )
-    return f"; beside it: {', '.join(twins)}" if twins else ""
+    return f"; beside it: {', '.join(twins)}" if twins else "; check its name"
 
 
 def make_folder(folder: Path) -> Path:

@@ -225,7 +225,9 @@ class Performance(FollowedFrames):
 def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
     """The frames of a performance as a motion."""
     if not frames:
-        raise InvalidValueError("a performance without frames is no motion")
+        raise InvalidValueError(
+            "a performance without frames has no motion; step it through some frames first"
+        )
     places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
     return Motion(frames[0].space.skeleton, fps, places, turns, name=name)
 

@@ -169,7 +169,9 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         RecursionError,
         InvalidValueError,
     ) as error:
-        raise ParseError(f"not a model file, or cut short: {error}", path=path) from error
+        raise ParseError(
+            f"not a model file, or cut short ({error}); name a .poise file that was learned", path=path
+        ) from error
     if not isinstance(header, dict):
         raise ParseError("a safetensors file, but not one of Poise's models", path=path)
     return arrays, header

@@ -82,7 +82,9 @@ class VideoSource:
         self._capture = _capture(place) if live else cv2().VideoCapture(str(existing_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
-            raise PoiseError(f"{self.name} {_why_not(place) if live else 'is no video that can be read'}")
+            raise PoiseError(
+                f"{self.name} {_why_not(place) if live else 'is not a video that can be read; convert it to MP4'}"
+            )
         self._live, self._count, self._begun = live, 0, time.monotonic()
         self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
         self.frames = 0 if live else max(int(self._capture.get(cv2().CAP_PROP_FRAME_COUNT)), 0)

@@ -65,9 +65,9 @@ def test_a_torus_is_two_circles_and_a_cylinder_has_an_axis() -> None:
     ("text", "said"),
     [
         ("", "an empty description"),
-        ("sphere(phase)", "'sphere' is no shape"),
+        ("sphere(phase)", "'sphere' is not a shape"),
         ("torus(phase)", "made of 2 phases"),
-        ("cylinder(phase) by magic", "'magic' is no means"),
+        ("cylinder(phase) by magic", "'magic' is not a means"),
         ("a banana", "is not understood"),
         ("free axis by local linearity", "either free or imposed"),
         ("second order", "names no dimensions"),

@@ -122,7 +122,7 @@ class Container:
         if number not in self._buffers:
             uri = self.objects("buffers")[number].get("uri")
             if uri is not None and not isinstance(uri, str):
-                self.fail(f"buffer {number} has an address that is no text")
+                self.fail(f"buffer {number} has an address that is not a text")
             if uri is None and (number != 0 or self._binary is None):
                 self.fail(f"buffer {number} has neither an address nor a binary chunk")
             self._buffers[number] = (self._binary or b"") if uri is None else self._fetched(uri)
@@ -173,7 +173,7 @@ class Container:
             self.fail("the JSON is not an object")
         asset = found.get("asset")
         if not isinstance(asset, dict) or not str(asset.get("version", "")).startswith("2."):
-            self.fail("this is no glTF 2 document: asset.version is not 2.x")
+            self.fail("not a glTF 2 document: asset.version is not 2.x; export it as glTF 2.0")
         return found
 
 

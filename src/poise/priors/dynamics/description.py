@@ -90,14 +90,14 @@ def _split(part: str) -> tuple[str, Means | None]:
     }
     if means.strip() not in names:
         raise InvalidValueError(
-            f"{part!r}: {means.strip()!r} is no means; a part is imposed by back-constraints or by local linearity"
+            f"{part!r}: {means.strip()!r} is not a means; a part is imposed by back-constraints or by local linearity"
         )
     return what.strip(), names[means.strip()]
 
 
 def _shape(shape: str, sources: str, means: Means, part: str) -> list[Dimension]:
     if shape not in _SHAPES:
-        raise InvalidValueError(f"{part!r}: {shape!r} is no shape; shapes are {', '.join(_SHAPES)}")
+        raise InvalidValueError(f"{part!r}: {shape!r} is not a shape; shapes are {', '.join(_SHAPES)}")
     names = [name.strip() for name in sources.split(",") if name.strip()]
     if len(names) != _SHAPES[shape]:
         raise InvalidValueError(
