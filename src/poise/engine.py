@@ -107,12 +107,12 @@ def _in_parallel(
 
 
 def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Outcome[Result]:
-    _end_with_parent()
+    end_with_parent()
     return Outcome(number, function(item))
 
 
 @cache
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A worker whose parent was killed has nobody to work for."""
     parent = os.getppid()
 

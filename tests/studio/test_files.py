@@ -2,7 +2,12 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
+import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -225,3 +230,27 @@ def test_models_and_clips_can_be_named(priors: dict[str, object], tmp_path: Path
     clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
     models = from_files([tmp_path / "both.poise", clip])
     assert [model.id for model in models.described()] == ["both", "kick", "kick-gaussian", "plain"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_learning_ahead_ends_with_the_studio_that_started_it(tmp_path: Path) -> None:
+    studio = (
+        "import subprocess, sys, time\n"
+        "learning = subprocess.Popen([sys.executable, '-m', 'poise.studio.defaults'])\n"
+        "print(learning.pid, flush=True); time.sleep(600)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", studio], env=environment, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        usual = os.getpriority(os.PRIO_PROCESS, 0)
+        wait_until(lambda: os.getpriority(os.PRIO_PROCESS, worker) > usual)  # it watches its parent by now
+        parent.kill()
+    wait_until(lambda: not Path(f"/proc/{worker}").exists(), seconds=10.0)
+
+
+def wait_until(holds: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

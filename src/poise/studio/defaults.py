@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from poise.apps.learning import read_motion
+from poise.engine import end_with_parent
 from poise.errors import PoiseError
 from poise.formats.files import make_folder
 from poise.motion.cache import cache_folder
@@ -173,5 +174,6 @@ def _folder(lessons: Sequence[Lesson]) -> Path:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     os.nice(10)
     learn_ahead()
