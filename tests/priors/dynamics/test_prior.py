@@ -11,7 +11,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.topology import transition_gap
 from poise.gp.descent import descend
 from poise.motion import Motion
-from poise.priors.dynamics.flow import mixed
+from poise.priors.dynamics.flow import NO_SURFACE, mixed
 from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.learning import BALANCE, learn_motion
 from poise.priors.dynamics.objective import MotionLoss
@@ -194,14 +194,43 @@ def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(seque
     prior = DynamicsPrior.of_learned(learn_motion(sequences, MODELS["hybrid"], steps=120))
     led_away = 0
     for flow in prior.flows:
-        own = flow.inputs
+        own, home = flow.inputs, flow.home[2]
         np.testing.assert_allclose(flow.lead(own, own)[0], flow.predict(own, own)[0], atol=0.02)
         for shift in (-2.0, -1.5, -1.0, 1.0, 1.5, 2.0):
             x = own + np.array([0.0, 0.0, shift])
-            far = np.abs(x[:, 2] - flow.home[2])
-            led_away += np.sum(np.abs(flow.predict(x, x)[0][:, 2] - flow.home[2]) > far + 0.02)
-            assert np.all(np.abs(flow.lead(x, x)[0][:, 2] - flow.home[2]) < far + 0.02)
+            far = np.abs(x[:, 2] - home)
+            led_away += np.sum(np.abs(flow.predict(x, x)[0][:, 2] - home) > far + 0.02)
+            assert np.all(np.abs(flow.lead(x, x)[0][:, 2] - home) < far + 0.02)
     assert led_away > 0  # by the process alone
+
+
+def test_the_dynamics_alone_stays_on_its_limit_cycle(prior: DynamicsPrior) -> None:
+    (ring,) = prior.surface.rings
+    x, before = start_points(prior, [4, 9])
+    x = x + np.array([0.3, -0.2, 0.0])
+    path = simulate(prior, x, before=before, frames=90, inference="plain").latents[:, 30:]
+    for own in path:
+        phases = np.unwrap(ring.phase_of(own[:, ring.dimensions]))
+        off = np.linalg.norm(own[:, ring.dimensions] - ring.at(phases), axis=1)
+        assert np.all(np.diff(phases) > 0.0)
+        assert off.max() < 0.3 * np.linalg.norm(ring.series[1:5, 0])
+
+
+def test_the_slopes_of_a_limit_cycle(prior: DynamicsPrior, rng: np.random.Generator) -> None:
+    x = prior.latents[::20] + 0.1 * rng.normal(size=prior.latents[::20].shape)
+    for flow in prior.flows:
+        slopes, _ = flow.slopes(x, x)
+        for part in range(x.shape[1]):
+            step = 1e-5 * np.eye(x.shape[1])[part]
+            numeric = (flow.predict(x + step, x)[0] - flow.predict(x - step, x)[0]) / 2e-5
+            np.testing.assert_allclose(slopes[:, :, part], numeric, atol=1e-3)
+
+
+def test_a_flow_of_an_older_file_predicts_the_same_steps(prior: DynamicsPrior) -> None:
+    for flow in prior.flows:
+        old = flow.about(NO_SURFACE)
+        np.testing.assert_allclose(old.expected(old.inputs), old.inputs @ old.turn.T + old.home)
+        np.testing.assert_allclose(old.about(prior.surface).outputs, flow.outputs, atol=1e-9)
 
 
 def test_plain_inference_is_the_mixed_dynamics_alone(prior: DynamicsPrior) -> None:

@@ -5,14 +5,14 @@ process of the second order sees the velocity too. For simulation they are mixed
 asked for.
 
 What a process expects where it has seen nothing is its mean function: nothing at all, as in the paper, where the
-latent space has no topology; on a cylinder, to go round at the activity's own pace, and to its own place along the
-axis. There a simulation goes by the advance of the phase instead of its cosine and sine, by the same process: a phase
-always goes on, so that no place of the cylinder is one where a motion comes to rest.
+latent space has no topology. On a cylinder it is a limit cycle: from the nearest place of the ring through the training
+points, along it at the activity's own pace, and to the activity's own place along the axis. While a model is learned,
+a turn about the middle stands for the ring, which is not known yet.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,14 +21,18 @@ from jaxtyping import Bool, Float, Int
 from poise.gp.covariance import Kernel
 from poise.gp.exact import Posterior
 from poise.gp.sparse import process_loss
+from poise.priors.dynamics.surface import Surface
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
-HOMING = 0.2  # of the way to an activity's own place, a frame, where its process knows nothing
+HOMING = (
+    0.2  # of the way to an activity's own place along an axis, a frame: the mean function of a limit cycle
+)
+NO_SURFACE = Surface(())
 FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
-SLOWEST = 0.25  # of an activity's own pace: a phase goes on at least so fast
+SLOWEST = 0.25  # of an activity's own pace: a phase advances at least so fast
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +127,9 @@ class Flow:
     home: Float[Array, "latent"]
     beat: Float[Array, "phases"]  # the mean advance of each phase from frame to frame, in radians
     advances: Float[Array, "steps phases"]  # those of the steps, less the beat
+    surface: Surface = (
+        NO_SURFACE  # whose rings are limit cycles; without any, the turn is the whole mean function
+    )
 
     def __post_init__(self) -> None:
         for name in FLOW_ARRAYS:
@@ -130,15 +137,26 @@ class Flow:
 
     @cached_property
     def process(self) -> Posterior:
-        """Of the next x, less turn x + home, and of the advances of phases, less the beat."""
+        """Of the next x, less what is expected, and of the advances of phases, less the beat."""
         return Posterior.given(self.kernel, self.inputs, np.hstack([self.outputs, self.advances]))
+
+    def expected(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
+        """The mean function: what is expected of the next x where nothing is known."""
+        ahead = self.surface.phases_of(x) + self.beat[: len(self.surface.rings)]
+        return self.surface.at(ahead, x @ self.turn.T + self.home)
+
+    def about(self, surface: Surface) -> Flow:
+        """The same steps about the limit cycles of a surface, if it has any."""
+        x = self.inputs[:, : len(self.home)]
+        cyclic = replace(self, surface=surface)
+        return replace(cyclic, outputs=self.outputs + self.expected(x) - cyclic.expected(x))
 
     def predict(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
         """Mean and variance of the next x."""
         mean, variances = self.process.predict(inputs_of(x, before, self.order, self.pace))
-        return x @ self.turn.T + self.home + mean[:, : x.shape[1]], np.maximum(variances, NOISE_FLOOR)
+        return self.expected(x) + mean[:, : x.shape[1]], np.maximum(variances, NOISE_FLOOR)
 
     def lead(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
@@ -167,7 +185,7 @@ class Flow:
     def advance(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> Float[Array, "n phases"]:
-        """How far each phase goes on, in radians."""
+        """How far each phase advances, in radians."""
         mean = self.process.mean(inputs_of(x, before, self.order, self.pace))
         return np.maximum(self.beat + mean[:, x.shape[1] :], SLOWEST * self.beat)
 
@@ -179,10 +197,11 @@ class Flow:
         _, dk = self.kernel.slopes_in_x(at, self.inputs)
         size = x.shape[1]
         whole = np.einsum("nma,mb->nba", dk, self.process.weights[:, :size])
+        expected = self.surface.ahead(x, self.beat, self.turn)
         if self.order == 1:
-            return whole + self.turn, np.zeros_like(whole)
+            return whole + expected, np.zeros_like(whole)
         velocity = self.pace * whole[:, :, size:]
-        return whole[:, :, :size] + self.turn + velocity, -velocity
+        return whole[:, :, :size] + expected + velocity, -velocity
 
 
 def mixed(
@@ -221,5 +240,5 @@ def advanced(
     before: Float[Array, "n latent"],
     shares: Float[Array, "n activities"],
 ) -> Float[Array, "n phases"]:
-    """How far phases go on by all activities' dynamics, each by its share."""
+    """How far phases advance by all activities' dynamics, each by its share."""
     return np.einsum("na,anp->np", shares, np.stack([flow.advance(x, before) for flow in flows]))

@@ -17,6 +17,7 @@ from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.objective import FIRST_FLOW, FLOW_BOUNDS, KIND, MotionLoss
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import Structure
+from poise.priors.dynamics.surface import Surface, cyclic_surface
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
@@ -88,6 +89,7 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
     phases = np.column_stack(
         [np.empty((len(latents), 0)), *(sequences.phases[name] for name in loss.layout.structure.phases)]
     )
+    surface = cyclic_surface(loss.layout.structure, latents, sequences.phases)
     kernels = found.flows or tuple(_flow_afterwards(latents, steps) for steps in loss.steps)
     return Learned(
         sequences,
@@ -98,7 +100,7 @@ def _learned(loss: MotionLoss, unknowns: Float[Array, "unknowns"], curve: Float[
         active,
         _outputs(sequences.centred, latents, loss.inducing, found.kernel),
         tuple(
-            _flow(name, latents, steps, kernel, loss.inducing_steps(steps), phases)
+            _flow(name, latents, steps, kernel, phases, surface, loss.inducing_steps(steps))
             for name, steps, kernel in zip(sequences.activity_names, loss.steps, kernels, strict=True)
         ),
         curve,
@@ -123,27 +125,29 @@ def _flow(
     latents: Float[Array, "frames latent"],
     steps: Steps,
     kernel: Kernel,
-    chosen: Int[Array, "chosen"] | None,
     phases: Float[Array, "frames phases"],
+    surface: Surface,
+    chosen: Int[Array, "chosen"] | None,
 ) -> Flow:
-    inputs = steps.inputs(latents)
     advances = phases[steps.after] - phases[steps.now]
     beat = advances.mean(axis=0)
-    outputs = np.hstack([steps.outputs(latents), advances - beat])
-    expected = _outputs(outputs, inputs, chosen, kernel)
-    size = latents.shape[1]
-    return Flow(
+    flow = Flow(
         name,
         kernel,
-        inputs if chosen is None else inputs[chosen],
-        expected[:, :size],
+        steps.inputs(latents),
+        steps.outputs(latents),
         steps.order,
         steps.pace,
         steps.turn,
         steps.homes(latents),
         beat,
-        expected[:, size:],
-    )
+        advances - beat,
+    ).about(surface)
+    if chosen is None:
+        return flow
+    stated = _outputs(np.hstack([flow.outputs, flow.advances]), flow.inputs, chosen, kernel)
+    outputs, advances = np.split(stated, [latents.shape[1]], axis=1)
+    return replace(flow, inputs=flow.inputs[chosen], outputs=outputs, advances=advances)
 
 
 def _flow_afterwards(latents: Float[Array, "frames latent"], steps: Steps) -> Kernel:

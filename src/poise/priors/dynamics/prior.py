@@ -17,13 +17,13 @@ from poise.gp.latent import Fit, annealed_kernel
 from poise.motion.motion import Motion
 from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow, mixed
+from poise.priors.dynamics.flow import FLOW_ARRAYS, NO_SURFACE, Flow, mixed
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, root_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, LearnedFrames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
-from poise.priors.dynamics.surface import Ring, Surface, surface_through
+from poise.priors.dynamics.surface import Ring, Surface, cyclic_surface, surface_through
 from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
 from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
 from poise.priors.model_file import Stored
@@ -34,6 +34,7 @@ from poise.schema import (
     Numbers,
     Schema,
     choice,
+    flag,
     real,
     row,
     several,
@@ -116,6 +117,7 @@ class DynamicsPrior(LatentPrior):
         },
         _declared,
         LatentPrior.schema.longest,
+        later={**LatentPrior.schema.later, "limit_cycles": (flag, False)},
     )
 
     def __init__(
@@ -332,6 +334,7 @@ class DynamicsPrior(LatentPrior):
             "activities": self.frames.activities,
             "phases": list(self.frames.phases),
             "transition_sets": len(self.frames.transitions),
+            "limit_cycles": True,
             "flows": [[flow.name, flow.kernel.kind, flow.order, flow.pace] for flow in self.flows],
         }
 
@@ -340,6 +343,9 @@ class DynamicsPrior(LatentPrior):
         """The prior again, from what `arrays` and `header` gave."""
         arrays, header = stored.arrays, stored.header
         _check_together(arrays, header)
+        structure = Structure.restored(header["structure"])
+        phases = {name: arrays[f"phase.{name}"] for name in header["phases"]}
+        surface = cyclic_surface(structure, arrays["latents"], phases)
         flows = tuple(
             Flow(
                 name=name,
@@ -347,13 +353,14 @@ class DynamicsPrior(LatentPrior):
                 order=int(order),
                 pace=float(pace),
                 **{each: arrays[f"flow.{number}.{each}"] for each in FLOW_ARRAYS},
-            )
+                surface=surface if header["limit_cycles"] else NO_SURFACE,
+            ).about(surface)
             for number, (name, kind, order, pace) in enumerate(header["flows"])
         )
         frames = LearnedFrames(
             tuple(int(length) for length in arrays["frames.lengths"]),
             tuple(header["activities"]),
-            {name: arrays[f"phase.{name}"] for name in header["phases"]},
+            phases,
             tuple(arrays[f"transitions.{number}"] for number in range(header["transition_sets"])),
         )
         prior = cls(
@@ -361,7 +368,7 @@ class DynamicsPrior(LatentPrior):
             root=RootModel(*(arrays[f"root.{name}"] for name in ("mean", "scales", "outputs"))),
             flows=flows,
             frames=frames,
-            structure=Structure.restored(header["structure"]),
+            structure=structure,
             limits=stored.limits,
             correlation=arrays["correlation"],
         )

@@ -14,10 +14,9 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry.splines import smoothstep
-from poise.priors.dynamics.flow import advanced, mixed
+from poise.priors.dynamics.flow import NO_SURFACE, advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
-from poise.priors.dynamics.surface import Surface
 
 Array = np.ndarray
 
@@ -49,14 +48,14 @@ def simulate(
 ) -> Paths:
     """Paths of so many frames from starting points; by the mean, or sampled where a generator is given.
 
-    Guided, a point stays on the surface of a latent space with a topology, every phase goes on, and wishes lead home;
+    Guided, a point stays on the surface of a latent space with a topology, every phase advances, and wishes lead home;
     plain, the dynamics alone decides (Eq. 2), as it does of models learned as published. A pace of 2 goes twice as far
     in a frame along the same way.
     """
     guided = (inference or (PLAIN if prior.structure.published else GUIDED)) == GUIDED
     if frames < 1:
         raise InvalidValueError(f"a simulation has at least one frame; got {frames}")
-    flows, surface = prior.flows, prior.surface if guided else Surface(())
+    flows, surface = prior.flows, prior.surface if guided else NO_SURFACE
     size, rate = start.shape[1], np.broadcast_to(np.asarray(pace, dtype=np.float64), (len(start),))[:, None]
     latents = np.empty((len(start), frames, size))
     variances, shares = np.zeros((len(start), frames)), np.zeros((len(start), frames, len(flows)))

@@ -6,6 +6,7 @@ place of the curve. A simulated gait stays on it, so it neither spirals in nor l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,8 +19,9 @@ from poise.skeleton.skeleton import read_only
 Array = np.ndarray
 
 HARMONICS = 4
-_STEP = 1e-4  # radians, over which a curve's slope is taken
-PLACES = 360  # of a curve that are tried; the best is refined between its neighbours
+PLACES = 360  # of a curve that are tried; the best is refined
+REFINED = 3  # steps of Newton's method from there
+LEAST_BEND = 0.1  # of its value on the curve, below which Newton's method is not trusted
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,29 +32,33 @@ class Ring:
     dimensions: tuple[int, int]
     series: Float[Array, "waves 2"]
 
-    def at(self, radians: Float[Array, "*n"]) -> Float[Array, "*n 2"]:
-        """Where a phase lies."""
-        return np.asarray(waves(radians) @ self.series)
+    def at(self, radians: Float[Array, "*n"], derivative: int = 0) -> Float[Array, "*n 2"]:
+        """Where a phase lies, or a derivative of that."""
+        return np.asarray(waves(radians, derivative=derivative) @ self.series)
 
-    def along(self, radians: Float[Array, "n"], moves: Float[Array, "n 2"]) -> Float[Array, "n"]:
-        """How far the phase goes on when points move so: the part along the curve."""
-        ahead = (self.at(radians + _STEP) - self.at(radians - _STEP)) / (2.0 * _STEP)
-        return np.asarray((moves * ahead).sum(axis=1) / np.maximum((ahead**2).sum(axis=1), 1e-12))
+    def phase_of(self, points: Float[Array, "n 2"]) -> Float[Array, "n"]:
+        """The phase of the nearest place, from 0 to 2 pi."""
+        radians = ((points[:, None] - self._table) ** 2).sum(axis=2).argmin(axis=1) * (2.0 * np.pi / PLACES)
+        start = radians
+        for _ in range(REFINED):
+            off = (self.at(radians) - points) * self.at(radians, 1)
+            radians = radians - off.sum(axis=1) / self._stiffness(radians, points)
+        return np.asarray(np.clip(radians, start - np.pi / PLACES, start + np.pi / PLACES) % (2.0 * np.pi))
+
+    def phase_slopes(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
+        """How the phase of the nearest place, which is given, changes with the point."""
+        return np.asarray(self.at(radians, 1) / self._stiffness(radians, points)[:, None])
+
+    def _stiffness(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n"]:
+        """Half the second derivative of the squared distance along the curve; near its middle, where that vanishes,
+        as on the curve itself."""
+        ahead = (self.at(radians, 1) ** 2).sum(axis=1)
+        bent = ahead + ((self.at(radians) - points) * self.at(radians, 2)).sum(axis=1)
+        return np.asarray(np.where(bent > LEAST_BEND * ahead, bent, np.maximum(ahead, 1e-12)))
 
     @cached_property
     def _table(self) -> Float[Array, "places 2"]:
         return self.at(np.arange(PLACES) * (2.0 * np.pi / PLACES))
-
-    def phase_of(self, points: Float[Array, "n 2"]) -> Float[Array, "n"]:
-        """The phase of the nearest place, from 0 to 2 pi: a parabola through the best of a table and its neighbours."""
-        table = self._table
-        squared = ((points[:, None] - table) ** 2).sum(axis=2)
-        best = squared.argmin(axis=1)
-        rows = np.arange(len(points))
-        left, middle, right = (squared[rows, (best + shift) % PLACES] for shift in (-1, 0, 1))
-        bend = left - 2.0 * middle + right
-        shift = np.where(bend > 1e-15, 0.5 * (left - right) / np.maximum(bend, 1e-15), 0.0)
-        return np.asarray((best + np.clip(shift, -0.5, 0.5)) * (2.0 * np.pi / PLACES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +75,29 @@ class Surface:
     def along(
         self, radians: Float[Array, "n phases"], moves: Float[Array, "n latent"]
     ) -> Float[Array, "n phases"]:
-        """How far phases go on when points move so."""
+        """How far phases continue when points of these phases move so."""
         parts = zip(self.rings, radians.T, strict=True)
-        found = [ring.along(own, moves[:, ring.dimensions]) for ring, own in parts]
+        found = [
+            (ring.phase_slopes(own, ring.at(own)) * moves[:, ring.dimensions]).sum(axis=1)
+            for ring, own in parts
+        ]
         return np.column_stack([np.empty((len(moves), 0)), *found])
+
+    def ahead(
+        self,
+        x: Float[Array, "n latent"],
+        radians: Float[Array, "phases"],
+        elsewhere: Float[Array, "latent latent"],
+    ) -> Float[Array, "n latent latent"]:
+        """How the points so far ahead of those nearest to x change with x; other dimensions as given."""
+        slopes = np.tile(elsewhere, (len(x), 1, 1))
+        for ring, own, beat in zip(self.rings, self.phases_of(x).T, radians, strict=False):
+            turned = ring.phase_slopes(own, x[:, ring.dimensions])
+            slopes[:, ring.dimensions] = 0.0
+            slopes[:, np.array(ring.dimensions)[:, None], ring.dimensions] = (
+                ring.at(own + beat, 1)[:, :, None] * turned[:, None]
+            )
+        return slopes
 
     def at(self, radians: Float[Array, "n phases"], x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
         """The points of these phases, elsewhere as given."""
@@ -83,7 +108,7 @@ class Surface:
 
 
 def surface_through(
-    structure: Structure, latents: Float[Array, "frames latent"], phases: dict[str, Float[Array, "frames"]]
+    structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
     """The surface of training points with these phases."""
     rings = []
@@ -96,7 +121,20 @@ def surface_through(
     return Surface(tuple(rings))
 
 
-def waves(radians: Float[Array, "*n"], harmonics: int = HARMONICS) -> Float[Array, "*n waves"]:
-    """A constant and the cosines and sines of a phase and its multiples."""
-    turns = np.multiply.outer(radians, np.arange(1, harmonics + 1))
-    return np.concatenate([np.ones((*turns.shape[:-1], 1)), np.cos(turns), np.sin(turns)], axis=-1)
+def cyclic_surface(
+    structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
+) -> Surface:
+    """The surface whose rings are the limit cycles of a model's dynamics; as published a model has none."""
+    return Surface(()) if structure.published else surface_through(structure, latents, phases)
+
+
+def waves(
+    radians: Float[Array, "*n"], harmonics: int = HARMONICS, derivative: int = 0
+) -> Float[Array, "*n waves"]:
+    """A constant and the cosines and sines of a phase and its multiples, or a derivative of them."""
+    multiples = np.arange(1, harmonics + 1)
+    turns = np.multiply.outer(radians, multiples) + derivative * (np.pi / 2.0)
+    constant = np.full((*turns.shape[:-1], 1), float(derivative == 0))
+    return np.concatenate(
+        [constant, multiples**derivative * np.cos(turns), multiples**derivative * np.sin(turns)], axis=-1
+    )
