@@ -830,7 +830,8 @@ class SolvedPose(Wire, tag="pose"):
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
     pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown. A pose made
-    `by_hand` is not that of the motion's frame.
+    `by_hand` is not that of the motion's frame. One that `jumps` lies further from the last than a drag allows, since
+    a foot steps or a handle cannot be met otherwise: the page shows it on its way.
     """
 
     seq: int
@@ -845,6 +846,7 @@ class SolvedPose(Wire, tag="pose"):
     latent: tuple[float, float] | None
     microseconds: float
     by_hand: bool
+    jumps: bool
 
 
 class Ghost(Wire, tag="ghost"):

@@ -259,7 +259,8 @@ class Session:
             seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
             log_likelihood=solved.log_likelihood if solved else None,
             percentile=solved.percentile if solved else None,
-            latent=self._latent(solved), by_hand=state.by_hand, **outcome,
+            latent=self._latent(solved), by_hand=state.by_hand,
+            jumps=solved is not None and solved.jumps, **outcome,
         )  # fmt: skip
 
     # --- private ---------------------------------------------------------------------------------------------------

@@ -26,9 +26,9 @@ from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
 from poise.solvers.follow import Follower
-from poise.solvers.problem import Problem
-from poise.solvers.solution import STATUSES, Solution, Status
+from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
+from poise.studio.easing import eased
 from poise.studio.messages import LOOK_AT, Quaternion, SceneHandle, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
@@ -47,8 +47,6 @@ LOOKING = 4.0  # times as far hips may turn where the head looks at something
 REACH = 3.0  # metres that any joint may go for each metre of the handle under the hand
 SETTLING = 0.015  # metres that any joint goes as the hand lets go
 LEVER = 0.3  # metres for each radian that a handle is turned by
-CLOSE = 0.003  # metres that a handle may lag behind on the way
-EASINGS = (0.9, 0.45, 0.2, 0.0)  # shares of the way allowed that are tried, the largest first
 FAR, NEAR = (
     0.52,
     0.30,
@@ -78,6 +76,7 @@ class SolvedState:
     percentile: float | None
     latents: tuple[Float[Array, "latent"], ...]
     anchors: dict[str, Vec3] | None = None  # where the feet stand, if they stepped
+    jumps: bool = False  # a joint goes further at once than a drag allows: it is shown on its way
 
 
 class Poser:
@@ -153,30 +152,10 @@ class Poser:
         stepped = self._stepped(state, dragged) if _overreaches(state, dragged, solved) else None
         if stepped is not None:
             return stepped
-        return self._eased(state, solved, max(REACH * moved, SETTLING if last else 0.0))
-
-    def _eased(self, state: State, solved: SolvedState, most: float) -> SolvedState:
-        """As far on the way from the state's pose to the solved one as no joint goes further than `most`."""
-        solver, goal = self._last, solved.solution
-        space, problem, start = solver.space, solver.problem, state.placed.in_space(solver.space)
-        before = space.forward(start)[0]
-
-        def gone(q: Float[Array, "size"]) -> float:
-            return float(np.linalg.norm(space.forward(q)[0] - before, axis=-1).max())
-
-        far = gone(goal.q)
-        if far <= most:
-            return solved
-        left = problem.rank(problem.errors(goal.q)[0])[0]
-        for easing in EASINGS:
-            q = space.integrate(start, easing * most / far * problem.way(start, goal.q))
-            status, steps, errors = problem.finish(q, problem.diagonal())
-            if gone(q) <= most and problem.rank(errors)[0] <= left + CLOSE:
-                return _at(solved, q, STATUSES[status], steps, errors, problem)
-        if goal.reached:
-            return solved  # the handle cannot be met otherwise
-        q = space.integrate(start, EASINGS[0] * most / far * problem.way(start, goal.q))
-        return _at(solved, q, goal.status, 0, problem.errors(q)[0], problem)
+        problem, most = self._last.problem, max(REACH * moved, SETTLING if last else 0.0)
+        solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
+        placed = Placed(solution.pose, solution.q, problem.space)
+        return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
     def _stepped(self, state: State, dragged: str) -> SolvedState | None:
         """The pose after a step towards a handle that is too far away; None where a step does not bring it nearer."""
@@ -188,7 +167,7 @@ class Poser:
         return (
             None
             if _overreaches(state.with_(anchors=anchors), dragged, solved)
-            else replace(solved, anchors=anchors)
+            else replace(solved, anchors=anchors, jumps=True)
         )
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
@@ -264,17 +243,6 @@ class Poser:
             self._likelihood = (now, found, share)
             return found, share
         return known[0], known[1]
-
-
-def _at(
-    solved: SolvedState, q: Float[Array, "size"], status: Status, steps: int, errors: Array, problem: Problem
-) -> SolvedState:
-    """What was solved, but at another pose."""
-    eased = replace(
-        solved.solution, q=q, measure=partial(problem.residuals, errors), status=status,
-        iterations=solved.solution.iterations + steps,
-    )  # fmt: skip
-    return replace(solved, placed=Placed(eased.pose, q, problem.space), solution=eased)
 
 
 def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition]:

@@ -658,6 +658,7 @@ export interface SolvedPose {
   latent: [number, number] | null;
   microseconds: number;
   byHand: boolean;
+  jumps: boolean;
 }
 
 /** The previous result, under which model; `world` is empty to take it away. */

@@ -57,7 +57,7 @@ export class Director {
     effect(() => this.stage.paint(palette.value));
     effect(() => {
       if (!bodyIsShown.value) this.stage.hideBody();
-      else if (state.body.value && shownJoints.value) this.easing.go(shownJoints.value, state.dragged.peek() !== null);
+      else if (state.body.value && shownJoints.value) this.easing.go(shownJoints.value, jumps(shownJoints.value));
     });
     effect(() => this.followMarkers());
     effect(() => this.turnForPhoto(state.workspace.value === "photo"));
@@ -128,6 +128,12 @@ export class Director {
       : [];
     this.stage.setSkins(skins);
   }
+}
+
+/** Whether a pose is one that a drag could only jump to. */
+function jumps(world: Float32Array): boolean {
+  const pose = state.pose.peek();
+  return pose?.joints === world && pose.jumps;
 }
 
 /** Every so many frames: some before and after the one shown, or all over the range. */

@@ -1,7 +1,6 @@
 /** A body that has to go far at once, because a foot steps or a handle cannot be met otherwise, is shown on its way. */
-import { STRIDE, furthest } from "../arrays";
+import { STRIDE } from "../arrays";
 
-const FAR = 0.08; // metres that a joint goes between two moments of a drag
 const TIME = 200; // milliseconds
 
 export class Easing {
@@ -12,17 +11,17 @@ export class Easing {
 
   constructor(private readonly show: (world: Float32Array) => void) {}
 
-  /** Shows a pose, at once or, where that would be a jump, eased. */
-  go(world: Float32Array, eased: boolean): void {
+  /** Shows a pose: at once, or eased where it jumps or another jump is still under way. */
+  go(world: Float32Array, jumps: boolean): void {
     const now = performance.now();
-    const jumps = eased && world.length === this.shown.length && furthest(this.shown, world) > FAR;
-    const begins = jumps && now >= this.ends;
+    const alike = world.length === this.shown.length;
+    const begins = jumps && alike && now >= this.ends;
     this.to = world;
     if (begins) {
       this.from = this.shown.slice();
       this.ends = now + TIME;
       requestAnimationFrame(this.step);
-    } else if (!jumps) {
+    } else if (!alike || now >= this.ends) {
       this.ends = 0;
       this.put(world);
     }
@@ -30,7 +29,7 @@ export class Easing {
 
   private readonly step = (now: number): void => {
     if (!this.ends) return;
-    const left = Math.max(this.ends - now, 0) / TIME;
+    const left = Math.min(Math.max(this.ends - now, 0) / TIME, 1);
     this.put(left ? between(this.from, this.to, 1 - left * left) : this.to);
     if (left) requestAnimationFrame(this.step);
   };

@@ -1,0 +1,94 @@
+"""The next moment of a drag: on the way to the solved pose, with no joint going much further than the hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.skeleton.pose_space import Handles
+from poise.solvers.problem import Problem
+from poise.solvers.solution import STATUSES, Solution, Status
+
+Array = np.ndarray
+
+SHARES = (0.9, 0.45, 0.2, 0.0, 0.0, 0.0, 0.0)  # of the way allowed that are tried, the largest first
+CLOSE = 0.003  # metres that a handle may lag behind on the way
+STIFF = 1e-3  # of what moves the joints: how much freedoms that move none of them weigh
+FIRMER = (
+    4.0  # at most: how many times more a joint weighs in the next try for having gone too far in this one
+)
+
+
+def eased(
+    problem: Problem, start: Float[Array, "size"], goal: Solution, most: float
+) -> tuple[Solution, bool]:
+    """As far on the way to a solved pose as no joint goes further than `most`; whether one has to, to meet the handles.
+
+    On the way hard constraints are met by the smallest movement of the joints. Where that is still too far, those that
+    went farthest weigh more in the next try.
+    """
+    moved = _Moved(problem, start)
+    far = moved.farthest(goal.q)
+    if far <= most:
+        return goal, False
+    left = problem.rank(problem.errors(goal.q)[0])[0] + CLOSE
+    least, nearest = far, goal
+    for share in SHARES:
+        q = problem.space.integrate(start, share * most / far * problem.way(start, goal.q))
+        status, steps, errors = problem.finish(q, moved.metric())
+        gone = moved.farthest(q, most)
+        if problem.rank(errors)[0] <= left and gone < least:
+            least, nearest = gone, _at(problem, goal, q, errors, status=STATUSES[status], steps=steps)
+        if least <= most:
+            return nearest, False
+    if goal.reached:
+        return nearest, True
+    q, share = goal.q, 1.0
+    while (gone := moved.farthest(q)) > most:
+        share *= SHARES[0] * most / gone
+        q = problem.space.integrate(start, share * problem.way(start, goal.q))
+    return _at(problem, goal, q, problem.errors(q)[0], status=goal.status), False
+
+
+class _Moved:
+    """How far joints are from where a start has them, and the metric in which those that went far weigh more."""
+
+    def __init__(self, problem: Problem, start: Float[Array, "size"]) -> None:
+        space = problem.space
+        joints = np.arange(len(space.skeleton))
+        self._space, self._free = space, np.flatnonzero(problem.free)
+        self._points = Handles(joints, np.zeros((len(joints), 3)))
+        self._before, self._jacobian = space.handle_positions(start, self._points)
+        self._weights = np.ones(len(joints))
+
+    def farthest(self, q: Float[Array, "size"], most: float = np.inf) -> float:
+        """How far the joint goes that goes farthest; those that go further than `most` weigh more from now on."""
+        gone = np.linalg.norm(self._space.forward(q)[0] - self._before, axis=-1)
+        self._weights *= np.clip((gone / most) ** 2, 1.0, FIRMER)
+        return float(gone.max())
+
+    def metric(self) -> Float[Array, "freedoms freedoms"]:
+        """The covariance of freedoms under which the smallest change is the one that moves joints least."""
+        rows = self._jacobian.reshape(-1, self._space.freedoms)[:, self._free]
+        stiffness = rows.T @ (rows * np.repeat(self._weights, 3)[:, None])
+        stiffness += STIFF * np.trace(stiffness) / len(stiffness) * np.eye(len(stiffness))
+        found = np.zeros((self._space.freedoms,) * 2)
+        found[np.ix_(self._free, self._free)] = np.linalg.inv(stiffness)
+        return found
+
+
+def _at(
+    problem: Problem,
+    goal: Solution,
+    q: Float[Array, "size"],
+    errors: Array,
+    *,
+    status: Status,
+    steps: int = 0,
+) -> Solution:
+    """What was solved, but at another pose."""
+    measure, iterations = partial(problem.residuals, errors), goal.iterations + steps
+    return replace(goal, q=q, measure=measure, status=status, iterations=iterations)
