@@ -54,7 +54,12 @@ def _rows(name: str, models: ModelStore) -> Iterator[Row]:
     yield Row(f"{name}: step over the handle's, median", float(np.median(steps)), "times")
     yield Row(f"{name}: 95th percentile", float(np.percentile(steps, 95)), "times")
     yield Row(f"{name}: worst", float(steps.max()), "times", note=f"at most 3; {len(steps)} steps")
-    yield Row(f"{name}: eased over 0.2 s", len(eased), "steps", note=f"at most {100 * max(eased, default=0.0):.0f} cm")
+    yield Row(
+        f"{name}: eased over 0.2 s",
+        len(eased),
+        "steps",
+        note=f"at most {100 * max(eased, default=0.0):.0f} cm",
+    )
     yield Row(f"{name}: release, median", float(np.median(releases)), "cm")
     yield Row(f"{name}: 95th percentile", float(np.percentile(releases, 95)), "cm")
     yield Row(f"{name}: worst", float(releases.max()), "cm", note="at most 2")

@@ -315,13 +315,13 @@ class Studio(Scenario):
         warm_up()  # what is compiled at first use would be compiled again after every kill
 
     def act(self, folder: Path) -> None:
-        from poise.studio.defaults import from_files
+        from poise.studio.defaults import embedded
         from poise.studio.launch import prepared
 
         say_nothing(folder / "said")
         os.environ["POISE_CACHE"], os.environ["TMPDIR"] = str(folder / "cache"), str(folder)
         tempfile.tempdir = str(folder)
-        models = from_files([self.shared / "steps.poise"], step=lambda *_: None)
+        models = embedded(named=[self.shared / "steps.poise"])
         with prepared(models, host="127.0.0.1", port=0, token=None) as ready:
             print(ready.address, flush=True)
             ready.serve()

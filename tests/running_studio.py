@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
+from bodies import person
+from poise.formats import gltf
+from poise.skeleton.skeleton import Pose
 from poise.studio import messages as said
 from poise.studio.models import ModelStore
 from poise.studio.security import Access
@@ -116,3 +122,34 @@ def kept(session: Session, path: Path) -> str:
     target = session.uploads.folder(session.token) / path.name
     target.write_bytes(path.read_bytes())
     return session.uploads.keep(target, owner=session.token).id
+
+
+SCRIPT = """
+duration = 1.0
+fps = 20
+floor = true
+[handles.right_hand]
+keys = [{ time = 0.0, at = [-0.3, 1.0, 0.2] }, { time = 1.0, at = [-0.3, 1.3, 0.3], ease = "out" }]
+[handles.head]
+keys = [{ time = 0.5, rotation = [0, 20, 0] }]
+[[pins]]
+handle = "left_foot"
+from = 0.2
+"""
+"""A keyframe script."""
+
+
+def foreign(path: Path) -> Path:
+    """A character with a mesh that another program wrote, with its back to us."""
+    skeleton, away = person(), np.tile([1.0, 0.0, 0.0, 0.0], (26, 1))
+    away[0] = (0.0, 0.0, 1.0, 0.0)
+    gltf.write(Pose(skeleton, np.array(skeleton.offsets[0]), away), path)
+    data = path.read_bytes()
+    size = struct.unpack_from("<I", data, 12)[0]
+    content = json.loads(data[20 : 20 + size])
+    del content["scenes"][0]["extras"]
+    text = json.dumps(content).encode()
+    text += b" " * (-len(text) % 4)
+    body = struct.pack("<I4s", len(text), b"JSON") + text + data[20 + size :]
+    path.write_bytes(struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body)
+    return path

@@ -21,11 +21,11 @@ from poise.performer import act
 from poise.priors.model_file import save
 from poise.studio import messages as said
 from poise.studio.autosave import Autosave
-from poise.studio.defaults import Lesson, embedded, from_files
+from poise.studio.defaults import Lesson, embedded
 from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
-from running_studio import Heard, kept
+from running_studio import Heard, kept, running
 
 
 def posed(session: Session) -> Session:
@@ -208,9 +208,8 @@ def test_poses_go_out_live(session: Session) -> None:
 
 
 def test_the_embedded_models_are_learned_once() -> None:
-    told: list[str] = []
     lessons = (Lesson("old kick", "kick", "old"),)
-    models = embedded(lessons=lessons, step=lambda what, _share: told.append(what))
+    models = embedded(lessons=lessons)
     assert [model.id for model in models.described()] == [
         "people",
         "old-kick",
@@ -219,17 +218,28 @@ def test_the_embedded_models_are_learned_once() -> None:
         "nearest-of-everything",
         "plain",
     ]
-    assert told[-1] == "ready"
     again = embedded(lessons=lessons)
     first, second = models["old-kick"].prior, again["old-kick"].prior
     np.testing.assert_array_equal(first.mean, second.mean)
 
 
-def test_models_and_clips_can_be_named(priors: dict[str, object], tmp_path: Path) -> None:
+def test_models_that_are_named_come_before_the_embedded_ones(
+    priors: dict[str, object], tmp_path: Path
+) -> None:
     save(priors["both"], tmp_path / "both.poise")  # type: ignore[arg-type]
+    models = embedded(named=[tmp_path / "both.poise"])
+    assert [model.id for model in models.described()][:2] == ["both", "people"]
+
+
+def test_files_that_are_named_wait_for_the_first_page_alone(models: ModelStore, tmp_path: Path) -> None:
     clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
-    models = from_files([tmp_path / "both.poise", clip])
-    assert [model.id for model in models.described()] == ["both", "kick", "kick-gaussian", "plain"]
+    with running(models, files=[clip]) as studio, studio.page() as page, studio.page() as other:
+        (opening,) = page.hello().openings
+        assert opening.name == "kick.bvh"
+        page.say(said.OpenClip(upload=opening.upload))
+        assert page.hear_until(said.MotionRange).frames == 20
+        assert other.hello().openings == []
+    assert clip.is_file()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

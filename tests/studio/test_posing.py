@@ -140,7 +140,10 @@ def test_no_joint_goes_much_further_than_the_hand(
         before = joints(session)
         at = tuple(start + moment / moments * np.array(way))
         (pose,) = session.answer(said.Drag(seq=next(NUMBERS), handle=role, position=at))
-        went, allowed = np.linalg.norm(joints(session) - before, axis=1).max(), 3 * np.linalg.norm(way) / moments
+        went, allowed = (
+            np.linalg.norm(joints(session) - before, axis=1).max(),
+            3 * np.linalg.norm(way) / moments,
+        )
         assert went <= allowed + 1e-6 or (pose.jumps and went < 2 * allowed)
         jumps += pose.jumps
     assert jumps <= 2

@@ -1,4 +1,4 @@
-"""`poise studio [MODEL|CLIP...]`: the studio in the browser."""
+"""`poise studio [FILE...]`: the studio in the browser."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from poise.cli import terminal
 from poise.errors import InvalidValueError, MissingExtraError
 
 app = App(
     name="studio",
     help_epilogue="""\
-Without a model or a clip it begins with people in general. Other models are learned
-from the procedural performer in the background, once, or when they are first chosen.
-A clip is learned as a style when it opens.
+Without a model it begins with people in general. Other models are learned from the
+procedural performer in the background, once, or when they are first chosen.
+A file opens as if it was dropped on the page: a clip on the timeline, a character
+with a mesh (GLB, VRM) as itself, a picture in Photo, markers (C3D, TRC) and videos
+in Capture, a scene, the keys of a keyframe script (TOML).
 It listens on this machine alone; on another address it asks for a token.
 
 Examples:
   poise studio
   poise studio pitch.poise walk.bvh
+  poise studio hero.vrm
   poise studio --port 9000 --no-open
   poise studio --host 0.0.0.0
 """,
@@ -29,7 +31,7 @@ Examples:
 
 @app.default
 def studio(
-    *files: Annotated[Path, Parameter(help="Models written by poise learn, or clips to learn from.")],
+    *files: Annotated[Path, Parameter(help="Models, clips, characters, pictures, takes, videos, scenes.")],
     host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int | None, Parameter(help="The port; the first free one from 8420 if not given.")
@@ -44,8 +46,8 @@ def studio(
         raise MissingExtraError(error.name or "starlette", extra="studio", purpose="the studio") from error
     if port is not None and not 0 <= port < 65536:
         raise InvalidValueError(f"a port is a number from 0 to 65535; got {port}")
-    with terminal.counting("preparing") as report:
-        models = launch.models_of(files, step=lambda _what, share: report(int(100 * share), 100))
-    with launch.prepared(models, host=host, port=port, token=token) as ready:
+    named, others = launch.sorted_out(files)
+    models = launch.models_of(named)
+    with launch.prepared(models, host=host, port=port, token=token, files=others, ahead=not named) as ready:
         print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
         ready.serve(open_browser=not no_open)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.formats.gltf.meshes import read_skins
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import TONES, build_mannequin
@@ -55,8 +57,16 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
     )  # fmt: skip
 
 
+def skins_of(character: Path) -> list[messages.Skin]:
+    """What carries the meshes of a character's file."""
+    return [
+        messages.Skin(node=skin.node, joints=packed(skin.joints, "<u2"), matrices=packed(skin.matrices))
+        for skin in read_skins(character)
+    ]
+
+
 def body_of(pose: Pose) -> messages.BodyShown:
-    """Skeleton and mannequin; the pose, of someone standing, tells where soles and face point."""
+    """Skeleton and mannequin; the pose, of someone standing, says where soles and face point."""
     skeleton = pose.skeleton
     mesh = build_mannequin(skeleton, rotations=pose.rotations[None])
     roles = {joint: role for role, joint in skeleton.roles.items()}

@@ -1,4 +1,4 @@
-"""The models of a studio: those named on the command line, or the embedded ones, learned from the performer once."""
+"""The models of a studio: those named on the command line, and the embedded ones, learned from the performer once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from poise.apps.learning import read_motion
 from poise.engine import end_with_parent
 from poise.errors import PoiseError
 from poise.formats.files import make_folder
@@ -27,9 +26,6 @@ ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and q
 MODEL = ".poise"
 EXAMPLE_FPS = 15.0  # of the local model, which is made ready for every set of handles
 RECIPE = 4  # counted up when what is learned changes, so that no cache holds the old
-
-Step = Callable[[str, float], None]
-"""Called with what is being done and the share of it all that is done."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +60,15 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 """A gaussian and a local model of all motions."""
 
 
-def embedded(*, step: Step = lambda _what, _share: None, lessons: Sequence[Lesson] = LESSONS) -> ModelStore:
-    """People in general; and styles, a model of walking in time, and models of everything, learned when first used."""
+def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ()) -> ModelStore:
+    """Models from files; people in general; and styles and models of everything, learned when they are first used."""
     models, body = ModelStore(), Body().skeleton
+    for path in named:
+        models.add(load(path), path.stem)
     models.add(UniversalPrior(body), PEOPLE)
     for name, recipe in recipes(lessons).items():
         source = ModelSource(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
         models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
-    step("ready", 1.0)
     return models
 
 
@@ -121,25 +118,6 @@ def learn_ahead() -> None:
     for recipe in recipes().values():
         if not recipe.path.exists():
             recipe.cached()
-
-
-def from_files(paths: Sequence[Path], *, step: Step = lambda _what, _share: None) -> ModelStore:
-    """Models as they are; clips as styles learned from them, and a gaussian of each."""
-    models = ModelStore()
-    for number, path in enumerate(paths):
-        step(f"reading {path.name}", number / len(paths))
-        if path.suffix.lower() == MODEL:
-            models.add(load(path), path.stem)
-            continue
-        motion = read_motion(path)
-
-        def report(share: float, number: int = number, path: Path = path) -> None:
-            step(f"learning {path.name}", (number + share) / len(paths))
-
-        models.add(learn([motion], "style", progress=report), path.stem)
-        models.add(learn([motion], "gaussian"), f"{path.stem} (gaussian)")
-    step("ready", 1.0)
-    return models
 
 
 def _style_of(lesson: Lesson) -> Storable:

@@ -17,9 +17,8 @@ Array = np.ndarray
 SHARES = (0.9, 0.45, 0.2, 0.0, 0.0, 0.0, 0.0)  # of the way allowed that are tried, the largest first
 CLOSE = 0.003  # metres that a handle may lag behind on the way
 STIFF = 1e-3  # of what moves the joints: how much freedoms that move none of them weigh
-FIRMER = (
-    4.0  # at most: how many times more a joint weighs in the next try for having gone too far in this one
-)
+FIRMER = 4.0  # times, at most, that a joint weighs more in the next try for having gone too far
+TINY = 1e-6  # metres that a hand goes while it holds still
 
 
 def eased(
@@ -67,7 +66,7 @@ class _Moved:
     def farthest(self, q: Float[Array, "size"], most: float = np.inf) -> float:
         """How far the joint goes that goes farthest; those that go further than `most` weigh more from now on."""
         gone = np.linalg.norm(self._space.forward(q)[0] - self._before, axis=-1)
-        self._weights *= np.clip((gone / most) ** 2, 1.0, FIRMER)
+        self._weights *= np.clip((gone / max(most, TINY)) ** 2, 1.0, FIRMER)
         return float(gone.max())
 
     def metric(self) -> Float[Array, "freedoms freedoms"]:

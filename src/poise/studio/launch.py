@@ -16,11 +16,13 @@ from threading import Thread, Timer
 
 from poise.apps.warm_up import KERNELS, warm_up
 from poise.errors import PoiseError
-from poise.studio.defaults import Step, embedded, from_files
+from poise.formats.files import existing_file
+from poise.studio.defaults import MODEL, embedded
 from poise.studio.memory import give_memory_back
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, is_loopback
 from poise.studio.server import PAGE, Studio, listen, server_of
+from poise.studio.uploads import plain_name
 
 OPEN_AFTER = 0.3  # seconds
 FIRST = ("kinematics", "solver", "people")
@@ -35,7 +37,7 @@ class Ready:
     studio: Studio
     listener: socket.socket
     address: str
-    unfinished: bool  # whether some models are still to be learned
+    ahead: bool
 
     def serve(self, *, open_browser: bool = False) -> None:
         """Until interrupted."""
@@ -47,19 +49,27 @@ class Ready:
         logging.getLogger("asyncio").setLevel(
             logging.ERROR
         )  # a page that went away is no cause for a warning
-        with _rest_prepared() if self.unfinished else nullcontext():
+        with _rest_prepared() if self.ahead else nullcontext():
             server_of(self.studio).run(sockets=[self.listener])
 
 
-def models_of(files: Sequence[Path], *, step: Step) -> ModelStore:
-    """The models that were named, else the embedded ones; everything compiled that the first drag will need."""
+def sorted_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Models among files, and others that the page opens; a file that is missing, or of no use, is refused."""
+    for path in files:
+        plain_name(existing_file(path).name)
+    models = [path for path in files if path.suffix.lower() == MODEL]
+    return models, [path for path in files if path not in models]
+
+
+def models_of(named: Sequence[Path]) -> ModelStore:
+    """The models that were named, before the embedded ones; everything compiled that the first drag will need."""
     give_memory_back()
-    models = from_files(files, step=step) if files else embedded(step=step)
+    models = embedded(named=named)
     if not (PAGE / "index.html").is_file():
         raise PoiseError(
             "the studio's page is not built; run `make page` in the source folder, or install a release"
         )
-    warm_up(FIRST if not files else KERNELS)
+    warm_up(KERNELS if named else FIRST)
     return models
 
 
@@ -76,8 +86,19 @@ def _rest_prepared() -> Iterator[None]:
 
 
 @contextmanager
-def prepared(models: ModelStore, *, host: str, port: int | None, token: str | None) -> Iterator[Ready]:
-    """A studio on an address; off loopback it asks for a token, which is part of the address shown."""
+def prepared(
+    models: ModelStore,
+    *,
+    host: str,
+    port: int | None,
+    token: str | None,
+    files: Sequence[Path] = (),
+    ahead: bool = False,
+) -> Iterator[Ready]:
+    """A studio on an address, with files to open; off loopback it asks for a token, which is part of the address shown.
+
+    `ahead` says that embedded models are learned beside it before they are asked for.
+    """
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
     listener = listen(host, port)
@@ -86,5 +107,4 @@ def prepared(models: ModelStore, *, host: str, port: int | None, token: str | No
         address = f"http://{shown}:{listener.getsockname()[1]}/"
         if token is not None:
             address += f"?token={token}"
-        unfinished = not all(entry.source.ready for entry in models.learned)
-        yield Ready(Studio(models, access=Access(host, token)), listener, address, unfinished)
+        yield Ready(Studio(models, access=Access(host, token), files=files), listener, address, ahead)

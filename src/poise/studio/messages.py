@@ -621,10 +621,19 @@ class ExportModel(Wire, tag="exportModel"):
 
 
 class OpenClip(Wire, tag="openClip"):
-    """Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown."""
+    """Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown.
+
+    A character with a mesh is shown as itself; without a motion it stands as it was made.
+    """
 
     upload: Name
     onto_body: bool = False
+
+
+class OpenScript(Wire, tag="openScript"):
+    """Put the keys and pins of an uploaded keyframe script on the timeline."""
+
+    upload: Name
 
 
 class OpenScene(Wire, tag="openScene"):
@@ -718,6 +727,7 @@ ClientMessage = (
     | RenameModel
     | ExportModel
     | OpenClip
+    | OpenScript
     | OpenScene
     | OpenKept
     | Cancel
@@ -768,6 +778,13 @@ class LearnableKind(Wire):
     about: str
 
 
+class Opening(Wire):
+    """A file that was named as the studio was started, for the page to open as if it had been dropped."""
+
+    name: str
+    upload: str
+
+
 class Welcome(Wire, tag="welcome"):
     """The answer to `hello`; keep the token to resume."""
 
@@ -780,6 +797,7 @@ class Welcome(Wire, tag="welcome"):
     motions: list[str]  # extensions of motion files
     takes: list[str]  # and of recordings of markers
     constraints: list[str]  # a table to fill in for each registered kind
+    openings: list[Opening]
 
 
 class Kept(Wire):
@@ -802,11 +820,23 @@ class Models(Wire, tag="models"):
     models: list[Model]
 
 
+class Skin(Wire):
+    """What carries the mesh of a node of a character's file: joints uint16 (n), to whose frames matrices lead.
+
+    Matrices are float32 (n, 3, 4), from the mesh as it is bound.
+    """
+
+    node: int
+    joints: bytes
+    matrices: bytes
+
+
 class BodyShown(Wire, tag="body"):
     """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
 
     Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
-    uint32 (m, 3).
+    uint32 (m, 3). A character with meshes of its own has them in the file at the address `character`, which is empty
+    for bare skeletons.
     """
 
     joints: list[Joint]
@@ -817,6 +847,8 @@ class BodyShown(Wire, tag="body"):
     vertex_tones: bytes
     palette: list[tuple[float, float, float]]
     triangles: bytes
+    character: str = ""
+    skins: list[Skin] = []
 
 
 class SceneChanged(Wire, tag="scene"):

@@ -9,13 +9,16 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.abilities import latent_of, standing_pose
 from poise.priors.blend import BlendPrior
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Skeleton
 from poise.studio import messages
-from poise.studio.arrays import body_of
+from poise.studio.arrays import body_of, skins_of
+from poise.studio.uploads import Upload
 
 if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
@@ -60,6 +63,8 @@ class Entry:
     source: ModelSource
     kind: messages.Kind
     summary: str
+    character: Upload | None = None
+    """The file of a character with a mesh of its own."""
 
     @property
     def prior(self) -> Prior:
@@ -73,8 +78,12 @@ class Entry:
 
     @cached_property
     def body(self) -> messages.BodyShown:
-        """The mannequin of its skeleton."""
-        return body_of(standing_pose(self.prior))
+        """The mannequin of its skeleton, and the character's own meshes."""
+        body = body_of(standing_pose(self.prior))
+        if self.character is None:
+            return body
+        address = f"files/{self.character.id}/{self.character.name}"
+        return msgspec.structs.replace(body, character=address, skins=skins_of(self.character.path))
 
     @cached_property
     def view(self) -> LatentView | None:
@@ -110,19 +119,17 @@ class ModelStore:
         self._plain: dict[str, Entry] = {}
         self._lock = Lock()
 
-    def add(self, prior: Prior, name: str) -> Entry:
-        """Adds a model under an id of its own."""
-        return self.add_later(
-            ModelSource.of(prior),
-            name,
-            kind=getattr(prior, "kind", ""),
-            summary=getattr(prior, "summary", ""),
-        )
+    def add(self, prior: Prior, name: str, *, character: Upload | None = None) -> Entry:
+        """Adds a model under an id of its own; of a character that has a mesh, with its file."""
+        kind, summary = getattr(prior, "kind", ""), getattr(prior, "summary", "")
+        return self.add_later(ModelSource.of(prior), name, kind=kind, summary=summary, character=character)
 
-    def add_later(self, source: ModelSource, name: str, *, kind: str, summary: str) -> Entry:
+    def add_later(
+        self, source: ModelSource, name: str, *, kind: str, summary: str, character: Upload | None = None
+    ) -> Entry:
         """Adds a model that is made when it is first used."""
         with self._lock:
-            entry = Entry(self._free_id(name), name, source, kind, summary)
+            entry = Entry(self._free_id(name), name, source, kind, summary, character)
             self._own[entry.id] = entry
         return entry
 
@@ -169,7 +176,7 @@ class ModelStore:
             return self._base.plain(skeleton)
         if widest.id not in self._plain:
             words = "no prior: the least change of the pose that meets the handles"
-            self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.source, PLAIN, words)
+            self._plain[widest.id] = Entry(PLAIN, "plain IK", widest.source, PLAIN, words, widest.character)
         return self._plain[widest.id]
 
     def described(self) -> list[messages.Model]:

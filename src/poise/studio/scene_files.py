@@ -55,11 +55,13 @@ Turn = Annotated[float, Meta(ge=-7.0, le=7.0)]
 
 
 class SavedModel(msgspec.Struct):
-    """A model by its id in the scene, its name and its part."""
+    """A model by its id in the scene, its name and its part; of a character, its file's name and part too."""
 
     id: Name
     name: Name
     part: str
+    character: Name | None = None
+    mesh: str | None = None
 
 
 class SavedCorrection(msgspec.Struct):
@@ -113,7 +115,8 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
         photo = [] if self.photo is None else [self.photo.part]
         motion = [] if self.motion is None else [self.motion]
         props = [prop.upload for prop in self.props if prop.upload is not None]
-        return [*motion, *(model.part for model in self.models), *photo, *props]
+        meshes = [model.mesh for model in self.models if model.mesh is not None]
+        return [*motion, *(model.part for model in self.models), *meshes, *photo, *props]
 
     @property
     def words(self) -> str:
@@ -147,7 +150,7 @@ class SceneFiles:
             anchors=dict(state.anchors), timeline=state.timeline,
             joints=list(state.pose.skeleton.names), root=(x, y, z),
             turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
-            models=[SavedModel(each.id, each.name, self.parts.model(each.prior)) for each in self._used(state)],
+            models=[self._saved_model(each) for each in self._used(state)],
             motion=None if layers is None else self.parts.motion(layers.base), smooth=state.smooth,
             corrections=[] if layers is None else [_saved_correction(each) for each in layers.corrections],
             unmet=[] if layers is None else list(layers.unmet), photo=self._saved_photo(state.photo),
@@ -186,6 +189,12 @@ class SceneFiles:
             named |= {entry.id for entry in self.models.learned if entry.source is body}
         own = {entry.id for entry in self.models.own}
         return [entry for entry in self.models.learned if entry.id in named | own]
+
+    def _saved_model(self, entry: Entry) -> SavedModel:
+        part, file = self.parts.model(entry.prior), entry.character
+        if file is None:
+            return SavedModel(entry.id, entry.name, part)
+        return SavedModel(entry.id, entry.name, part, file.name, self._part_of(file.id))
 
     def _saved_photo(self, photo: Photo | None) -> SavedPhoto | None:
         if photo is None:
@@ -245,7 +254,9 @@ class SceneFiles:
         for entry in self.models.learned:
             if entry.id == saved.id and self.parts.model(entry.prior) == saved.part:
                 return entry
-        return self.models.add(self.parts.read_model(saved.part), saved.name)
+        upload = self._uploaded(saved.mesh, saved.character)
+        character = None if upload is None else self.uploads.find(upload, owner=self.owner)
+        return self.models.add(self.parts.read_model(saved.part), saved.name, character=character)
 
     def _model_of(self, scene: SavedScene, ids: dict[str, str], now: State) -> Entry:
         """The model of the scene's name, or the one in use, or the first: whichever has these joints."""

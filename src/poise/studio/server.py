@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from os import cpu_count
@@ -46,10 +46,17 @@ build it with <code>make setup</code>, which needs Node 20 or newer, and reload 
 class Studio:
     """What requests share: models, uploads, sessions, and the threads that solve."""
 
-    def __init__(self, models: ModelStore, *, access: Access | None = None, page: Path = PAGE) -> None:
+    def __init__(
+        self,
+        models: ModelStore,
+        *,
+        access: Access | None = None,
+        page: Path = PAGE,
+        files: Sequence[Path] = (),
+    ) -> None:
         self.models, self.access, self.page = models, access or Access(), page
         self.uploads = Uploads()
-        self.sessions = Sessions(models, self.uploads)
+        self.sessions = Sessions(models, self.uploads, files)
         self.workers = ThreadPoolExecutor(max(2, cpu_count() or 2), thread_name_prefix="poise-solver")
 
     def app(self) -> Starlette:

@@ -28,11 +28,11 @@ from poise.studio.history import History
 from poise.studio.jobs import Done, Jobs, Report, Steps, Work
 from poise.studio.layers import changed_frames
 from poise.studio.messages import ClientMessage, ServerMessage
-from poise.studio.models import ModelStore
+from poise.studio.models import Entry, ModelStore
 from poise.studio.scene_files import SceneFiles
 from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of
 from poise.studio.state import Placed, State
-from poise.studio.uploads import Uploads
+from poise.studio.uploads import Upload, Uploads
 
 PIECE = 600  # frames of a motion that the page is shown at once
 _LOG = logging.getLogger("poise.studio")
@@ -69,6 +69,7 @@ class Session:
         self.state = self.history.now
         self.solved: SolvedState | None = None
         self.streaming: str | None = None
+        self.openings: list[Upload] = []
         self.outlet: Callable[[ServerMessage], None] | None = None
         self._seq, self.closed = -1, False
         self.restorers: list[Callable[[State], Answer]] = []
@@ -87,7 +88,9 @@ class Session:
                 kinds=[messages.LearnableKind(kind=name, about=own.about) for name, own in learnable().items()],
                 motions=list(extensions(markers=False)), takes=list(extensions(markers=True)),
                 constraints=[table_of(kind) for kind in CONSTRAINTS],
+                openings=[messages.Opening(name=each.name, upload=each.id) for each in self.openings],
             )  # fmt: skip
+            self.openings = []
             kept = [] if resumed else self.autosave.kept(token for token in known if token != self.token)
             offered = [messages.KeptScenes(scenes=kept)] if kept else []
             for begin in self.on_greet:
@@ -230,12 +233,22 @@ class Session:
         return work
 
     def _other_body(self, before: State) -> Answer:
-        same = self.state.pose.skeleton.same_topology(before.pose.skeleton)
-        return [] if same else [self.body()]
+        return [] if self.has_same_body(before, self.state) else [self.body()]
+
+    def has_same_body(self, state: State, other: State) -> bool:
+        """Whether two states are of one skeleton and, where it has one, of one mesh."""
+        alike = self.poser.entry_of(state).skeleton.same_topology(self.poser.entry_of(other).skeleton)
+        return alike and self.shown_by(state).character is self.shown_by(other).character
+
+    def shown_by(self, state: State) -> Entry:
+        """The model whose body a state shows: the character's, where its skeleton is that of one."""
+        entry = self.poser.entry_of(state)
+        dressed = [each for each in self.models.learned if each.character and each.skeleton == entry.skeleton]
+        return entry if entry.character is not None or not dressed else dressed[0]
 
     def body(self) -> messages.BodyShown:
-        """The mannequin of the skeleton shown."""
-        return self.poser.entry_of(self.state).body
+        """The mannequin of the skeleton shown, or the character that it is of."""
+        return self.shown_by(self.state).body
 
     def scene(self) -> messages.SceneChanged:
         """The scene as the page receives it."""

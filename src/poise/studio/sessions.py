@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poise.studio.autosave import Autosave
@@ -18,10 +20,11 @@ MOST_LEFT = 50  # sessions without a connection; the one left longest goes first
 
 
 class Sessions:
-    """Sessions and the connections that are theirs; used by one event loop."""
+    """Sessions and the connections that are theirs; used by one event loop. The first that is new opens the files."""
 
-    def __init__(self, models: ModelStore, uploads: Uploads) -> None:
+    def __init__(self, models: ModelStore, uploads: Uploads, files: Sequence[Path] = ()) -> None:
         self._models, self._uploads, self._autosave = models, uploads, Autosave()
+        self._files = list(files)
         self._autosave.tidy()
         self._sessions: dict[str, Session] = {}
         self._connections: dict[str, Connection] = {}
@@ -39,6 +42,8 @@ class Sessions:
             kept = token if token is not None and self._autosave.has(token) else None
             session = Session(self._models, self._uploads, self._autosave, token=kept)
             self._sessions[session.token] = session
+            session.openings = [self._uploads.link(path, owner=session.token) for path in self._files]
+            self._files = []
         earlier = self._connections.get(session.token)
         if earlier is not None:
             earlier.closing.set()

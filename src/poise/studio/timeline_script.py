@@ -9,14 +9,17 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, StyleChange, TurnPath
+from poise.errors import InvalidValueError
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
-from poise.studio.messages import Key, Pin, StyleKey, Timeline, Vec3
-from poise.studio.solving import HEADING, feet_of, point_of, taken_sides
-from poise.studio.state import State
+from poise.skeleton.skeleton import Pose
+from poise.studio.messages import Easing, Feet, Key, Pin, SceneHandle, StyleKey, Timeline, Vec3
+from poise.studio.solving import HEADING, feet_of, point_of, points_of, taken_sides, vec3
+from poise.studio.state import State, empty_timeline
 
 Array = np.ndarray
 
+SOFT, SOFT_TURN = 0.02, 0.1  # metres and radians that handles of the page give way, once they are soft
 STYLE_BLEND = 0.4  # seconds in which one style goes over into the next
 
 
@@ -24,7 +27,8 @@ def script_of(state: State) -> Script:
     """What the keys, pins, pinned handles and feet of a state ask of every frame."""
     timeline = state.timeline
     keyed = {key.handle for key in timeline.keys}
-    paths = [path_of(state, handle) for handle in dict.fromkeys(key.handle for key in timeline.keys)]
+    placed = dict.fromkeys(key.handle for key in timeline.keys if key.position is not None)
+    paths = [path_of(state, handle) for handle in placed]
     end = (timeline.frames - 1) / timeline.fps
     pins = [
         HeldHandle(
@@ -45,6 +49,57 @@ def script_of(state: State) -> Script:
         changes=[StyleChange(name=MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
         turns=_turns(state), heading=None if _turns(state) or not state.bearing.heading else state.anchors.get(HEADING),
     )  # fmt: skip
+
+
+def state_of(script: Script, state: State) -> State:
+    """A state with the handles, keys and pins of a script on its timeline, in the place of what was there."""
+    if script.models or script.constraints:
+        raise InvalidValueError(
+            "the studio opens keys and pins of a script; this one has styles or constraints: use `poise keyframe`"
+        )
+    given: list[HandlePath | TurnPath | HeldHandle] = [*script.paths, *script.turns, *script.pins]
+    handles = [each.handle for each in given]
+    own = {point.joint: _handle(point, script, state.pose) for point in handles}
+    keys = [key for name in own for key in _script_keys(script, name)]
+    pins = [
+        Pin(
+            handle=pin.handle.joint, first=round(pin.start * script.fps), last=round(pin.end * script.fps),
+            position=None if pin.at is None else vec3(pin.at),
+        )
+        for pin in script.pins
+    ]  # fmt: skip
+    timeline = msgspec.structs.replace(
+        empty_timeline(), fps=script.fps, frames=len(script.times), keys=keys, pins=pins
+    )
+    feet: Feet = "free" if script.floor is None else "above"
+    return state.with_(
+        handles=tuple(own.values()), timeline=timeline, feet=feet, layers=None, smooth=False, look_at=None
+    )
+
+
+def _handle(point: Point, script: Script, pose: Pose) -> SceneHandle:
+    """A handle that only its keys and pins hold, as exactly as the script says."""
+    soft = {path.handle.joint: path.tolerance for path in script.paths}.get(point.joint)
+    turn = {path.handle.joint: path.tolerance for path in script.turns}.get(point.joint)
+    joint, (place,) = pose.skeleton.names[pose.skeleton.index(point.joint)], points_of(pose, [point])
+    return SceneHandle(
+        id=point.joint, joint=joint, offset=point.offset, position=vec3(place), pinned=False, hard=soft is None,
+        tolerance=soft or SOFT, turn_tolerance=turn or SOFT_TURN,
+    )  # fmt: skip
+
+
+def _script_keys(script: Script, handle: str) -> list[Key]:
+    """The keys of one handle: places and turns of one frame are one key."""
+    found: dict[int, Key] = {}
+    paths: list[HandlePath | TurnPath] = [*script.paths, *script.turns]
+    for path in [path for path in paths if path.handle.joint == handle]:
+        values = path.points if isinstance(path, HandlePath) else path.turns
+        for time, value, ease in zip(path.times, values.tolist(), path.eases, strict=True):
+            frame = round(time * script.fps)
+            known = found.get(frame) or Key(handle=handle, frame=frame, easing=msgspec.convert(ease, Easing))
+            what = {"position" if isinstance(path, HandlePath) else "rotation": tuple(value)}
+            found[frame] = msgspec.structs.replace(known, **what)
+    return list(found.values())
 
 
 def path_of(state: State, handle: str) -> HandlePath:

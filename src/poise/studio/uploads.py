@@ -141,6 +141,13 @@ class Uploads:
             self.make_room(but=upload)
         return upload
 
+    def link(self, path: Path, *, owner: str) -> Upload:
+        """A file of this machine that was named, with those beside it that it needs; it stays where it is."""
+        beside = [*path.parent.glob("*.[aA][sS][fF]"), path.with_name(f"{path.stem}.roles.toml")]
+        for file in (path, *(each for each in beside if each.is_file())):
+            (self.folder(owner) / file.name).symlink_to(file.resolve())
+        return self.keep(self.folder(owner) / path.name, owner=owner)
+
     def make_room(self, *, but: Upload | None = None) -> None:
         """Lets the oldest files go until all that are there and on their way fit; raises where that is not enough."""
         with self._lock:

@@ -46,24 +46,37 @@ class SkinnedMesh:
         return placed, _normals(placed, self.triangles)
 
 
+@dataclass(frozen=True, eq=False)
+class NodeSkin:
+    """The slots that a node's mesh follows: a joint each, and a matrix from the bound mesh to its frame."""
+
+    node: int
+    joints: Int[Array, "slots"]
+    matrices: Float[Array, "slots 3 4"]
+
+
+def read_skins(path: str | os.PathLike[str]) -> list[NodeSkin]:
+    """What carries each mesh of a character, for whoever draws it from its own file."""
+    return _skins(open_rig(path))
+
+
 def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
     """All meshes of a character that its joints carry, skinned or fixed to one; a ParseError where there are none."""
     rig = open_rig(path)
-    worlds = node_worlds(rig.tree, rig.tree.locals, set(range(len(rig.tree.names))))
-    parts = [
-        part
-        for node, entry in enumerate(rig.file.objects("nodes"))
-        if "mesh" in entry
-        for part in _parts_of_node(rig, worlds, node, entry)
-    ]
+    parts = [part for skin in _skins(rig) for part in _parts(rig.file, skin)]
     if not parts:
         rig.file.fail("the file has no mesh on its joints")
     return _joined(parts)
 
 
-def _parts_of_node(
-    rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, entry: Json
-) -> list[SkinnedMesh]:
+def _skins(rig: GltfRig) -> list[NodeSkin]:
+    worlds = node_worlds(rig.tree, rig.tree.locals, set(range(len(rig.tree.names))))
+    nodes = enumerate(rig.file.objects("nodes"))
+    found = [_skin_of(rig, worlds, node, entry) for node, entry in nodes if "mesh" in entry]
+    return [skin for skin in found if skin is not None]
+
+
+def _skin_of(rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, entry: Json) -> NodeSkin | None:
     file = rig.file
     above = rig.tree.nearest_above(set(rig.joints))
     if "skin" in entry:
@@ -75,16 +88,21 @@ def _parts_of_node(
         carriers = [(node, np.eye(4))]
     anchors = [one if one in rig.joints else above[one] for one, _ in carriers]
     if any(anchor < 0 for anchor in anchors):
-        return []
+        return None
     number = {joint: k for k, joint in enumerate(rig.joints)}
     joints = np.array([number[anchor] for anchor in anchors])
     matrices = np.stack([
         _to_joint(rig, worlds, number[anchor], anchor, one) @ bind
         for anchor, (one, bind) in zip(anchors, carriers, strict=True)
     ])  # fmt: skip
-    mesh = file.objects("meshes")[file.integer("mesh", entry, below=len(file.objects("meshes")))]
-    found = [_primitive(file, one, len(carriers)) for one in file.objects("primitives", mesh)]
-    return [SkinnedMesh(*own, joints, matrices[:, :3]) for own in found if own is not None]
+    return NodeSkin(node, joints, matrices[:, :3])
+
+
+def _parts(file: Container, skin: NodeSkin) -> list[SkinnedMesh]:
+    entry, meshes = file.objects("nodes")[skin.node], file.objects("meshes")
+    mesh = meshes[file.integer("mesh", entry, below=len(meshes))]
+    found = [_primitive(file, one, len(skin.joints)) for one in file.objects("primitives", mesh)]
+    return [SkinnedMesh(*own, skin.joints, skin.matrices) for own in found if own is not None]
 
 
 def _to_joint(

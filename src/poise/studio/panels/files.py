@@ -43,13 +43,15 @@ class FilesPanel:
     def export(self, message: messages.Export) -> Answer:
         """Begins to write a file, which the page then fetches."""
         session, state = self._session, self._session.state
-        name = f"{_plain(session.poser.entry_of(state).name)}.{message.format}"
+        entry = session.poser.entry_of(state)
+        name = f"{_plain(entry.name)}.{message.format}"
+        onto = None if entry.character is None else entry.character.path
 
         def write(path: Path, report: Report) -> None:
             if message.format == "scene":
                 session.files.write(state, path)
             else:
-                _write(path, state, state.motion if message.whole else None, report)
+                _write(path, state, state.motion if message.whole else None, onto, report)
 
         return self._written("export", name, write)
 
@@ -121,9 +123,12 @@ class FilesPanel:
         return messages.FileReady(name=path.name, address=address, size=upload.size)
 
 
-def _write(path: Path, state: State, motion: Motion | None, report: Report) -> None:
-    """A picture of the pose with its handles, or a motion: of one frame without the timeline."""
-    if path.suffix == ".png" and motion is None:
+def _write(path: Path, state: State, motion: Motion | None, onto: Path | None, report: Report) -> None:
+    """A picture of the pose with its handles, or a motion: of one frame without the timeline.
+
+    A character with a mesh is drawn as itself, and as GLB the motion goes into its own file.
+    """
+    if path.suffix == ".png" and motion is None and onto is None:
         handles = {
             handle.joint: np.array(handle.position) for handle in state.handles if handle.position is not None
         }
@@ -132,6 +137,7 @@ def _write(path: Path, state: State, motion: Motion | None, report: Report) -> N
         save(
             motion if motion is not None else state.pose,
             path,
+            onto=onto,
             progress=lambda done, all_: report(done / max(all_, 1)),
         )
 

@@ -95,8 +95,7 @@ class StylesPanel:
     def _switched(self, state: State) -> Answer:
         session = self._session
         before, name = session.state, session.poser.entry_of(session.state).name
-        prior = session.poser.prior_of(state)
-        if not prior.space.skeleton.same_topology(before.pose.skeleton):
+        if not session.has_same_body(before, state):
             return self._begun_anew(state)
         ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
         solved = session.poser.solve(state, afresh=True)

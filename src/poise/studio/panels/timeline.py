@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
+from poise.apps.keyframing_script import read_script
 from poise.apps.learning import read_motion
+from poise.apps.retargeting import roles_beside
 from poise.errors import InvalidValueError
 from poise.studio import messages
 from poise.studio.contacts import locked
@@ -15,13 +17,13 @@ from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import SMOOTHED, Span, TimelinePlan, about, is_made_of_keys, same_motion, stretches
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
-from poise.studio.panels.clips import MOST_FRAMES, on_a_body, put_on_timeline
+from poise.studio.panels.clips import MOST_FRAMES, on_a_body, put_on_timeline, shown_as_itself
 from poise.studio.panels.holding import hold
 from poise.studio.rekeying import POSES, eased, moved, removed
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import place_of
 from poise.studio.state import Placed, State
-from poise.studio.timeline_script import touched_range, with_key, with_pins, without_handle
+from poise.studio.timeline_script import state_of, touched_range, with_key, with_pins, without_handle
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
@@ -55,6 +57,7 @@ class TimelinePanel:
             messages.RemoveStyleKey: self.remove_style,
             messages.SolveTimeline: self.solve,
             messages.OpenClip: self.open_clip,
+            messages.OpenScript: self.open_script,
         }
 
     def resize(self, message: messages.SetTimeline) -> Answer:
@@ -203,11 +206,14 @@ class TimelinePanel:
     def open_clip(self, message: messages.OpenClip) -> Answer:
         """A recorded motion to play and to correct; where no model has its skeleton, one is learned from it."""
         session = self._session
-        path = session.uploads.find(message.upload, owner=session.token).path
+        upload = session.uploads.find(message.upload, owner=session.token)
+        path = upload.path
 
         def work(report: Report) -> Done:
             report(0.0)
             clip = read_motion(path)
+            given = roles_beside(path, clip.skeleton) if clip.origin.character else {}
+            clip = replace(clip, skeleton=clip.skeleton.with_roles(**given)) if given else clip
             if len(clip) > MOST_FRAMES:
                 raise InvalidValueError(
                     f"{path.name} has {len(clip)} frames; the studio shows up to {MOST_FRAMES}"
@@ -215,15 +221,29 @@ class TimelinePanel:
             motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
 
             def take() -> Answer:
-                listed: Answer = []
-                if prior is not None:
-                    session.models.add(prior, path.stem)
-                    listed = [messages.Models(models=session.models.described())]
-                return [*listed, *put_on_timeline(session, motion, path.name)]
+                if prior is None:
+                    return put_on_timeline(session, motion, path.name)
+                character = upload if motion.origin.character else None
+                entry = session.models.add(prior, path.stem, character=character)
+                listed = messages.Models(models=session.models.described())
+                if character is not None and len(motion) == 1:
+                    return [listed, *shown_as_itself(session, motion, entry)]
+                return [listed, *put_on_timeline(session, motion, path.name, entry=entry)]
 
             return Done(take)
 
         return [session.jobs.start("openClip", f"opening {path.name}", work)]
+
+    def open_script(self, message: messages.OpenScript) -> Answer:
+        """The keys and pins of a keyframe script, on the body that is shown; the motion is solved at once."""
+        session = self._session
+        script = read_script(session.uploads.find(message.upload, owner=session.token).path)
+        if len(script.times) > MOST_FRAMES:
+            raise InvalidValueError(
+                f"the script has {len(script.times)} frames; the studio shows up to {MOST_FRAMES}"
+            )
+        state = state_of(script, session.state)
+        return self._changed(state.timeline, state=state)
 
     # --- private ---------------------------------------------------------------------------------------------------
 

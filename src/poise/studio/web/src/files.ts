@@ -1,7 +1,8 @@
 /** Files in and out: what is opened or dropped on the page, and what is saved. */
+import type { Opening } from "./messages";
 import * as state from "./state";
 import { listen, say } from "./studio";
-import { upload } from "./upload";
+import { type Arriving, arriving, upload } from "./upload";
 import { addToLearn } from "./panels/learn";
 import { openPhoto } from "./panels/photo";
 
@@ -11,37 +12,60 @@ const SCENES = /\.scene$/i;
 const POSES = /\.poses$/i;
 const MODELS = /\.poise$/i;
 
-const hasExtension = (file: File, extensions: readonly string[]): boolean =>
+const SCRIPTS = /\.toml$/i;
+
+const hasExtension = (file: { readonly name: string }, extensions: readonly string[]): boolean =>
   extensions.some((extension) => file.name.toLowerCase().endsWith(extension));
 
 export async function openFile(file: File): Promise<void> {
-  const isMotion = hasExtension(file, state.motionFiles.value);
-  const isTake = hasExtension(file, state.takeFiles.value);
+  const isKnown = hasExtension(file, state.motionFiles.value) || hasExtension(file, state.takeFiles.value);
+  if (state.workspace.value === "learn" && isKnown) addToLearn([file]);
+  else await open(arriving(file));
+}
+
+/** Files to open once the scene of the page is there. */
+const named: Opening[] = [];
+
+/** A file that was named as the studio was started is on the server already. */
+function openNamed({ name, upload: id }: Opening): Promise<void> {
+  const address = new URL(`files/${id}/${encodeURIComponent(name)}`, document.baseURI);
+  return open({ name, send: () => Promise.resolve(id), read: async () => (await fetch(address)).blob() });
+}
+
+async function open(file: Arriving): Promise<void> {
   if (IMAGES.test(file.name)) return openPhoto(file);
-  if (isTake && state.workspace.value !== "learn") return openAs(file, "openTake", "capture");
-  if (isMotion && state.workspace.value !== "learn") return openAs(file, "openClip", "animate");
+  if (hasExtension(file, state.takeFiles.value)) return openAs(file, "openTake", "capture");
+  if (hasExtension(file, state.motionFiles.value)) return openAs(file, "openClip", null);
   if (VIDEOS.test(file.name)) return openAs(file, "openVideo", "capture");
   if (SCENES.test(file.name)) return openAs(file, "openScene", null);
+  if (SCRIPTS.test(file.name)) return openAs(file, "openScript", "animate");
   if (POSES.test(file.name)) return openAs(file, "openPoses", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
-  if (isMotion || isTake) {
-    addToLearn([file]);
-    return;
-  }
   state.notify(
-    `${file.name} is of no kind the studio opens: motions (BVH, AMC), takes (C3D, TRC), videos (MP4), pictures (PNG, JPEG), models and scenes.`,
+    `${file.name} is of no kind the studio opens: motions (BVH, AMC), characters (GLB, VRM), takes (C3D, TRC), videos (MP4), pictures (PNG, JPEG), models, scenes and keyframe scripts (TOML).`,
   );
 }
 
 async function openAs(
-  file: File,
-  type: "openTake" | "openVideo" | "openClip" | "openScene" | "openModel" | "openPoses",
+  file: Arriving,
+  type: "openTake" | "openVideo" | "openClip" | "openScene" | "openScript" | "openModel" | "openPoses",
   workspace: state.Workspace | null,
 ): Promise<void> {
-  const id = await upload(file);
+  const id = await file.send();
   if (!id) return;
   say({ type, upload: id });
   if (workspace) state.workspace.value = workspace;
+  if (type === "openClip") whenOpened();
+}
+
+/** A clip is looked at on the timeline, a character that does not move on the stage. */
+function whenOpened(): void {
+  const over = listen((message) => {
+    if (message.type === "error") over();
+    if (message.type !== "scene") return;
+    state.workspace.value = message.scene.moving ? "animate" : "pose";
+    over();
+  });
 }
 
 /** A clip of whatever skeleton, carried over to the body that is shown. */
@@ -87,4 +111,6 @@ export function savePicture(): void {
 
 listen((message) => {
   if (message.type === "file") save(message.address, message.name);
+  if (message.type === "welcome") named.push(...message.openings);
+  if (message.type === "pose") for (const file of named.splice(0)) void openNamed(file);
 });

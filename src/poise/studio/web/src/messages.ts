@@ -481,6 +481,12 @@ export interface OpenClip {
   ontoBody?: boolean;
 }
 
+/** Put the keys and pins of an uploaded keyframe script on the timeline. */
+export interface OpenScript {
+  type: "openScript";
+  upload: string;
+}
+
 /** Open an uploaded scene. */
 export interface OpenScene {
   type: "openScene";
@@ -518,6 +524,12 @@ export interface LearnableKind {
   about: string;
 }
 
+/** A file that was named as the studio was started, for the page to open as if it had been dropped. */
+export interface Opening {
+  name: string;
+  upload: string;
+}
+
 /** The answer to `hello`; keep the token to resume. */
 export interface Welcome {
   type: "welcome";
@@ -530,6 +542,7 @@ export interface Welcome {
   motions: string[];
   takes: string[];
   constraints: string[];
+  openings: Opening[];
 }
 
 /** A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words. */
@@ -570,6 +583,13 @@ export interface Joint {
   end: boolean;
 }
 
+/** What carries the mesh of a node of a character's file: joints uint16 (n), to whose frames matrices lead. */
+export interface Skin {
+  node: number;
+  joints: Uint8Array;
+  matrices: Uint8Array;
+}
+
 /** The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint. */
 export interface BodyShown {
   type: "body";
@@ -581,6 +601,8 @@ export interface BodyShown {
   vertexTones: Uint8Array;
   palette: [number, number, number][];
   triangles: Uint8Array;
+  character: string;
+  skins: Skin[];
 }
 
 /** A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side. */
@@ -846,6 +868,7 @@ export type ClientMessage =
   | RenameModel
   | ExportModel
   | OpenClip
+  | OpenScript
   | OpenScene
   | OpenKept
   | Cancel

@@ -21,6 +21,8 @@ import { TakeData } from "./take";
 
 const line = new Line(receive);
 const latestByStream = new Map<string, () => void>();
+/** The streams of which a message went out since the last frame of the screen. */
+const sent = new Set<string>();
 
 export function say(message: ClientMessage): void {
   if (!line.send(message)) state.notify("The studio's server is not there just now; nothing was changed.");
@@ -176,20 +178,21 @@ export function movePoint(joint: string, pixel: Vec2, last: boolean): void {
   stream(`point ${joint}`, last, () => say({ type: "movePoint", seq: nextSeq(), point: { joint, pixel }, last }));
 }
 
-/** At most one message of a stream each frame of the screen, the newest; the last one always goes out. */
+/** At most one message of a stream each frame of the screen: the first at once, then the newest. The last always goes. */
 function stream(name: string, last: boolean, send: () => void): void {
-  if (last) {
-    latestByStream.delete(name);
-    send();
+  if (last) latestByStream.delete(name);
+  else if (sent.has(name)) {
+    latestByStream.set(name, send);
     return;
   }
-  const waiting = latestByStream.has(name);
-  latestByStream.set(name, send);
-  if (waiting) return;
+  send();
+  if (last) return;
+  sent.add(name);
   requestAnimationFrame(() => {
+    sent.delete(name);
     const newest = latestByStream.get(name);
     latestByStream.delete(name);
-    newest?.();
+    if (newest) stream(name, false, newest);
   });
 }
 

@@ -2,6 +2,19 @@
 import { notify } from "./state";
 import { sessionToken } from "./studio";
 
+/** A file to open: its name, how it gets to the server, and how the page itself reads it. */
+export interface Arriving {
+  readonly name: string;
+  readonly send: () => Promise<string | null>;
+  readonly read: () => Promise<Blob>;
+}
+
+export const arriving = (file: File): Arriving => ({
+  name: file.name,
+  send: () => upload(file),
+  read: () => Promise.resolve(file),
+});
+
 /** Sends a file to the server; the id under which messages name it. */
 export async function upload(file: File): Promise<string | null> {
   const address = new URL("upload", document.baseURI);

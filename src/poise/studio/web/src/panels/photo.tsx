@@ -7,7 +7,7 @@ import type { Vec2 } from "../arrays";
 import * as state from "../state";
 import { movePoint, say } from "../studio";
 import { palette } from "../theme";
-import { upload } from "../upload";
+import { type Arriving, arriving } from "../upload";
 import { Alternatives } from "./alternatives";
 import { Button, IconButton, PickFiles, Section, useCanvas } from "./ui";
 
@@ -38,13 +38,13 @@ effect(() => {
   if (!state.scene.value?.photo) picture.value = null;
 });
 
-export async function openPhoto(file: File): Promise<void> {
-  const image = await createImageBitmap(file).catch(() => null);
+export async function openPhoto(file: Arriving): Promise<void> {
+  const image = await createImageBitmap(await file.read()).catch(() => null);
   if (!image) {
     state.notify(`${file.name} is not a picture this browser can read; PNG, JPEG and WebP work.`);
     return;
   }
-  const id = await upload(file);
+  const id = await file.send();
   if (!id) return;
   say({ type: "openPhoto", upload: id, width: image.width, height: image.height });
   picture.value = image;
@@ -81,7 +81,7 @@ export function PhotoPanel(): JSX.Element {
             icon={ImagePlus}
             accept="image/png,image/jpeg,image/webp"
             kind={picture.value ? "plain" : "primary"}
-            onFiles={(files) => files.slice(0, 1).forEach((file) => void openPhoto(file))}
+            onFiles={(files) => files.slice(0, 1).forEach((file) => void openPhoto(arriving(file)))}
           />
           {picture.value && <Button label="Put away" icon={X} onPress={() => say({ type: "closePhoto" })} />}
         </div>

@@ -106,7 +106,7 @@ const position = new Vector3();
 const rotation = new Quaternion();
 const unit = new Vector3(1, 1, 1);
 
-function place(matrix: Matrix4, world: Float32Array, joint: number): void {
+export function place(matrix: Matrix4, world: Float32Array, joint: number): void {
   const at = joint * STRIDE;
   position.fromArray(world, at);
   rotation.set(world[at + 4]!, world[at + 5]!, world[at + 6]!, world[at + 3]!);

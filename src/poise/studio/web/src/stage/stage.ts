@@ -15,8 +15,10 @@ import {
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import type { BodyShown } from "../messages";
+import { notify } from "../state";
 import type { Palette } from "../palettes";
 import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
+import { Character } from "./character";
 import { Ground } from "./ground";
 import { Pace } from "./pace";
 import { Props } from "./props";
@@ -52,8 +54,11 @@ export class Stage {
   private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 1.55);
   private shape: Shape | null = null;
   private figure: Figure | null = null;
+  private character: Character | null = null;
+  private body: BodyShown | null = null;
   private readonly ghosts = new Map<GhostName, Figure>();
   private skins: Figure[] = [];
+  private posed: Float32Array | null = null;
   private palette: Palette | null = null;
   private waiting = false;
   private readonly pace = new Pace(() => this.draw(1));
@@ -91,6 +96,9 @@ export class Stage {
 
   setBody(body: BodyShown): void {
     this.figure?.dispose();
+    this.character?.dispose();
+    this.character = this.posed = null;
+    this.body = body;
     this.ghosts.forEach((ghost) => ghost.dispose());
     this.ghosts.clear();
     this.setSkins([]);
@@ -101,10 +109,26 @@ export class Stage {
     this.scene.add(this.figure.mesh);
     if (this.palette) this.paint(this.palette);
     this.followed = false;
+    if (body.character) void this.dress(body);
+  }
+
+  /** The character's own meshes in the place of the mannequin, once they are read. */
+  private async dress(body: BodyShown): Promise<void> {
+    const character = await Character.read(body).catch(() => null);
+    if (!character || this.body !== body) {
+      if (!character) notify("The character's meshes cannot be drawn here; the mannequin stands for it.");
+      character?.dispose();
+      return;
+    }
+    this.character = character;
+    this.scene.add(character.group);
+    if (this.posed) this.setPose(this.posed);
   }
 
   setPose(world: Float32Array): void {
-    this.figure?.pose(world);
+    this.posed = world;
+    (this.character ?? this.figure)?.pose(world);
+    if (this.character) this.figure?.hide();
     const root = jointPosition(world, 0);
     this.sun.target.position.set(root[0], 0.8, root[2]);
     this.sun.position.set(root[0] + 1.7, 4.6, root[2] + 2.4);
@@ -115,6 +139,8 @@ export class Stage {
   }
 
   hideBody(): void {
+    this.posed = null;
+    this.character?.hide();
     this.figure?.hide();
     this.invalidate();
   }

@@ -87,30 +87,24 @@ export function Transport(): JSX.Element {
   );
 }
 
+/** What the timeline and the stage show besides; each is on or off. */
+const SHOWN = [
+  { label: "Onion", hint: "Onion skin (O)", icon: Layers, shown: state.onion },
+  { label: "Graph", hint: "The selected handle's way as curves", icon: ChartSpline, shown: state.showGraph },
+  {
+    label: "Contacts",
+    hint: "When feet stand and hands hold on; double-click one to lock it",
+    icon: Footprints,
+    shown: state.showContacts,
+  },
+];
+
 function Shown(): JSX.Element {
   return (
     <>
-      <IconButton
-        label="Onion"
-        hint="Onion skin (O)"
-        icon={Layers}
-        pressed={state.onion.value}
-        onPress={() => (state.onion.value = !state.onion.value)}
-      />
-      <IconButton
-        label="Graph"
-        hint="The selected handle's way as curves"
-        icon={ChartSpline}
-        pressed={state.showGraph.value}
-        onPress={() => (state.showGraph.value = !state.showGraph.value)}
-      />
-      <IconButton
-        label="Contacts"
-        hint="When feet stand and hands hold on; double-click one to lock it"
-        icon={Footprints}
-        pressed={state.showContacts.value}
-        onPress={() => (state.showContacts.value = !state.showContacts.value)}
-      />
+      {SHOWN.map(({ shown, ...button }) => (
+        <IconButton key={button.label} {...button} pressed={shown.value} onPress={() => (shown.value = !shown.value)} />
+      ))}
     </>
   );
 }
