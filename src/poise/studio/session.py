@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from threading import RLock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from poise.apps.constraint_tables import table_of
 from poise.errors import InvalidValueError, PoiseError
@@ -39,16 +39,6 @@ _LOG = logging.getLogger("poise.studio")
 
 Answer = list[ServerMessage]
 Handler = Callable[[Any], Answer]
-
-
-@runtime_checkable
-class Panel(Protocol):
-    """A part of the studio: which messages it answers."""
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """Message type to what answers it."""
-        ...
 
 
 class OutOfOrderError(PoiseError):
