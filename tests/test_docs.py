@@ -78,7 +78,7 @@ def test_every_command_on_the_page_of_papers_is_valid() -> None:
     from poise.evaluation.splits import SPLITS
     from poise.priors.dynamics.structure import MODELS
 
-    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    text = (DOCS / "papers.md").read_text(encoding="utf-8").replace("\\\n", "")
     commands = {
         line.strip() for line in re.findall(r"^ {4}poise .*$|(?<=`)poise [^`]+(?=`)", text, re.MULTILINE)
     }
