@@ -71,7 +71,7 @@ def test_a_given_unit_is_taken(given: str | float, name: str, metres: float) -> 
 
 
 def test_wrong_units_say_what_is_valid() -> None:
-    with pytest.raises(UnknownNameError, match="valid: m, cm, mm, inch, cmu, a number of metres"):
+    with pytest.raises(UnknownNameError, match="valid: m, cm, mm, dm, inch, cmu, a number of metres"):
         metres_per_unit("furlong")
     for number in (0.0, -1.0, float("inf"), float("nan"), "nan"):
         with pytest.raises(InvalidValueError, match="positive number of metres"):

@@ -35,6 +35,7 @@ COMPLETE = 0.9  # of the markers seen: a frame to learn from
 SHORTEST = 0.5  # seconds of such frames in a row
 LEAST_LEARNED = 1.0  # seconds of them in all, for a style
 NOWHERE_NEAR = 0.3  # metres from where the body carries a marker: the point of something else
+WORST_FIT = 0.025  # metres, rms, between body and markers: above it the motion is not the performer's
 LEARNED_PART = 2 / 3  # of a well-seen part: what a prior learns that is to be put to the test on the rest ...
 LONGEST_CHECK = 3.0  # ... for so many seconds at most ...
 RUN_UP = 10  # ... after so many frames in which all is seen
@@ -101,6 +102,17 @@ class Capture:
         own = np.arange(self.calibration.sigmas.size)
         sources = np.stack([frame.sources for frame in self.frames])
         return np.asarray(np.isfinite(self.take.markers.points).all(axis=2) & (sources != own))
+
+
+def check_fit(rms: float, name: str) -> None:
+    """An error where body and markers are too far apart for the motion to mean anything."""
+    if not rms <= WORST_FIT:
+        raise InvalidValueError(
+            f"{name}: the body does not fit its markers (rms {1000 * rms:.0f} mm; expected at most "
+            f"{1000 * WORST_FIT:.0f} mm). Check the unit, which axis is up, whether left and right are swapped, "
+            "and which label is which marker; a mapping file says what each label is",
+            settings=("units", "up", "map"),
+        )
 
 
 def solve(

@@ -126,6 +126,7 @@ def _capture(take: Path, options: MarkerOptions) -> Capture:
         )
     for note in capture.notes:
         terminal.warn(note)
+    takes.check_fit(capture.rms, take.name)
     return capture
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Units = Annotated[
     float | str | None,
-    Parameter(help="The file's unit of length: m, cm, mm, inch, cmu, or metres per unit."),
+    Parameter(help="The file's unit of length: m, cm, mm, dm, inch, cmu, or metres per unit."),
 ]
 KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")]
 Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]

@@ -126,10 +126,26 @@ def _doubt_about_up(motion: Motion) -> str | None:
 def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:
     """The axis along which the body stands: with its rest pose, or on feet near zero; +Y where that is not clear."""
     moving = _trunk_axis(skeleton, frames.root_positions, frames.rotations)
-    if moving in (None, "+Y", "-Y") or not stands_at_rest(skeleton):
+    if moving in (None, "+Y", "-Y"):
         return "+Y"
-    rest = _trunk_axis(skeleton, np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, len(skeleton), 1)))
-    return moving if rest == moving or _on_its_feet(skeleton, frames, moving) else "+Y"
+    still = np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, len(skeleton), 1))
+    if _trunk_axis(skeleton, *still) == moving and _legs_below(
+        _some_places(skeleton, *still), skeleton, moving
+    ):
+        return moving
+    return moving if stands_at_rest(skeleton) and _on_its_feet(skeleton, frames, moving) else "+Y"
+
+
+def _legs_below(points: Float[Array, "_ joints 3"], skeleton: Skeleton, axis: str) -> bool:
+    """Whether both legs go down along this axis, as a person's do and those of a beast on four do not."""
+    if not {"left_thigh", "left_foot", "right_thigh", "right_foot"} <= set(skeleton.roles):
+        return False
+    legs = [
+        points[0, skeleton.index(f"{side}_foot")] - points[0, skeleton.index(f"{side}_thigh")]
+        for side in SIDES
+    ]
+    down = -matrix_y_up_from(axis)[1]
+    return all(float(leg @ down) > _ALONG_AN_AXIS * float(np.linalg.norm(leg)) for leg in legs)
 
 
 def _on_its_feet(skeleton: Skeleton, frames: BvhFrames, axis: str) -> bool:

@@ -18,6 +18,7 @@ METRES: dict[str, float] = {
     "m": 1.0,
     "cm": 0.01,
     "mm": 0.001,
+    "dm": 0.1,  # MakeHuman's
     "inch": 0.0254,
     "cmu": 0.0254
     / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, both in its ASF files and their BVH conversion
@@ -26,6 +27,7 @@ _ALIASES = {
     "mete": "m", "metre": "m", "metres": "m", "meter": "m", "meters": "m",
     "centimetre": "cm", "centimetres": "cm", "centimeter": "cm", "centimeters": "cm",
     "millimetre": "mm", "millimetres": "mm", "millimeter": "mm", "millimeters": "mm",
+    "decimetre": "dm", "decimetres": "dm", "decimeter": "dm", "decimeters": "dm",
     "inches": "inch", "in": "inch",
 }  # fmt: skip
 
@@ -36,6 +38,7 @@ _RARITY = {
     "cm": 0.0,
     "mm": 1.0,
     "cmu": 2.0,
+    "dm": 3.0,
     "inch": 4.0,
 }  # minus twice the log of how often a unit is met
 _SHORTEST, _TALLEST = 0.7, 2.6  # metres; beyond them the choice is reported as a doubt
