@@ -25,6 +25,9 @@ from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.solving import points_of
 from poise.studio.uploads import Uploads
+from poise.vision.people import models as networks
+from poise.vision.sources import VideoSource
+from pose2sim import SINGLE, recordings, webcam_video
 from running_studio import Heard, kept
 
 
@@ -237,3 +240,41 @@ def test_any_model_follows_and_says_what_it_cannot_meet(stage: Session, tracker:
 def test_mistakes_are_explained(stage: Session, message: said.ClientMessage, why: str) -> None:
     with pytest.raises(PoiseError, match=why):
         stage.answer(message)
+
+
+@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.sh")
+def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    clip = webcam_video(recordings() / SINGLE / "videos" / "cam02.mp4", tmp_path / "cam.avi", seconds=4.0)
+    source, heard = VideoSource(clip), Heard(stage)
+    stage.answer(said.WebcamPicture(jpeg=b"", taken=0.0))  # nobody wants it
+    stage.answer(said.Perform(model="reach", webcam=True))
+    webcam = stage._handlers[said.WebcamPicture].__self__._webcam
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+
+    def performed() -> list[said.Performing]:
+        return [one for one in heard.messages if isinstance(one, said.Performing) and one.step == "following"]
+
+    while len(performed()) < 4 and (read := source.read()) is not None:
+        jpeg = cv2.imencode(".jpg", read[1])[1].tobytes()
+        stage.answer(said.WebcamPicture(jpeg=jpeg, taken=1000.0 * read[0]))
+        while webcam._newest is not None:  # as slow as this machine is
+            time.sleep(0.005)
+    told = performed()[-1]
+    assert 1000.0 <= (told.taken or 0.0) <= 4000.0
+    assert told.notes == []
+    stage.answer(said.StopPerforming())
+    over = heard.wait_for(said.Performing, lambda told: told.step == "over")
+    assert stage.motion is not None
+    assert len(stage.motion) == over.frames >= 4
+    assert stage.motion.skeleton.same_topology(stage.models["reach"].prior.space.skeleton)
+
+
+def test_what_is_not_a_picture_is_refused(stage: Session) -> None:
+    if not networks.available():
+        pytest.skip("the networks that find people: run tools/page.sh")
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="reach", webcam=True))
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    stage.answer(said.WebcamPicture(jpeg=b"not a picture", taken=0.0))
+    assert "expected JPEG" in heard.refusal().words

@@ -19,6 +19,7 @@ STREAMS = (
     messages.MovePoint,
     messages.DragKey,
     messages.SetFrame,
+    messages.WebcamPicture,
 )
 
 

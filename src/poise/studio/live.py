@@ -5,20 +5,25 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Condition
 
-from poise.errors import PoiseError
+import numpy as np
+
+from poise.errors import InvalidValueError, PoiseError
 from poise.performance import setup
-from poise.performance.perform import Performance, PerformedFrame
+from poise.performance.perform import PerformedFrame
 from poise.performance.streams import Stream, serve_udp
 from poise.priors.prior import Prior
+from poise.skeleton.skeleton import Pose
 from poise.vision.colours import Colours
 
 Follow = Callable[[PerformedFrame, float], None]
 """Called with every pose and the time (perf_counter) at which what it shows had arrived."""
 GoOn = Callable[[], bool]
 
+WAITS = 0.1  # seconds between looks at whether a webcam is still wanted
 UNHEARD = 3  # frames without a known label after which the labels are named
 
 
@@ -26,6 +31,8 @@ class LiveSource(ABC):
     """Something to follow. `notes` grows while it runs: what a person should know."""
 
     notes: list[str]
+    by_markers = True
+    taken: float | None = None  # when the newest picture was, by the clock of whoever took it
 
     @property
     @abstractmethod
@@ -33,11 +40,11 @@ class LiveSource(ABC):
         """What a person calls it."""
 
     @abstractmethod
-    def prepare(self, prior: Prior) -> Performance:
-        """The performance for its markers."""
+    def prepare(self, prior: Prior) -> Sequence[str]:
+        """Makes ready to follow with a model; the names of its markers."""
 
     @abstractmethod
-    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+    def run(self, follow: Follow, go_on: GoOn) -> None:
         """Until its end, or until stopped."""
 
 
@@ -55,13 +62,14 @@ class UdpMarkers(LiveSource):
         """The port."""
         return f"UDP port {self.port}"
 
-    def prepare(self, prior: Prior) -> Performance:
+    def prepare(self, prior: Prior) -> Sequence[str]:
         """For the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
-        return setup.set_up(prior, None, mapping=self.mapping)
+        self._performance = setup.set_up(prior, None, mapping=self.mapping)
+        return self._performance.names
 
-    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+    def run(self, follow: Follow, go_on: GoOn) -> None:
         """Every datagram that was not overtaken by the next."""
-        stream, heard = Stream(performance), 0
+        stream, heard = Stream(self._performance), 0
 
         def answered(arrived: float) -> None:
             nonlocal heard
@@ -94,6 +102,73 @@ class UdpMarkers(LiveSource):
 
 
 @dataclass
+class PagePictures(LiveSource):
+    """Pictures of the page's webcam as they come over its websocket; only the newest counts."""
+
+    notes: list[str] = field(default_factory=list)
+    by_markers = False
+
+    def __post_init__(self) -> None:
+        self._news = Condition()
+        self._newest: tuple[bytes, float, float] | None = None
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return "webcam"
+
+    def put(self, jpeg: bytes, taken: float) -> None:
+        """The newest picture, and when it was taken by the page's clock (milliseconds)."""
+        with self._news:
+            self._newest = jpeg, taken, time.perf_counter()
+            self._news.notify()
+
+    def prepare(self, prior: Prior) -> Sequence[str]:
+        """Loads the networks that find people."""
+        from poise.performance.webcam import WebcamPerformance
+
+        self._performance, self._space = WebcamPerformance(prior), prior.space
+        return self._performance.names
+
+    def run(self, follow: Follow, go_on: GoOn) -> None:
+        """Every picture that was not overtaken by the next."""
+        from poise.performance.webcam import FOLLOWING
+
+        while go_on():
+            with self._news:
+                self._news.wait_for(lambda: self._newest is not None, timeout=WAITS)
+                newest, self._newest = self._newest, None
+            if newest is None:
+                continue
+            jpeg, taken, arrived = newest
+            frame = self._performance.step(_picture(jpeg), taken / 1000.0)
+            doing = self._performance.doing
+            self.notes[:] = [] if doing == FOLLOWING else [doing]
+            if frame is not None:
+                self.taken = taken
+                follow(self._on_the_body_shown(frame), arrived)
+
+    def _on_the_body_shown(self, frame: PerformedFrame) -> PerformedFrame:
+        """The pose on the model's own body: the studio's timeline has one size."""
+        space, pose = self._space, frame.pose
+        ratio = space.skeleton.height / pose.skeleton.height
+        root = ratio * np.asarray(pose.root_position)
+        return replace(
+            frame, q=space.q_from_pose(Pose(space.skeleton, root, pose.rotations)), space=space,
+            markers=ratio * frame.markers,
+        )  # fmt: skip
+
+
+def _picture(jpeg: bytes) -> np.ndarray:
+    from poise.vision.opencv import cv2
+
+    picture = cv2().imdecode(np.frombuffer(jpeg, np.uint8), cv2().IMREAD_COLOR) if jpeg else None
+    if picture is None:
+        raise InvalidValueError("a picture of the webcam cannot be read; expected JPEG")
+    return np.asarray(picture)
+
+
+@dataclass
 class CameraViews(LiveSource):
     """Videos in real time, or cameras as they come; the room is empty for the first second."""
 
@@ -110,7 +185,7 @@ class CameraViews(LiveSource):
         kind = "camera" if self.live else "video"
         return f"{len(self.places)} {kind}{'s' if len(self.places) > 1 else ''}"
 
-    def prepare(self, prior: Prior) -> Performance:
+    def prepare(self, prior: Prior) -> Sequence[str]:
         """Opens the cameras first, which is quick to fail; then models for the markers that so many can tell apart."""
         from poise.apps.camera_takes import open_cameras
         from poise.apps.simulated_cameras import MORE, NINE
@@ -120,9 +195,10 @@ class CameraViews(LiveSource):
         self._cameras = open_cameras(load_rig(self.rig), self.places)
         self.notes += self._cameras.notes
         names = NINE if len(self._cameras.rig) > 1 else MORE
-        return setup.set_up(prior, None, noise=NOISE, markers=names)
+        self._performance = setup.set_up(prior, None, noise=NOISE, markers=names)
+        return self._performance.names
 
-    def run(self, performance: Performance, follow: Follow, go_on: GoOn) -> None:
+    def run(self, follow: Follow, go_on: GoOn) -> None:
         """Every moment; videos no faster than they were filmed."""
         from poise.apps.camera_takes import perform_take
         from poise.performance.cameras import WatchedMoment
@@ -138,7 +214,7 @@ class CameraViews(LiveSource):
                 time.sleep(max(0.0, begun + watched.time - time.monotonic()))
 
         take = perform_take(
-            self._cameras, performance, live=self.live, sync=self.sync, colours=self.colours, answer=answer,
+            self._cameras, self._performance, live=self.live, sync=self.sync, colours=self.colours, answer=answer,
             go_on=go_on,
         )  # fmt: skip
         self.notes[:] = take.notes

@@ -571,15 +571,16 @@ class FillTake(Wire, tag="fillTake"):
 
 
 class Perform(Wire, tag="perform"):
-    """Let the body follow a performer by a local model: one of a stream of markers, videos, or cameras.
+    """Let the body follow a performer by a model: one of a stream of markers, videos, cameras, or the page's webcam.
 
     `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV; `mapping` is an
     uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of this machine's cameras; both
     need `rig`, an uploaded camera file. `sync` puts videos in step that were not started together, `hue` tells
-    the colours of markers, as in LFIN=red,RFIN=green.
+    the colours of markers, as in LFIN=red,RFIN=green. `webcam` needs none of these: pictures come as `webcamPicture`.
     """
 
     model: Name
+    webcam: bool = False
     stream: Annotated[str, Meta(max_length=200)] | None = None
     videos: Annotated[list[Name], Meta(max_length=8)] = []
     cameras: Annotated[list[Annotated[int, Meta(ge=0, le=63)]], Meta(max_length=8)] = []
@@ -587,6 +588,13 @@ class Perform(Wire, tag="perform"):
     mapping: Name | None = None
     sync: Literal["time", "flash", "motion"] = "time"
     hue: Annotated[str, Meta(max_length=500)] = ""
+
+
+class WebcamPicture(Wire, tag="webcamPicture"):
+    """One picture of the page's webcam (JPEG), and when it was taken, in milliseconds by the page's clock."""
+
+    jpeg: Annotated[bytes, Meta(max_length=900_000)]
+    taken: float
 
 
 class StopPerforming(Wire, tag="stopPerforming"):
@@ -721,6 +729,7 @@ ClientMessage = (
     | HideMarker
     | FillTake
     | Perform
+    | WebcamPicture
     | StopPerforming
     | Learn
     | OpenModel
@@ -986,6 +995,7 @@ class Performing(Wire, tag="performing"):
 
     Latencies are milliseconds from when a frame arrived (or all its pictures had) until its pose was on its way, the
     median and the 95th percentile of the last seconds. Places are float32 (markers, 3), NaN where one is not seen.
+    `taken` is when the picture of the newest pose was taken, by the clock of the page whose webcam it is.
     """
 
     source: str
@@ -997,6 +1007,7 @@ class Performing(Wire, tag="performing"):
     markers: list[str]
     places: bytes
     notes: list[str]
+    taken: float | None = None
 
     def __post_init__(self) -> None:
         self.notes = [without_folders(note) for note in self.notes]

@@ -19,7 +19,7 @@ from poise.priors.abilities import made_for_performing
 from poise.priors.prior import Prior
 from poise.studio import messages
 from poise.studio.arrays import packed
-from poise.studio.live import CameraViews, LiveSource, UdpMarkers
+from poise.studio.live import CameraViews, LiveSource, PagePictures, UdpMarkers
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
@@ -39,13 +39,18 @@ class PerformingPanel:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._now: LivePerformance | None = None
+        self._webcam: PagePictures | None = None
         session.on_close.append(self._end)
         session.on_greet.append(lambda: brought_back(session, session.token))
 
     @property
     def answers(self) -> dict[type, Handler]:
         """Who answers what."""
-        return {messages.Perform: self.perform, messages.StopPerforming: self.stop}
+        return {
+            messages.Perform: self.perform,
+            messages.StopPerforming: self.stop,
+            messages.WebcamPicture: self.see,
+        }
 
     def perform(self, message: messages.Perform) -> Answer:
         """Begins to follow, in a thread of its own."""
@@ -67,6 +72,12 @@ class PerformingPanel:
         self._end()
         return []
 
+    def see(self, message: messages.WebcamPicture) -> Answer:
+        """A picture of the page's webcam; one that comes after the end is left."""
+        if self._now is not None and self._now.is_alive and self._webcam is not None:
+            self._webcam.put(message.jpeg, message.taken)
+        return []
+
     def _end(self) -> None:
         if self._now is not None:
             self._now.stopped = True
@@ -77,11 +88,14 @@ class PerformingPanel:
         def path(upload: str) -> Path:
             return session.uploads.find(upload, owner=session.token).path
 
-        ways = [message.stream is not None, bool(message.videos), bool(message.cameras)]
+        ways = [message.stream is not None, bool(message.videos), bool(message.cameras), message.webcam]
         if sum(ways) != 1:
             raise InvalidValueError(
-                "a performance comes from a stream, from videos or from cameras: one of them"
+                "a performance comes from a stream, from videos, from cameras or from a webcam: one of them"
             )
+        self._webcam = PagePictures() if message.webcam else None
+        if self._webcam is not None:
+            return self._webcam
         if message.stream is not None:
             host, port = udp_address(UDP + message.stream.strip().removeprefix(UDP))
             return UdpMarkers(host, port, path(message.mapping) if message.mapping else None)
@@ -131,6 +145,7 @@ class LivePerformance:
             rate=(len(self._times) - 1) / span if span > 0 else 0.0,
             latency=None if middle is None else float(middle), slowest=None if slowest is None else float(slowest),
             markers=self._names, places=places, notes=[*self._source.notes, *self._remarks],
+            taken=self._source.taken,
         )  # fmt: skip
 
     @property
@@ -138,16 +153,15 @@ class LivePerformance:
         """What a person should know of the model, and of markers that are not met."""
         model = f"a model of kind local follows better than one of kind {self._prior.kind}"
         return [
-            *([] if made_for_performing(self._prior) else [model]),
+            *([model] if self._source.by_markers and not made_for_performing(self._prior) else []),
             *([str(self._shortfall)] if self._shortfall.unmet else []),
         ]
 
     def _run(self) -> None:
         session = self._session
         try:
-            performance = self._source.prepare(self._prior)
-            self._names = list(performance.names)
-            self._source.run(performance, self._follow, self._go_on)
+            self._names = list(self._source.prepare(self._prior))
+            self._source.run(self._follow, self._go_on)
         except PoiseError as error:
             session.post(messages.Refusal(words=str(error), about="perform", seq=None))
         except Exception:

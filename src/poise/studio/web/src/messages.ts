@@ -429,10 +429,11 @@ export interface FillTake {
   type: "fillTake";
 }
 
-/** Let the body follow a performer by a local model: one of a stream of markers, videos, or cameras. */
+/** Let the body follow a performer by a model: one of a stream of markers, videos, cameras, or the page's webcam. */
 export interface Perform {
   type: "perform";
   model: string;
+  webcam?: boolean;
   stream?: string | null;
   videos?: string[];
   cameras?: number[];
@@ -440,6 +441,13 @@ export interface Perform {
   mapping?: string | null;
   sync?: "time" | "flash" | "motion";
   hue?: string;
+}
+
+/** One picture of the page's webcam (JPEG), and when it was taken, in milliseconds by the page's clock. */
+export interface WebcamPicture {
+  type: "webcamPicture";
+  jpeg: Uint8Array;
+  taken: number;
 }
 
 /** End the performance; what was performed is then on the timeline. */
@@ -781,6 +789,7 @@ export interface Performing {
   markers: string[];
   places: Uint8Array;
   notes: string[];
+  taken: number | null;
 }
 
 /** How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over. */
@@ -862,6 +871,7 @@ export type ClientMessage =
   | HideMarker
   | FillTake
   | Perform
+  | WebcamPicture
   | StopPerforming
   | Learn
   | OpenModel
