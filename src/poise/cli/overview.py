@@ -15,6 +15,7 @@ COMMANDS = {
     "animate": "make a motion from foot contacts, paths, keyframes and any constraint",
     "edit": "drag a handle's path through a clip; the body follows",
     "markers": "solve a body from recorded markers; fill their gaps",
+    "fuse": "make one motion of several sources: markers, cameras, inertial sensors, keys",
     "perform": "animate a whole body by a few markers, from a library or live",
     "model": "check model files from somebody else",
     "blend": "blend models, such as two styles, into one",

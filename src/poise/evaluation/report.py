@@ -82,6 +82,7 @@ ABOUT = {
     "animate": "the foot contacts of an unseen clip in, the motion out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
     "novelty": "whether frames of actions that were not learned are told from unseen ones of those that were",
+    "fusion": "two weak sources of a take alone and together, and whether a wrong one among three is found",
     "speed": "one problem, our methods and the installed peers",
 }
 """What our own protocols measure; here, so that the help need not import them."""

@@ -101,7 +101,7 @@ def read_take(source: str, *, fps: float) -> Markers | None:
         return None
     path = Path(source)
     if path.suffix.lower() == ".csv":
-        labels, points, rate = _read_csv(path, fps, Performance.channels)
+        labels, points, rate = read_columns(path, fps, Performance.channels)
         return Markers(tuple(labels), points, rate, name=path.stem)
     found = read(path)
     if not isinstance(found, Markers):
@@ -156,7 +156,7 @@ def read_orientations(
     path: Path, names: Sequence[str], *, fps: float
 ) -> tuple[Float[Array, "frames sensors 4"], float]:
     """Quaternions from columns pelvis.w, pelvis.x, pelvis.y, pelvis.z, ..., and the frame rate."""
-    labels, values, rate = _read_csv(path, fps, OrientationPerformance.channels)
+    labels, values, rate = read_columns(path, fps, OrientationPerformance.channels)
     if missing := [name for name in names if name not in labels]:
         raise ParseError(
             f"no columns for the sensor {missing[0]!r}; there are {', '.join(labels)}", path=path
@@ -243,7 +243,7 @@ def _samples(prior: Prior) -> Float[Array, "frames joints 4"]:
     return prior.space.frames_from_q(examples.every(max(1, len(examples) // 50)).q)[1]
 
 
-def _read_csv(
+def read_columns(
     path: Path, fps: float, channels: str
 ) -> tuple[list[str], Float[Array, "frames labels channels"], float]:
     """Columns label.x, label.y, label.z (or whatever the channels are) with an optional time; and the frame rate."""

@@ -1,0 +1,107 @@
+"""Take files of `poise fuse`: several sources of one performance, as TOML.
+
+fps = 30
+model = "walk.poise"                # or none: people in general
+
+[sources.trackers]
+file = "trackers.trc"               # places: C3D, TRC, or CSV with time, head.x, head.y, head.z, ...
+noise = 0.03                        # metres
+
+[sources.suit]
+file = "suit.csv"                   # turns in the world: time, pelvis.w, pelvis.x, pelvis.y, pelvis.z, ...
+gives = "turns"
+noise = 8.0                         # degrees
+shift = 0.0                         # seconds that its clock is behind; found by itself where not given
+
+[sources.camera]
+file = "camera.csv"                 # pixels: time, head.u, head.v, ...
+gives = "pixels"
+camera = "camera.toml"
+noise = 6.0                         # pixels
+
+[[constraints]]                     # keys, contacts and anything else, as in other scripts
+kind = "position"
+handle = "left_foot"
+at = [0.1, 0.08, 0.0]
+from = 0.0
+to = 1.2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from poise.apps.constraint_tables import Timed, timed_constraints
+from poise.apps.keyframing_script import Rate
+from poise.apps.posing import model_or_people
+from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
+from poise.errors import InvalidValueError
+from poise.formats.camera_file import read_camera
+from poise.formats.tables import Among, FieldError, Range, Read, read_declared
+from poise.performance.setup import read_columns, read_take
+from poise.priors.prior import Prior
+from poise.skeleton.skeleton import Skeleton
+
+CHANNELS = {PLACES: "xyz", TURNS: "wxyz", PIXELS: "uv"}
+
+
+@dataclass(frozen=True, eq=False)
+class _SourceFile:
+    file: Path
+    noise: Annotated[float, Range(above=0.0)]
+    gives: Annotated[str, Among(tuple(CHANNELS))] = PLACES
+    camera: Path | None = None
+    shift: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.gives == PIXELS) != (self.camera is not None):
+            raise FieldError("camera", "a source of pixels has a camera, and no other has")
+
+    def feed(self, name: str, skeleton: Skeleton, fps: float) -> Feed:
+        """What the source says of joints that the body has."""
+        if self.gives == PLACES:
+            take = read_take(str(self.file), fps=fps)
+            assert take is not None, "a file is not live"
+            labels, values, rate = list(take.labels), take.points, take.fps
+        else:
+            labels, values, rate = read_columns(self.file, fps, CHANNELS[self.gives])
+        known = [number for number, label in enumerate(labels) if label in {*skeleton.roles, *skeleton.names}]
+        if not known:
+            raise InvalidValueError(
+                f"{self.file.name} names no joint or role of the body; it has {', '.join(labels[:8])}"
+            )
+        return Feed(
+            name, self.gives, tuple(labels[number] for number in known), values[:, known], rate,
+            np.radians(self.noise) if self.gives == TURNS else self.noise,
+            None if self.camera is None else read_camera(self.camera), self.shift or 0.0, self.shift is not None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _TakeFile:
+    sources: dict[str, _SourceFile]
+    fps: Rate = 30.0
+    model: Path | None = None
+    constraints: Annotated[tuple[Timed, ...], Read(timed_constraints)] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise FieldError(
+                "sources", "there is nothing to fuse: give [sources.NAME] with a file and its noise"
+            )
+
+
+def fuse_take(path: Path, model: Prior | None = None) -> Fused:
+    """The motion of a take file's sources; a model goes before the file's own."""
+    file = read_declared(_TakeFile, path)
+    prior = model or model_or_people(file.model)
+    feeds = [source.feed(name, prior.space.skeleton, file.fps) for name, source in file.sources.items()]
+    frames = max(2, round(max(len(feed.values) / feed.fps for feed in feeds) * file.fps))
+    times = np.arange(frames) / file.fps
+    holds = [(timed.constraint, timed.holds(times)) for timed in file.constraints]
+    others = [[one for one, when in holds if when[number]] for number in range(frames)]
+    return fuse(prior, feeds, fps=file.fps, frames=frames, others=others)

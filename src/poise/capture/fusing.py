@@ -1,0 +1,244 @@
+"""Several sources in one motion: places, turns and pixels of joints, each with its own clock and noise.
+
+A source is judged by the motion that all others give: how far it is from that, over what its noise and the motion's own
+uncertainty allow, at the shift of its clock that suits best. The worst source is set right in time, or left out, until
+the others agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.priors.prior import Prior
+from poise.skeleton.pose_space import Handle
+from poise.skeleton.skeleton import Skeleton
+from poise.solvers.constraints import Constraint, Orientation, Position, Projection
+from poise.solvers.follow import Follower
+from poise.solvers.solution import Solution
+from poise.solvers.solve import Solver
+from poise.solvers.trajectory import Frame, Trajectory, solve_trajectory
+
+Array = np.ndarray
+
+PLACES, TURNS, PIXELS = "places", "turns", "pixels"
+UNITS = {PLACES: "m", TURNS: "rad", PIXELS: "px"}
+MOMENTS = 24  # frames of a take at which sources are compared
+SHIFTS = np.linspace(-0.5, 0.5, 51)  # seconds that a clock may be off
+SHIFTED = 0.05  # seconds: a clock off by less is left as it is
+BETTER = 0.8  # of what a source is off, that a shift of its clock must bring it below
+EXCESS = 2.0  # times what is allowed: a source farther from the others is left out
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """What one source says of joints: where they are, how they are turned, or where a camera sees them."""
+
+    name: str
+    gives: str
+    joints: tuple[str, ...]
+    values: Float[Array, "frames joints channels"]
+    fps: float
+    noise: float  # metres, radians or pixels: one deviation per axis
+    camera: Camera | None = None
+    shift: float = 0.0  # seconds that its clock is behind the take's
+    fixed: bool = False  # whether the shift is known
+
+    def at(self, times: Float[Array, "times"]) -> Float[Array, "times joints channels"]:
+        """Its values at times of the take, NaN where it has none."""
+        own = (np.asarray(times) - self.shift) * self.fps
+        low = np.clip(np.floor(own).astype(int), 0, max(len(self.values) - 2, 0))
+        share = (own - low)[:, None, None]
+        before, after = self.values[low], self.values[np.minimum(low + 1, len(self.values) - 1)]
+        if self.gives == TURNS:
+            after = after * np.where((before * after).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
+        inside = (own > -0.5) & (own < len(self.values) - 0.5)
+        return np.where(inside[:, None, None], before + share * (after - before), np.nan)
+
+    def constraints(self, values: Float[Array, "joints channels"]) -> list[Constraint]:
+        """A frame's values as soft constraints; none where there is nothing."""
+        seen = [(j, v) for j, v in zip(self.joints, values, strict=True) if np.all(np.isfinite(v))]
+        if self.gives == PLACES:
+            return [Position(joint, value, tolerance=self.noise) for joint, value in seen]
+        if self.gives == TURNS:
+            return [Orientation(joint, value, tolerance=self.noise) for joint, value in seen]
+        assert self.camera is not None, "pixels are a camera's"
+        return [Projection(Handle(joint), self.camera, value, tolerance=self.noise) for joint, value in seen]
+
+    def off(
+        self, skeleton: Skeleton, positions: Array, matrices: Array, values: Array
+    ) -> Float[Array, "frames joints axes"]:
+        """From a motion's joints to its values, in its own unit."""
+        at = [skeleton.index(joint) for joint in self.joints]
+        if self.gives == TURNS:
+            unit = values / np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), 1e-9)
+            back = rotations.conjugate(rotations.quaternion_from_matrix(matrices[:, at]))
+            return rotations.expmap_from_quaternion(rotations.multiply(unit, back))
+        found = positions[:, at]
+        return values - (self.camera.project(found) if self.camera is not None else found)
+
+    def allowed(self, solution: Solution) -> Float[Array, "joints axes axes"]:
+        """The covariance of how far it is off in a pose of the others: its noise and what they leave open."""
+        skeleton, uncertainty = solution.space.skeleton, solution.uncertainty
+        at = [skeleton.index(joint) for joint in self.joints]
+        places = uncertainty.places.reshape(len(skeleton), 3, len(skeleton), 3)
+        own = uncertainty.turns[at] if self.gives == TURNS else places[at, :, at]
+        if self.camera is not None:
+            x, y, z = (
+                np.asarray(solution.positions)[at] @ self.camera.rotation.T + self.camera.translation
+            ).T
+            zero, depth = np.zeros_like(z), np.maximum(z, 0.1)
+            into = np.stack(
+                [np.stack([1 / depth, zero, -x / depth**2]), np.stack([zero, 1 / depth, -y / depth**2])]
+            )
+            seen = self.camera.focal_length * into.transpose(2, 0, 1) @ self.camera.rotation
+            own = seen @ own @ seen.transpose(0, 2, 1)
+        return own + self.noise**2 * np.eye(own.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class FeedReport:
+    """How a source agrees with the others."""
+
+    name: str
+    unit: str
+    noise: float
+    off: float  # typically, from the motion of all that were used
+    excess: float  # over what is allowed, from the motion of the others; NaN where there are none
+    shift: float
+    used: bool
+
+    def __str__(self) -> str:
+        clock = f", its clock is {self.shift:+.2f} s off" if abs(self.shift) > SHIFTED else ""
+        left_out = (
+            "" if self.used else f"; left out: {self.excess:.1f} times farther from the others than it may be"
+        )
+        return f"{self.name}: {self.off:.3g} {self.unit} off (noise {self.noise:.3g}){clock}{left_out}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """A motion of several sources, and how each of them agrees with it."""
+
+    trajectory: Trajectory
+    fps: float
+    reports: tuple[FeedReport, ...]
+
+
+def fuse(
+    prior: Prior,
+    feeds: Sequence[Feed],
+    *,
+    fps: float,
+    frames: int,
+    others: Sequence[Sequence[Constraint]] = (),
+) -> Fused:
+    """The motion of all sources that agree; `others` are constraints of every frame beside them."""
+    beside = list(others) or [()] * frames
+    used, excess = _agreed(prior, list(feeds), np.arange(frames) / fps, beside)
+    times = np.arange(frames) / fps
+    wanted = _wanted([feed for feed in used if feed is not None], times, beside)
+    trajectory = solve_trajectory([prior], [Frame(one) for one in wanted], fps=fps)
+    positions, matrices = trajectory.space.forward(trajectory.q)
+    reports = []
+    for feed, kept, over in zip(feeds, used, excess, strict=True):
+        own = kept or feed
+        off = own.off(trajectory.space.skeleton, positions, matrices, own.at(times))
+        far = np.linalg.norm(off, axis=-1)
+        typical = float(np.nanmedian(far)) if np.isfinite(far).any() else float("nan")
+        reports.append(
+            FeedReport(feed.name, UNITS[feed.gives], feed.noise, typical, over, own.shift, kept is not None)
+        )
+    return Fused(trajectory, fps, tuple(reports))
+
+
+class _Verdict(NamedTuple):
+    """How far a source is from the motion of the rest, how far those are themselves, and its clock set right."""
+
+    excess: float
+    rest: float
+    feed: Feed
+
+
+def _agreed(
+    prior: Prior, feeds: list[Feed], times: Array, beside: Sequence[Sequence[Constraint]]
+) -> tuple[list[Feed | None], list[float]]:
+    """The sources with their clocks set right, None for those left out, and how far each is from the others.
+
+    Of several that the others contradict, the wrong one is that without which the rest agree best.
+    """
+    moments = np.unique(np.linspace(0, len(times) - 1, MOMENTS).astype(int))
+    some, also = times[moments], [beside[number] for number in moments]
+    used: list[Feed | None] = list(feeds)
+    excess = [float("nan")] * len(feeds)
+    while sum(feed is not None for feed in used) > 1:
+        found, kept = {}, [feed for feed in used if feed is not None]
+        starts = [solution.q for solution in _followed(prior, _wanted(kept, some, also))]
+        for number, feed in enumerate(used):
+            if feed is not None:
+                wanted = _wanted([other for other in kept if other is not feed], some, also)
+                solutions = _followed(prior, wanted, starts)
+                found[number] = _judged(solutions, feed, [other for other in kept if other is not feed], some)
+                excess[number] = found[number].excess
+        late = [number for number, verdict in found.items() if verdict.feed is not used[number]]
+        wrong = [number for number, verdict in found.items() if verdict.excess > EXCESS and len(found) > 2]
+        if not (late or wrong):
+            break
+        worst = min(late or wrong, key=lambda number: found[number].rest)
+        used[worst] = found[worst].feed if late else None
+    return used, excess
+
+
+def _followed(
+    prior: Prior, wanted: Sequence[Sequence[Constraint]], starts: Sequence[Array] | None = None
+) -> list[Solution]:
+    """Frame after frame, or each from a start: pixels and turns alone do not say where a body is."""
+    follower = Follower(partial(Solver, prior))
+    given = starts if starts is not None else [None] * len(wanted)
+    return [follower.step(one, start=start) for one, start in zip(wanted, given, strict=True)]
+
+
+def _judged(solutions: Sequence[Solution], feed: Feed, rest: Sequence[Feed], times: Array) -> _Verdict:
+    """A source against the motion of the rest."""
+    space, q = solutions[0].space, np.stack([solution.q for solution in solutions])
+    skeleton, (positions, matrices) = space.skeleton, space.forward(q)
+
+    def over(one: Feed, precision: Array) -> float:
+        off = one.off(skeleton, positions, matrices, one.at(times))
+        squares = np.einsum("fja,fjab,fjb->fj", off, precision, off) / off.shape[-1]
+        return float(np.sqrt(np.nanmedian(squares))) if np.isfinite(squares).mean() > 0.3 else np.inf
+
+    def plain(one: Feed) -> Array:
+        axes = 2 if one.camera is not None else 3
+        return np.broadcast_to(np.eye(axes) / one.noise**2, (len(times), len(one.joints), axes, axes))
+
+    allowed = np.linalg.inv(np.stack([feed.allowed(solution) for solution in solutions]))
+    misfit, now = max(over(one, plain(one)) for one in rest), over(feed, allowed)
+    if feed.fixed:
+        return _Verdict(now, misfit, feed)
+    moved = [replace(feed, shift=feed.shift + shift, fixed=True) for shift in SHIFTS]
+    then = [over(one, allowed) for one in moved]
+    best = moved[int(np.argmin(then))]
+    helps = min(then) < BETTER * now and abs(best.shift - feed.shift) > SHIFTED
+    return _Verdict(now, misfit, best if helps else feed)
+
+
+def _wanted(
+    feeds: Sequence[Feed], times: Array, beside: Sequence[Sequence[Constraint]]
+) -> list[list[Constraint]]:
+    """The constraints of every frame."""
+    values = [feed.at(times) for feed in feeds]
+    return [
+        [
+            *beside[n],
+            *(one for feed, own in zip(feeds, values, strict=True) for one in feed.constraints(own[n])),
+        ]
+        for n in range(len(times))
+    ]

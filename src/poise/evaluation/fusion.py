@@ -1,0 +1,147 @@
+"""Protocol `fusion`: two weak sources of a take, alone and together, and whether a wrong one among four is found.
+
+Sources of each take are simulated with their noise: places of the head and hands, pixels of joints in one camera, turns
+of six segments, places of the pelvis and feet. The first two are solved alone and together. Then the first is displaced
+by 20 cm, or its clock by 0.3 s, and all are fused: it is found if it is left out, or its clock is set right to 0.1 s,
+and no other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from poise import performer
+from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
+from poise.evaluation.report import ABOUT, Progress, Protocol, ProtocolOptions, Request, Row
+from poise.evaluation.splits import Fold
+from poise.formats.tables import Range
+from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.motion.motion import Motion
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.pose_space import PoseSpace
+
+Array = np.ndarray
+
+TAKES = ("walk", "run", "box", "throw", "reach", "jump", "kick", "sit", "wave", "stand_up")
+FPS, SECONDS = 15.0, 3.0
+TRACKED = ("head", "left_hand", "right_hand")
+BELOW = ("pelvis", "left_foot", "right_foot")
+WORN = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")
+SEEN = (
+    *("head", "pelvis", "left_upper_arm", "right_upper_arm", "left_forearm", "right_forearm", "left_hand"),
+    *("right_hand", "left_shin", "right_shin", "left_foot", "right_foot"),
+)
+NOISE = {PLACES: 0.03, TURNS: np.radians(8.0), PIXELS: 6.0}
+DISPLACED, LATE, CLOSE = 0.2, 0.3, 0.1  # metres; seconds; seconds to which a clock is set right
+
+
+@dataclass(frozen=True)
+class FusionOptions(ProtocolOptions):
+    """How many takes."""
+
+    takes: Annotated[int, Range(least=1, most=len(TAKES)), "how many of the ten takes"] = len(TAKES)
+
+
+def sources_of(clip: Motion, rng: np.random.Generator) -> tuple[Feed, Feed, Feed, Feed]:
+    """Trackers, a camera, a suit and trackers below that watch a clip, each with its noise."""
+    space = PoseSpace(clip.skeleton)
+    positions, matrices = space.forward(space.q_from_frames(clip.root_positions, clip.rotations))
+    middle = positions.mean(axis=(0, 1))
+    x, y, z = (float(number) for number in middle)
+    camera = Camera.looking_at((x, y, z), eye=(x + 1.5, y + 0.5, z + 4.5))
+    at = {names: [clip.skeleton.index(name) for name in names] for names in (TRACKED, SEEN, WORN, BELOW)}
+    turned = rotations.quaternion_from_expmap(rng.normal(0.0, NOISE[TURNS], (len(clip), len(WORN), 3)))
+    values = {
+        PLACES: positions[:, at[TRACKED]] + rng.normal(0.0, NOISE[PLACES], (len(clip), len(TRACKED), 3)),
+        PIXELS: camera.project(positions[:, at[SEEN]])
+        + rng.normal(0.0, NOISE[PIXELS], (len(clip), len(SEEN), 2)),
+        TURNS: rotations.multiply(turned, rotations.quaternion_from_matrix(matrices[:, at[WORN]])),
+    }
+    below = positions[:, at[BELOW]] + rng.normal(0.0, NOISE[PLACES], (len(clip), len(BELOW), 3))
+    return (
+        Feed("trackers", PLACES, TRACKED, values[PLACES], clip.fps, NOISE[PLACES]),
+        Feed("camera", PIXELS, SEEN, values[PIXELS], clip.fps, NOISE[PIXELS], camera),
+        Feed("suit", TURNS, WORN, values[TURNS], clip.fps, NOISE[TURNS]),
+        Feed("below", PLACES, BELOW, below, clip.fps, NOISE[PLACES]),
+    )
+
+
+def error_of(fused: Fused, clip: Motion) -> float:
+    """The mean error of joints, in centimetres."""
+    space = PoseSpace(clip.skeleton)
+    true, _ = space.forward(space.q_from_frames(clip.root_positions, clip.rotations))
+    found, _ = fused.trajectory.space.forward(fused.trajectory.q)
+    moving = ~clip.skeleton.is_end_site
+    return 100 * float(np.linalg.norm(found - true, axis=-1)[:, moving].mean())
+
+
+def displaced(feed: Feed, rng: np.random.Generator) -> Feed:
+    """A source of places whose origin is off."""
+    way = rng.normal(size=3)
+    return replace(feed, values=feed.values + DISPLACED * way / np.linalg.norm(way))
+
+
+def late(feed: Feed) -> Feed:
+    """A source whose clock is off."""
+    lag = round(LATE * feed.fps)
+    return replace(feed, values=np.concatenate([feed.values[lag:], feed.values[-1:].repeat(lag, axis=0)]))
+
+
+def is_found(fused: Fused, name: str, shift: float) -> bool:
+    """Whether the wrong source was found, and no other taken for it."""
+    right = True
+    for one in fused.reports:
+        if one.name != name:
+            right &= one.used and abs(one.shift) < CLOSE
+        else:
+            right &= not one.used or (shift > 0.0 and abs(one.shift - shift) < CLOSE)
+    return right
+
+
+def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
+    """What one take gives."""
+    prior, (trackers, camera, *others) = UniversalPrior(clip.skeleton), sources_of(clip, rng)
+
+    def fused(*feeds: Feed, judge: bool = False) -> Fused:
+        known = feeds if judge else tuple(replace(feed, fixed=True) for feed in feeds)
+        return fuse(prior, known, fps=clip.fps, frames=len(clip))
+
+    return {
+        "trackers_cm": error_of(fused(trackers), clip),
+        "camera_cm": error_of(fused(camera), clip),
+        "both_cm": error_of(fused(trackers, camera), clip),
+        "moved_found": is_found(
+            fused(displaced(trackers, rng), camera, *others, judge=True), "trackers", 0.0
+        ),
+        "late_found": is_found(fused(late(trackers), camera, *others, judge=True), "trackers", LATE),
+        "none_found": is_found(fused(trackers, camera, *others, judge=True), "", 0.0),
+    }
+
+
+def _performer() -> list[Fold]:
+    """Ten actions of the performer."""
+    clips = [performer.act(action, fps=FPS, seed=21) for action in TAKES]
+    return [Fold((), (clip[: round(SECONDS * FPS)],)) for clip in clips]
+
+
+def _run(request: Request, progress: Progress) -> list[Row]:
+    clips = [clip for fold in request.folds() for clip in fold.test][: request.options.takes]
+    rows: list[Row] = []
+    for number, clip in enumerate(clips):
+        progress(TAKES[number], number, len(clips))
+        rows.append({"method": TAKES[number], **_take(clip, np.random.default_rng(number))})
+    return [*rows, {"method": "all", **_over(rows)}]
+
+
+def _over(rows: Sequence[Row]) -> dict[str, float]:
+    found = {name: float(np.mean([float(row[name]) for row in rows])) for name in rows[0] if name != "method"}
+    better = [float(row["both_cm"]) < min(float(row["trackers_cm"]), float(row["camera_cm"])) for row in rows]
+    return {**found, "together_better": float(np.mean(better))}
+
+
+PROTOCOL = Protocol("fusion", ABOUT["fusion"], _run, Options=FusionOptions, splits={"performer": _performer})
