@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ soak: .venv/.dev ## two hours of random edits in the studio, with a chart of its
 
 kills: .venv/.dev ## kill commands and the studio at random moments, and look at what is left
 	$(BIN)/python fuzz/kills.py
+
+clients: .venv/.dev ## fifty pages that drag at once for ten minutes, then again beside one that solves 36,000 frames
+	$(BIN)/python -m benchmarks.studio_load
 
 check-bounds: .venv/.dev ## run the tests of models and solvers with the compiled code's indices checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/bounds $(BIN)/pytest tests/priors tests/solvers tests/skeleton

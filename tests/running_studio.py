@@ -25,6 +25,7 @@ from poise.studio.server import Studio, listen, server_of
 from poise.studio.session import Session
 
 DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
+PATIENCE = 120.0  # seconds: machines may be busy, and kernels compiled on the way
 Said = TypeVar("Said")
 
 
@@ -39,7 +40,7 @@ class Page:
         self.socket.send(msgspec.msgpack.encode(message))
 
     def hear(self) -> said.ServerMessage:
-        data = self.socket.recv(timeout=20)
+        data = self.socket.recv(timeout=PATIENCE)
         assert isinstance(data, bytes)
         return DECODER.decode(data)
 
@@ -67,7 +68,10 @@ class Running:
 
     @contextmanager
     def page(self, **options: Any) -> Iterator[Page]:
-        with connect(f"ws://127.0.0.1:{self.port}/ws", max_size=None, **options) as socket:
+        with connect(
+            f"ws://127.0.0.1:{self.port}/ws",
+            **{"max_size": None, "open_timeout": PATIENCE, "ping_interval": None} | options,
+        ) as socket:
             yield Page(socket)
 
 
@@ -97,7 +101,7 @@ class Heard:
 
     def wait_for(self, kind: type[Said], which: Callable[[Said], bool] = lambda _: True) -> Said:
         """The first of a kind that comes, within a while; a refusal is a failure."""
-        until = time.monotonic() + 120.0  # where kernels are compiled on the way
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             for message in list(self.messages):
                 assert not isinstance(message, said.Refusal), message.words
@@ -108,7 +112,7 @@ class Heard:
 
     def refusal(self) -> said.Refusal:
         """The first refusal that comes."""
-        until = time.monotonic() + 120.0
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             for message in list(self.messages):
                 if isinstance(message, said.Refusal):

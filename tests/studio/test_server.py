@@ -7,9 +7,11 @@ import os
 import resource
 import socket
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -27,6 +29,7 @@ from poise.studio.models import ModelStore
 from poise.studio.own_folder import OwnFolder
 from poise.studio.security import Access
 from poise.studio.server import listen
+from poise.studio.session import Session
 from poise.studio.uploads import RefusedUploadError, Uploads
 from running_studio import Page, Running, running
 
@@ -201,6 +204,35 @@ def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
         answers += 1
     assert pose.seq == 2000
     assert answers < 2000
+
+
+def test_a_page_that_waited_for_others_is_answered_by_its_newest(
+    studio: Running, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, answer = threading.Event(), Session.answer
+
+    def held_up(session: Session, message: said.ClientMessage) -> list[said.ServerMessage]:
+        if isinstance(message, said.Mirror):
+            free.wait()
+        return answer(session, message)
+
+    monkeypatch.setattr(Session, "answer", held_up)
+    page.say(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+    page.hear_until(said.SceneChanged)
+    with ExitStack() as others:
+        for _ in range(max(2, os.cpu_count() or 2)):  # every thread that answers has something to do
+            other = others.enter_context(studio.page())
+            other.hello()
+            other.say(said.Mirror())
+        time.sleep(0.2)
+        for number in (1, 2, 3):
+            page.say(said.Drag(seq=number, handle="hand", position=(0.3, 1.0, 0.1 * number)))
+        time.sleep(0.2)
+        free.set()
+        poses = [page.hear_until(said.SolvedPose)]
+        while poses[-1].seq < 3:
+            poses.append(page.hear_until(said.SolvedPose))
+    assert [pose.seq for pose in poses if pose.seq] == [3]
 
 
 def test_the_socket_sends_at_once() -> None:

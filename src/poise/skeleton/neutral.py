@@ -89,7 +89,7 @@ def _straightened(
         elif joint in bones:
             end, direction = bones[joint]
             bone = turned @ base_world[joint].T @ (places[end] - places[joint])
-            turned = _shortest_turn(bone, direction) @ turned if np.any(bone) else turned
+            turned = _shortest_turn(bone, direction) @ turned if np.linalg.norm(bone) > 0.0 else turned
         world[joint] = turned if keep_trunk or joint in feet else nearest_axes(turned, within=_NEARLY_AXES)
     return world
 

@@ -97,7 +97,7 @@ def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Float[Array, "3"])
     found: list[Constraint] = []
     for side in SIDES:
         parts = [f"{side}_{part}" for part in ("upper_arm", "forearm", "hand")]
-        if not set(parts) <= set(skeleton.roles) or _below(skeleton, parts[0]) & set(busy):
+        if not set(parts) <= set(skeleton.roles) or not _below(skeleton, parts[0]).isdisjoint(busy):
             continue
         for upper, lower, sway in zip(parts[:-1], parts[1:], SWING, strict=True):
             bone = tuple(skeleton.offsets[skeleton.index(lower)])
@@ -170,6 +170,7 @@ def _body(skeleton: Skeleton) -> _Stature:
     return _Stature(skeleton.height, neutral.local(hips, LEFT), rest)
 
 
+@lru_cache(maxsize=64)
 def _below(skeleton: Skeleton, role: str) -> set[int]:
     """A joint and all that it carries."""
     top = skeleton.index(role)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -151,7 +152,7 @@ class Constraint(ABC):
         """Its name, or what it is and where."""
         return self.name or self._describe()
 
-    @property
+    @cached_property
     def signature(self) -> tuple[object, ...]:
         """What it is but for its target: one solver does for all constraints of one signature."""
         handle, other = getattr(self, "handle", None), getattr(self, "other", None)
@@ -365,9 +366,13 @@ class CentreOfMass(Constraint):
 
     @property
     def _fixed(self) -> tuple[object, ...]:
-        return (len(self.blocks()),)
+        return (len(self._sides),)
 
-    def blocks(self, space: PoseSpace | None = None) -> list[Block]:  # noqa: ARG002
+    def blocks(self, space: PoseSpace) -> list[Block]:  # noqa: ARG002
+        return self._sides
+
+    @cached_property
+    def _sides(self) -> list[Block]:
         corners = [finite_vector(corner, f"{self.label}: support", 2) for corner in self.support]
         if len(corners) == 1:
             x, z = corners[0]
@@ -455,10 +460,9 @@ def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST
         raise InvalidValueError(f"{what} must be {size} numbers; got {value!r}") from None
     if vector.shape != (size,):
         raise InvalidValueError(f"{what} must be {size} numbers; got shape {vector.shape}")
-    if not np.all(np.isfinite(vector)):
-        raise InvalidValueError(f"{what} must be finite; got {vector.tolist()}")
-    if np.abs(vector).max() > largest:
-        raise InvalidValueError(f"{what} must be within {largest:,.0f} of zero; got {vector.tolist()}")
+    if not (np.abs(vector) <= largest).all():
+        wanted = f"within {largest:,.0f} of zero" if np.isfinite(vector).all() else "finite"
+        raise InvalidValueError(f"{what} must be {wanted}; got {vector.tolist()}")
     return vector
 
 

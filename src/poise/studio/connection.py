@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -31,10 +31,18 @@ _ENCODER = msgspec.msgpack.Encoder()
 _LOG = logging.getLogger("poise.studio")
 
 
+class Workers(ThreadPoolExecutor):
+    """The threads that answer all pages, and turns to be answered: as many as there are threads, in order."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, thread_name_prefix="poise-solver")
+        self.turns = asyncio.Semaphore(count)
+
+
 class Connection:
     """A page that talks to its session."""
 
-    def __init__(self, socket: WebSocket, sessions: Sessions, workers: Executor) -> None:
+    def __init__(self, socket: WebSocket, sessions: Sessions, workers: Workers) -> None:
         self._socket, self._sessions, self._workers = socket, sessions, workers
         self._inbox = Inbox()
         self._unsent: deque[messages.ServerMessage] = deque()
@@ -133,17 +141,22 @@ class Connection:
 
     async def _answer(self, session: Session) -> None:
         while True:
-            message = await self._inbox.take()
-            try:
-                self.say(*await self._in_worker(partial(session.answer, message)))
-            except PoiseError as error:
-                self.say(_refusal(error, message))
-            except Exception:
-                _LOG.exception("while answering %s", _tag(message))
-                words = "something went wrong in the studio; the terminal it runs in says what"
-                self.say(
-                    messages.Refusal(words=words, about=_tag(message), seq=getattr(message, "seq", None))
-                )
+            await self._inbox.arrived()
+            async with (
+                self._workers.turns
+            ):  # the newest of a gesture is taken when it can be answered, not before
+                message = await self._inbox.take()
+                await self._answer_one(session, message)
+
+    async def _answer_one(self, session: Session, message: messages.ClientMessage) -> None:
+        try:
+            self.say(*await self._in_worker(partial(session.answer, message)))
+        except PoiseError as error:
+            self.say(_refusal(error, message))
+        except Exception:
+            _LOG.exception("while answering %s", _tag(message))
+            words = "something went wrong in the studio; the terminal it runs in says what"
+            self.say(messages.Refusal(words=words, about=_tag(message), seq=getattr(message, "seq", None)))
 
     async def _send(self) -> None:
         while True:

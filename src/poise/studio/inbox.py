@@ -49,11 +49,15 @@ class Inbox:
             self._waiting.append(message)
         self._arrived.set()
 
-    async def take(self) -> messages.ClientMessage:
-        """The next message, once there is one."""
+    async def arrived(self) -> None:
+        """Waits until there is a message."""
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
+
+    async def take(self) -> messages.ClientMessage:
+        """The next message, once there is one."""
+        await self.arrived()
         return self._waiting.popleft()
 
 

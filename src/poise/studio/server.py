@@ -6,7 +6,6 @@ import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from os import cpu_count
 from pathlib import Path
@@ -24,7 +23,7 @@ from starlette.websockets import WebSocket
 
 from poise.errors import InvalidValueError, PoiseError
 from poise.studio.archives import unpack
-from poise.studio.connection import Connection
+from poise.studio.connection import Connection, Workers
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
 from poise.studio.sessions import Sessions
@@ -57,7 +56,7 @@ class Studio:
         self.models, self.access, self.page = models, access or Access(), page
         self.uploads = Uploads()
         self.sessions = Sessions(models, self.uploads, files)
-        self.workers = ThreadPoolExecutor(max(2, cpu_count() or 2), thread_name_prefix="poise-solver")
+        self.workers = Workers(max(2, cpu_count() or 2))
 
     def app(self) -> Starlette:
         """The application to serve."""

@@ -38,6 +38,7 @@ Array = np.ndarray
 HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
 KEPT = 4  # solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
+LIKELIHOOD_REST = 20.0  # times what one took: on a busy machine they are rarer
 SUPPLE = 0.5  # radians that joints go from a recorded pose, typically
 CALM = ("pelvis", "chest", "head")
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres that these, and the root, go from it
@@ -234,13 +235,14 @@ class Poser:
     def _likelihood_of(
         self, prior: Prior, solution: Solution, *, fine: bool
     ) -> tuple[float | None, float | None]:
-        then, *known = self._likelihood
+        due, *known = self._likelihood
         now = time.perf_counter()
-        if fine or now - then > LIKELIHOOD_EVERY:
+        if fine or now > due:
             found = prior.log_likelihood(solution.q)
             quantiles = getattr(prior, "quantiles", None)
             share = prior.percentile(solution.q) if quantiles is None else _share(found, quantiles)
-            self._likelihood = (now, found, share)
+            taken = time.perf_counter() - now
+            self._likelihood = (now + max(LIKELIHOOD_EVERY, LIKELIHOOD_REST * taken), found, share)
             return found, share
         return known[0], known[1]
 

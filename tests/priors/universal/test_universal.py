@@ -132,6 +132,17 @@ def test_on_the_canonical_body_maps_are_the_networks_own() -> None:
     assert prior.space.freedoms == layout.FREEDOMS
 
 
+@pytest.mark.parametrize("joint", ["left_hand", "left_shin"])
+@pytest.mark.parametrize("length", [0.0, 1e-320])
+def test_a_body_with_a_bone_of_no_length_is_posed(joint: str, length: float) -> None:
+    body = performer.act("walk", seconds=0.2, fps=10).skeleton
+    offsets = body.offsets.copy()
+    offsets[body.index(joint)] = (0.0, -length, 0.0)
+    short = Skeleton(body.names, body.parents, offsets, orders=body.orders)
+    found = solve(UniversalPrior(short), [Position("right_hand", (-0.3, 1.2, 0.3))])
+    assert np.isfinite(found.q).all()
+
+
 def test_a_chain_is_refused() -> None:
     chain = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1, 0]]))
     with pytest.raises(SkeletonError, match="poses humanoids; this skeleton lacks pelvis"):

@@ -25,6 +25,7 @@ from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
 
+SHORTEST = 1e-6  # metres: a bone that is shorter has no direction
 OTHERWISE = (
     2.5  # deviations from the usual length at which a bone counts as no longer: rigs put joints elsewhere
 )
@@ -163,7 +164,7 @@ def _own_places(
         reach = np.linalg.norm(typical[f"{side}HandIndex1"]) + np.linalg.norm(
             typical[f"{side}HandIndex1_end"]
         )
-        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (reach / np.linalg.norm(along))
+        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (reach / max(float(np.linalg.norm(along)), SHORTEST))
     return np.stack([at[_placed_with(name)] for name in layout.JOINTS])
 
 
