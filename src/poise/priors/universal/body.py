@@ -164,7 +164,9 @@ def _own_places(
         reach = np.linalg.norm(typical[f"{side}HandIndex1"]) + np.linalg.norm(
             typical[f"{side}HandIndex1_end"]
         )
-        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (reach / max(float(np.linalg.norm(along)), SHORTEST))
+        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (
+            reach / max(float(np.linalg.norm(along)), SHORTEST)
+        )
     return np.stack([at[_placed_with(name)] for name in layout.JOINTS])
 
 
