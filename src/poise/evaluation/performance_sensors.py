@@ -53,7 +53,7 @@ def _local(performance: OrientationPerformance) -> _Answer:
 def _nearest(performance: OrientationPerformance) -> _Answer:
     guide, examples = performance.guide, examples_of(performance.prior)
     assert guide is not None, "a local model follows sensors"
-    scales = guide.regression.cover.scales
+    scales = guide.regression.scales
     scaled = guide.inputs * scales
 
     def answer(orientations: Float[Array, "sensors 4"]) -> Float[Array, "size"]:

@@ -83,7 +83,12 @@ def perform(
 
 def open_prior(path: Path) -> Prior:
     """The local prior of a library's folder, or the prior of a model file."""
-    return LocalPrior.of_poses(Library.open(path).poses) if path.is_dir() else load(path)
+    if not path.is_dir():
+        return load(path)
+    library = Library.open(path)
+    performers = [library.catalogue.skeleton(clip.skeleton) for clip in library.sound]
+    known = all(skeleton.same_topology(library.skeleton) for skeleton in performers)
+    return LocalPrior.of_poses(library.poses, performers if known else ())
 
 
 def library_skeletons(path: Path) -> list[Skeleton]:

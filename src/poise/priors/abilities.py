@@ -54,7 +54,7 @@ def examples_of(prior: Prior) -> Examples:
     if own is not None:
         return own
     q = np.stack([prior.space.standing(maps, up) for maps, up in zip(*prior.known_poses(), strict=True)])
-    return Examples(prior.space, q, q, np.zeros(len(q), dtype=np.int64))
+    return Examples.by_one(prior.space, q, q, np.zeros(len(q), dtype=np.int64))
 
 
 def latent_of(prior: Prior) -> LatentPrior | None:

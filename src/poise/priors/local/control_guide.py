@@ -70,15 +70,21 @@ class ControlGuide(Guide):
         signal: Signal,
         limbs: Sequence[Limb],
         touched: Bool[Array, "outputs"],
+        figures: tuple[Array, Array],
         progress: Progress,
     ) -> None:
         """Local regression from control signals to what is expected."""
         self.inputs = data.inputs
         self.regression = regression.fit(
-            data, signal=signal, limbs=limbs, touched=touched, progress=lambda done: progress(0.4 * done)
+            data,
+            signal=signal,
+            limbs=limbs,
+            touched=touched,
+            figures=figures,
+            progress=lambda done: progress(0.4 * done),
         )
         self.regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
-        self.fill = Filler(data.inputs, self.regression.cover.scales)
+        self.fill = Filler(data.inputs, self.regression.scales)
 
     def reset(self) -> None:
         """Forget what was observed so far."""
@@ -184,6 +190,7 @@ class RegressedMarkers(MarkerGuide):
             signal=self.control.signal,
             limbs=self.control.limbs(prior.space),
             touched=touched_outputs(prior.space, handles),
+            figures=examples.figures(),
             progress=progress,
         )
 

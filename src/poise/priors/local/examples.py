@@ -25,17 +25,21 @@ from poise.skeleton.skeleton import Skeleton
 Array = np.ndarray
 
 RATE = 30.0  # examples a second
+ALIKE = 1e-3  # metres that bones of different performers differ by, at least
+FIGURES = 8  # coordinates, at most, that tell performers apart
 LAG = 1 / 30  # seconds between an example and its moment before
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Pose vectors, those of `LAG` seconds before, and the piece of the recordings that each is from."""
+    """Pose vectors, those of `LAG` seconds before, the piece of the recordings that each is from, and whose it is."""
 
     space: PoseSpace
     q: Float[Array, "examples size"]
     before: Float[Array, "examples size"]
     blocks: Int[Array, "examples"]
+    whose: Int[Array, "examples"]
+    bodies: Float[Array, "bodies joints 3"]  # offsets of the performers' bones
 
     def __len__(self) -> int:
         return len(self.q)
@@ -51,16 +55,22 @@ class Examples:
         return np.asarray(self.maps.mean(axis=0))
 
     @classmethod
+    def by_one(cls, space: PoseSpace, q: Array, before: Array, blocks: Int[Array, "examples"]) -> Examples:
+        """Examples of the performer whose body the space is of."""
+        return cls(space, q, before, blocks, np.zeros(len(q), dtype=np.int64), space.skeleton.offsets[None])
+
+    @classmethod
     def of_motions(cls, motions: Sequence[Motion]) -> Examples:
         """The examples of clips of one topology, on the body of the first."""
         body = motions[0].skeleton if motions else None
-        return cls.of_poses(
-            Poses.of_motions([_on_body(motion, body) if body is not None else motion for motion in motions])
+        poses = Poses.of_motions(
+            [_on_body(motion, body) if body is not None else motion for motion in motions]
         )
+        return cls.of_poses(poses, [motion.skeleton for motion in motions])
 
     @classmethod
-    def of_poses(cls, poses: Poses) -> Examples:
-        """The examples of a library."""
+    def of_poses(cls, poses: Poses, performers: Sequence[Skeleton] = ()) -> Examples:
+        """The examples of a library, and the body that performed each clip where they are known."""
         now, before = [], []
         for first, last, fps in zip(poses.starts[:-1], poses.starts[1:], poses.rates, strict=True):
             lag, stride = max(1, round(fps * LAG)), max(1, round(fps / RATE))
@@ -68,8 +78,14 @@ class Examples:
             now.append(frames)
             before.append(np.maximum(frames - lag, first))
         lengths = [len(frames) for frames in now]
+        bodies, whose = _told_apart(performers or [poses.skeleton] * len(lengths))
         return cls(
-            poses.space, poses.q(np.concatenate(now)), poses.q(np.concatenate(before)), blocks_of(lengths)
+            poses.space,
+            poses.q(np.concatenate(now)),
+            poses.q(np.concatenate(before)),
+            blocks_of(lengths),
+            np.repeat(whose, lengths),
+            bodies,
         )
 
     def on_body(self, skeleton: Skeleton) -> Examples:
@@ -81,13 +97,28 @@ class Examples:
             before=_placed(self.before, self.space.skeleton, skeleton),
         )
 
+    def figures(self) -> tuple[Float[Array, "examples figures"], Float[Array, "figures"]]:
+        """Whose each example is and who performs now, as coordinates: near each other where bones are alike."""
+        flat = self.bodies.reshape(len(self.bodies), -1)
+        centre = flat.mean(axis=0)
+        _, sizes, axes = np.linalg.svd(flat - centre, full_matrices=False)
+        axes = axes[sizes > ALIKE][:FIGURES]
+        own, now = (flat - centre) @ axes.T, (self.space.skeleton.offsets.ravel() - centre) @ axes.T
+        return own[self.whose], now
+
     def markers(self, handles: Handles) -> tuple[Array, Array]:
         """Where each example has markers in the world, now and a moment before (Chai and Hodgins 2005, Eq. 1)."""
         return self.space.points(self.q, handles), self.space.points(self.before, handles)
 
     def __getitem__(self, which: slice | Bool[Array, "examples"]) -> Examples:
         """Some of them."""
-        return replace(self, q=self.q[which], before=self.before[which], blocks=self.blocks[which])
+        return replace(
+            self,
+            q=self.q[which],
+            before=self.before[which],
+            blocks=self.blocks[which],
+            whose=self.whose[which],
+        )
 
     def every(self, stride: int) -> Examples:
         """Every `stride`-th of them."""
@@ -103,3 +134,14 @@ def _placed(q: Float[Array, "examples size"], source: Skeleton, target: Skeleton
     placed = q.copy()
     placed[:, :3] = scaled_places(q[:, :3], source, target)
     return placed
+
+
+def _told_apart(
+    performers: Sequence[Skeleton],
+) -> tuple[Float[Array, "bodies joints 3"], Int[Array, "clips"]]:
+    """The bodies that clips are of, each once, and the number of each clip's."""
+    offsets = np.stack([skeleton.offsets for skeleton in performers])
+    _, first, whose = np.unique(
+        offsets.reshape(len(offsets), -1).round(4), axis=0, return_index=True, return_inverse=True
+    )
+    return offsets[first], whose.ravel()

@@ -20,6 +20,7 @@ from poise.priors.limbs import Limb
 
 Array = np.ndarray
 
+FIGURE = 1000  # the kind of signal that tells performers apart
 OTHERS = 0.03  # how much the markers of other limbs count, to begin with
 STEPS = (8.0, 3.0)  # factors by which each weight is tried larger and smaller, round after round
 NOISE = 0.01  # of the signal's variance, to begin with
@@ -38,6 +39,13 @@ class Signal:
     def columns(self) -> int:
         """How many numbers there are."""
         return len(self.unit)
+
+    def with_figure(self, columns: int) -> Signal:
+        """The same and, in so many more columns, who performs."""
+        if columns == 0:
+            return self
+        unit = np.append(self.unit, np.full(columns, len(self.owner)))
+        return Signal(unit, np.append(self.owner, -1), np.append(self.kind, FIGURE))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -38,7 +38,7 @@ from poise.priors.model_file import Stored
 from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
 from poise.priors.predicting import PredictingGuide
 from poise.savable import Savable
-from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema, choice, real
+from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, choice, flag, real
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
@@ -72,6 +72,11 @@ class LocalOptions(registry.PriorOptions):
     ] = None
 
 
+_PERFORMERS: Declared = {
+    "bodies": Numbers(axes="bodies joints 3"), "whose": Indices(axes="examples", below="bodies"),
+}  # fmt: skip
+
+
 class LocalPrior(Savable):
     """Examples of poses, and local models of them for any handles."""
 
@@ -82,13 +87,15 @@ class LocalPrior(Savable):
     Options = LocalOptions
     schema = Schema(
         {"clips": CLIPS},
-        lambda _header, _lengths: {
+        lambda header, _lengths: {
             "poses": Numbers(axes="examples size"),
             "before": Numbers(axes="examples size"),
             "blocks": Indices(axes="examples"),
             "quantiles": QUANTILES,
+            **(_PERFORMERS if header["performers"] else {}),
         },
         later={
+            "performers": (flag, False),
             "method": (choice(OURS, PUBLISHED), OURS),
             "control_unit": (real(0.0, 1e6), 0.0),  # none: chosen by the examples
             "smoothness_unit": (real(1e-6, 1e6), Units.angles),
@@ -127,9 +134,9 @@ class LocalPrior(Savable):
         return prior
 
     @classmethod
-    def of_poses(cls, poses: Poses) -> LocalPrior:
-        """From the poses of a library."""
-        prior = cls(Examples.of_poses(poses))
+    def of_poses(cls, poses: Poses, performers: Sequence[Skeleton] = ()) -> LocalPrior:
+        """From the poses of a library, and the body that performed each clip where they are known."""
+        prior = cls(Examples.of_poses(poses, performers))
         prior.clips = tuple((name, "") for name in poses.names)
         prior._learn_quantiles(lambda _: None)
         return prior
@@ -138,7 +145,9 @@ class LocalPrior(Savable):
     def restored(cls, stored: Stored) -> LocalPrior:
         """The prior again, from what `arrays` and `header` gave."""
         arrays, header = stored.arrays, stored.header
-        examples = Examples(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
+        examples = Examples.by_one(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
+        if header["performers"]:
+            examples = replace(examples, whose=arrays["whose"], bodies=arrays["bodies"])
         prior = cls(examples, limits=stored.limits)
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         prior.method = header["method"]
@@ -152,6 +161,8 @@ class LocalPrior(Savable):
             "before": self.examples.before.astype(np.float32),
             "blocks": self.examples.blocks,
             "quantiles": self.quantiles,
+            "bodies": self.examples.bodies,
+            "whose": self.examples.whose,
         }
 
     def header(self) -> dict[str, Any]:
@@ -159,6 +170,7 @@ class LocalPrior(Savable):
         control, smoothness = self.units.markers or 0.0, self.units.angles
         return {
             "clips": self.clips,
+            "performers": True,
             "method": self.method,
             "control_unit": control,
             "smoothness_unit": smoothness,
@@ -257,6 +269,7 @@ class LocalGuide(PredictingGuide):
             signal=signal,
             limbs=limbs_of(examples.space, handles),
             touched=moved_maps(examples.space, handles),
+            figures=examples.figures(),
         )
 
     def __call__(

@@ -15,7 +15,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -31,9 +31,9 @@ Array = np.ndarray
 WHOLE = 2100  # examples up to which one neighbourhood holds them all
 MEMBERS = 300  # examples of a neighbourhood of a larger library
 SPACING = 150  # examples to a neighbourhood's centre: each is in about two
-ANCHORS = (
-    150  # examples from all over the library that every neighbourhood has too, for queries far from its own
-)
+ANCHORS = 150  # examples of the performer from all over the library that every neighbourhood has too
+SAME = 0.005  # metres by which all bones of one performer differ together, at most
+MANY = 200  # neighbourhoods from which on they are of that size; where there are fewer, they are larger
 BLENDED = 2  # neighbourhoods that answer a query
 TRIALS = 6  # neighbourhoods on which a kernel is chosen
 TRIAL_MEMBERS = 840  # examples in all of them together
@@ -57,12 +57,23 @@ class Neighbourhood:
 class Cover:
     """Neighbourhoods of examples, near which centre each is; who belongs to one is looked up when it is wanted."""
 
-    def __init__(self, inputs: Float[Array, "examples columns"], signal: Signal, seed: int) -> None:
+    def __init__(
+        self,
+        inputs: Float[Array, "examples columns"],
+        signal: Signal,
+        own: Int[Array, "_"],
+        seed: int,
+    ) -> None:
         self.scales = _scales(inputs, signal)
         self._scaled = np.asarray(inputs * self.scales, dtype=np.float32)
         self._squares = np.einsum("ij,ij->i", self._scaled, self._scaled)
         count = 1 if len(inputs) <= WHOLE else round(len(inputs) / SPACING)
         self.centres = _centres(self._scaled, count, np.random.default_rng(seed))
+        self._own = own
+        more = max(1.0, MANY / count) ** (
+            1 / 3
+        )  # fewer neighbourhoods may be larger, for as much work in all
+        self._near, self._anchors = round(more * MEMBERS), round(more * ANCHORS)
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -70,11 +81,11 @@ class Cover:
     def members(self, number: int) -> Int[Array, "_"]:
         """The examples of a neighbourhood and the anchors, in their order."""
         count = len(self._scaled)
-        if len(self) == 1 or count <= MEMBERS:
+        if len(self) == 1 or count <= self._near:
             return np.arange(count)
         distances = self._squares - 2.0 * self._scaled @ self.centres[number]
-        near = np.argpartition(distances, MEMBERS)[:MEMBERS]
-        return np.union1d(near, _spread(count, ANCHORS))
+        near = np.argpartition(distances, self._near)[: self._near]
+        return np.union1d(near, self._own[_spread(len(self._own), self._anchors)])
 
     def around(self, x: Float[Array, "columns"]) -> tuple[Int[Array, "_"], Float[Array, "_"]]:
         """The nearest neighbourhoods and their shares, which are zero where the next one takes over."""
@@ -102,11 +113,17 @@ class LocalRegression:
         *,
         groups: Groups,
         touched: Bool[Array, "outputs"],
+        figure: Float[Array, "figures"],
     ) -> None:
-        self.cover, self.groups, self._data = cover, groups, data
+        self.cover, self.groups, self._data, self._figure = cover, groups, data, figure
         self._surveyed, wrong = self._survey()
         self._covariances = [_made_safe(covariance, touched) for covariance in wrong]
         self._places: dict[int, Neighbourhood] = {}
+
+    @property
+    def scales(self) -> Float[Array, "columns"]:
+        """How much each column of control signals counts."""
+        return self.cover.scales[: len(self.cover.scales) - len(self._figure)]
 
     @property
     def fitted(self) -> int:
@@ -123,6 +140,7 @@ class LocalRegression:
         self, x: Float[Array, "columns"]
     ) -> tuple[Float[Array, "outputs"], Float[Array, "outputs outputs"]]:
         """Mean and covariance of the outputs at control signals."""
+        x = np.append(x, self._figure)
         around, shares = self.cover.around(x)
         size = len(self.groups.order)
         mean, covariance = np.zeros(size), np.zeros((size, size))
@@ -166,11 +184,14 @@ def fit(
     signal: Signal,
     limbs: Sequence[Limb],
     touched: Bool[Array, "outputs"],
+    figures: tuple[Float[Array, "examples figures"], Float[Array, "figures"]] | None = None,
     seed: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> LocalRegression:
-    """Regression through examples. `touched` outputs move a marker."""
-    cover = Cover(data.inputs, signal, seed)
+    """Regression through examples. `touched` outputs move a marker; `figures` are the performers' and who asks."""
+    whose, figure = figures or (np.empty((len(data), 0)), np.empty(0))
+    data, signal = replace(data, inputs=np.hstack([data.inputs, whose])), signal.with_figure(len(figure))
+    cover = Cover(data.inputs, signal, _by_the_performer(whose, figure), seed)
     chosen = _spread(len(cover), TRIALS)
     most = min(MOST_MEMBERS, TRIAL_MEMBERS // len(chosen))
     trials = [_thinned(cover.members(int(k)), most) for k in chosen]
@@ -181,7 +202,13 @@ def fit(
     weights, noise = (np.array(parts) for parts in zip(*kernels, strict=True))
     outputs = [limb.components for limb in limbs]
     groups = Groups.of(MATERN32, signal.unit, outputs, weights=weights, noise=noise)
-    return LocalRegression(data, cover, groups=groups, touched=touched)
+    return LocalRegression(data, cover, groups=groups, touched=touched, figure=figure)
+
+
+def _by_the_performer(whose: Array, figure: Array) -> Int[Array, "_"]:
+    """The performer's own examples; all of them where nobody in the library has his bones."""
+    own = np.flatnonzero(np.linalg.norm(whose - figure, axis=1) < SAME)
+    return own if len(own) else np.arange(len(whose))
 
 
 def _workers() -> ThreadPoolExecutor:

@@ -34,6 +34,7 @@ class SensorGuide(ControlGuide):
             signal=sensors.signal,
             limbs=sensors.limbs,
             touched=sensors.touched,
+            figures=prior.examples.figures(),
             progress=progress,
         )
         self.standing[:ROOT_SIZE] = [0.0, prior.examples.q[:, 1].mean(), 0.0, *rotations.IDENTITY]
