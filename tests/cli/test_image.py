@@ -88,4 +88,11 @@ def test_a_photo_of_nobody_is_refused(poise: Program, photo: Path) -> None:
     run = poise("image", photo)
     assert run.code == 2
     assert "no person is found in the photo" in run.err
-    assert "need a model" in poise("image", photo, *POINTS).err
+
+
+def test_points_without_a_model_are_explained_by_the_universal_prior(
+    poise: Program, photo: Path, tmp_path: Path
+) -> None:
+    run = poise("image", photo, *POINTS, "-o", tmp_path / "pose.bvh")
+    assert run.code == 0, run.err
+    assert read(tmp_path / "pose.bvh").skeleton.height > 1.0

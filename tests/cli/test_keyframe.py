@@ -59,6 +59,19 @@ def test_live_solves_again_and_lives_through_mistakes(
     assert "4 frames" in run.out
 
 
+def test_a_script_needs_no_model(poise: Program, tmp_path: Path) -> None:
+    script = tmp_path / "wave.toml"
+    script.write_text(
+        'duration = 0.2\nfloor = true\n[[pins]]\nhandle = "left_foot"\nat = [0.1, 0.1, 0.0]\n'
+        "[handles.right_hand]\n"
+        "keys = [ { time = 0.0, at = [-0.3, 1.0, 0.2] }, { time = 0.2, at = [-0.4, 1.4, 0.2] } ]\n"
+    )
+    run = poise("keyframe", script, "-o", tmp_path / "wave.bvh")
+    assert run.code == 0, run.err
+    assert "7 frames" in run.out
+    assert "give a script" in poise("keyframe", "-o", tmp_path / "wave.bvh").err
+
+
 def test_what_cannot_be_reached_is_a_warning(poise: Program, model: Path, tmp_path: Path) -> None:
     script = tmp_path / "far.toml"
     script.write_text(

@@ -20,7 +20,7 @@ app = App(
 Without points the person in the photo is found, and the points with them
 (--overlay shows them). Without a model the body gets the person's size; with
 one it is the model's own, and alternatives are given. Points can be given by
-hand instead, for a model:
+hand instead; without a model the universal prior explains them:
 
 A point is where a joint or a role (left_hand, head, ...) is seen: its column
 and row in pixels, from the top left corner. Three or four make a pose; more
@@ -70,10 +70,6 @@ def image(
     if not point and camera is None and photo.suffix.lower() != ".toml":
         _find(model, photo, person, height, fov, output, overlay, json=json)
         return
-    if model is None:
-        raise InvalidValueError(
-            "points, a camera and several views need a model: poise image MODEL PHOTO ..."
-        )
     _by_points(model, _shots(photo, point, camera), fov, pitch, alternatives, output, overlay, json=json)
 
 
@@ -107,15 +103,15 @@ def _find(
 
 
 def _by_points(
-    model: Path, shots: list[Shot], fov: float | None, pitch: float | None, alternatives: int,
+    model: Path | None, shots: list[Shot], fov: float | None, pitch: float | None, alternatives: int,
     output: Path | None, overlay: Path | None, *, json: bool,
 ) -> None:  # fmt: skip
+    from poise.apps.posing import model_or_people
     from poise.capture.photos import pose_from_shots
-    from poise.priors.model_file import load
 
     if fov is not None and shots[0].camera is not None:
         raise InvalidValueError("the camera file tells the field of view; leave --fov out")
-    prior = load(model)
+    prior = model_or_people(model)
     with terminal.working("solving"):
         found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
     _say(shots[0], found, output, overlay, json=json)

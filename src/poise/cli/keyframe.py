@@ -1,4 +1,4 @@
-"""`poise keyframe MODEL SCRIPT -o FILE`: a motion from the paths of a few handles."""
+"""`poise keyframe [MODEL] SCRIPT -o FILE`: a motion from the paths of a few handles."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ Examples:
       --handle left_foot --handle right_foot --handle right_hand
   poise keyframe pitch.poise sidearm.toml -o sidearm.glb
   poise keyframe walk.poise sneak.toml -o sneak.gif --live
+  poise keyframe wave.toml -o wave.glb     # by the universal prior
 """,
 )
 
 
 @app.default
 def keyframe(
-    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
-    script: Annotated[Path, Parameter(help="The keyframe script, a TOML file.")],
-    *,
+    *files: Annotated[
+        Path, Parameter(help="[A model written by poise learn and] the keyframe script, a TOML file.")
+    ],
     output: Annotated[
         Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")
     ] = None,
@@ -61,16 +62,19 @@ def keyframe(
     live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
     onto: Onto = None,
 ) -> None:
-    """Make a motion from the paths of a few handles."""
+    """Make a motion from the paths of a few handles, by a model or, without one, by the universal prior."""
+    if not 1 <= len(files) <= 2:
+        raise InvalidValueError(f"give a script, or a model and a script; got {len(files)} files")
+    model, script = (None, files[0]) if len(files) == 1 else files
     if keys_from is not None:
         _write_script(script, keys_from, handle)
         return
     if output is None:
         raise InvalidValueError("name the file to write: -o motion.bvh, .glb or .gif")
     from poise.apps.keyframing import watched
-    from poise.priors.model_file import load
+    from poise.apps.posing import model_or_people
 
-    prior = load(model)
+    prior = model_or_people(model)
     if not live:
         _solve(prior, script, output, onto)
         return
