@@ -137,6 +137,8 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
         return partial(GaussianPrior.learn, clusters=int(found[1]))
     if found := re.fullmatch(r"huang2017-([1-9]\d*)", name):
         return partial(GaussianPrior.learn, clusters=int(found[1]), method=mgik.NAME)
+    if found := re.fullmatch(r"auto-(gaussian|style|local)", name):
+        return partial(AutoPrior.learn, expert=found[1])
     if name not in learnable():
         valid = dict.fromkeys((*others, *_EXAMPLES, *learnable()))
         raise UnknownNameError(f"method of the {protocol} protocol" if protocol else "method", name, valid)

@@ -1,62 +1,161 @@
-"""The auto prior: clusters of the clips at hand and people in general, weighed by what the clips themselves hold out.
+"""The auto prior: a model of the clips at hand, and people in general for what they do not show.
 
-A blend of a gaussian and the universal prior. Its weights are chosen on clips that the gaussian has not seen (or on the
-last part of a single clip): those with which hidden joints are recovered best from a few handles.
+A blend of an expert (a gaussian, a style or a local model of the clips) and the universal prior. Its weights are chosen
+on clips that the expert has not seen, or on the last part of a single clip: those with which hidden joints are
+recovered best from a few handles. An expert that expects handles far from where they are does not know what is asked
+of it. How far off it is on the held-out frames says what is far, and there its weight goes to the universal prior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
+from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.priors.blend import BlendPrior
-from poise.priors.gaussian import GaussianOptions, GaussianPrior
+from poise.priors import registry
+from poise.priors.blend import BlendGuide, BlendPrior, Chart
 from poise.priors.held_out import kept_from
+from poise.priors.model_file import Stored
 from poise.priors.poses import common_frames
-from poise.priors.prior import Prior
+from poise.priors.prior import Guide, Prior, Start, State
 from poise.priors.universal.prior import UniversalPrior
+from poise.schema import Schema, real
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
 
-WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75)  # of the universal prior, to choose from
+WEIGHTS = (0.02, 0.1, 0.25, 0.5, 0.75)  # of the universal prior, to choose from
 HELD = 4  # one clip in so many is held out, or that part of a single one
 TRIED = 60  # frames that the weights are chosen on
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
+KNOWN = 95.0  # percent of the held-out frames on which the expert keeps its whole weight
+NEVER = 1e6  # metres: an expert that never fades
+
+
+@dataclass(frozen=True)
+class AutoOptions(registry.PriorOptions):
+    """What is made of the clips."""
+
+    expert: Annotated[
+        Literal["gaussian", "style", "local"] | None, "the kind of model made of the clips; gaussian"
+    ] = None
+    clusters: Annotated[int | None, Range(least=1), "how many clusters of a gaussian; 100"] = None
 
 
 class AutoPrior(BlendPrior):
-    """A gaussian of the clips and the universal prior, by weights that held-out frames have chosen."""
+    """The universal prior and an expert on the clips, by weights that held-out frames have chosen."""
 
     kind = "auto"
-    about = "a gaussian of the clips, and people in general for what they do not show"
-    Options = GaussianOptions
+    about = "a model of the clips, and people in general for what they do not show"
+    Options = AutoOptions
+    schema = Schema(BlendPrior.schema.header, parts="components", later={"reach": (real(0.0, NEVER), NEVER)})
+
+    def __init__(self, components: Sequence[Prior], weights: Sequence[float], reach: float = NEVER) -> None:
+        super().__init__(components, weights)
+        self.reach = (
+            reach  # metres that the expert expects handles off by, at most, where it knows what is asked
+        )
 
     @classmethod
     def learn(
         cls,
         motions: Sequence[Motion],
         *,
-        clusters: int = 100,
+        expert: str = "gaussian",
+        clusters: int | None = None,
         progress: Callable[[float], None] = lambda _: None,
     ) -> AutoPrior:
         """Learn from clips of one topology; the first clip's limb lengths are kept."""
         common_frames(motions)  # refuses what is not of one topology
+        options = registry.options_for(expert, {"clusters": clusters})
         own, held = _parted(motions)
-        weight = _best_weight(UniversalPrior.learn(own), GaussianPrior.learn(own, clusters=clusters), held)
+        weight, reach = _chosen(UniversalPrior.learn(own), registry.learn(own, expert, options), held)
         progress(0.5)
-        people, whole = UniversalPrior.learn(motions), GaussianPrior.learn(motions, clusters=clusters)
+        whole = registry.learn(motions, expert, options)
         progress(1.0)
-        return cls([people, whole], [weight, 1.0 - weight])
+        return cls([UniversalPrior.learn(motions), whole], [weight, 1.0 - weight], reach)
 
-    def on_body(self, skeleton: Any) -> AutoPrior:
+    @classmethod
+    def restored(cls, stored: Stored) -> AutoPrior:
+        """The prior again; space and limits follow from the components."""
+        return cls(stored.parts, stored.header["weights"], stored.header["reach"])
+
+    def header(self) -> dict[str, Any]:
+        """What a blend keeps, and where the expert fades."""
+        return {**super().header(), "reach": self.reach}
+
+    def on_body(self, skeleton: Skeleton) -> AutoPrior:
         """The same blend on a skeleton of the same topology and other limb lengths."""
         parts = [part.on_body(skeleton) for part in self.components]
-        return kept_from(self, AutoPrior(parts, self.weights.tolist()))
+        return kept_from(self, AutoPrior(parts, self.weights.tolist(), self.reach))
+
+    def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
+        """Made ready for these handles."""
+        if len(self.taking_part) == 1:
+            return super().guide(handles, fps=fps)
+        return FadingGuide(self, [part.guide(handles, fps=fps) for part in self.components], handles)
+
+
+class FadingGuide(BlendGuide):
+    """A blend of people in general and an expert that fades; its state ends with how much of the expert is left."""
+
+    def __init__(self, prior: AutoPrior, guides: Sequence[Guide], handles: Handles) -> None:
+        super().__init__(prior, guides)
+        self._reach, self._handles, self._given_leader = prior.reach, handles, self._leader
+        self._free_leader = (
+            self._leader if guides[1].plan.smooth else 0
+        )  # people in general know where a root is
+
+    def starts(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[Start]:
+        """Those of the blend."""
+        self._leader = self._free_leader if free_root else self._given_leader
+        found = super().starts(q, targets, free_root=free_root)
+        return [Start(one.q, self._with_rest(one.q, one.state, targets)) for one in found]
+
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
+        """Every component's own."""
+        return self._with_rest(q, super().resumed(q, targets), targets)
+
+    def pulled(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
+    ) -> tuple[State, ...]:
+        """Every component's own; the expert has not changed."""
+        return (*super().pulled(q, targets, state), state[-1])
+
+    def shared(self, state: tuple[State, ...]) -> Iterator[tuple[float, Guide, Chart, State]]:
+        """With what is left of the expert's weight; people in general have the rest."""
+        *own, left = state
+        (_, people, *first), (_, expert, *second) = super().shared(tuple(own))
+        weight = left * self._parts[1][1]
+        yield (1.0 - weight, people, *first)
+        yield (weight, expert, *second)
+
+    def _with_rest(self, q: Array, state: tuple[State, ...], targets: Array) -> tuple[State, ...]:
+        guide, _, chart = self._parts[1]
+        gap = _gap(guide, chart.own(q), state[1], self._handles, targets)
+        return (*state, float(np.exp(-2.0 * max(0.0, gap / self._reach - 1.0) ** 2)))
+
+
+def _gap(guide: Guide, q: Array, state: State, handles: Handles, targets: Float[Array, "handles 3"]) -> float:
+    """How far from where handles are a guide expects them, root mean square."""
+    if len(targets) == 0:
+        return 0.0
+    mean, _ = guide.expectation(q, state)
+    points = guide.space.points(np.concatenate([q[:ROOT_SIZE], mean])[None], handles)[0]
+    return float(np.sqrt(np.mean(np.sum((points - targets) ** 2, axis=1))))
+
+
+# --- what held-out frames say --------------------------------------------------------------------------------------
 
 
 def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
@@ -71,26 +170,36 @@ def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
     ]
 
 
-def _best_weight(people: UniversalPrior, gaussian: GaussianPrior, held: Sequence[Motion]) -> float:
-    """The universal prior's weight with which held-out poses are found best from their handles."""
-    errors = np.zeros(len(WEIGHTS))
+def _chosen(people: Prior, expert: Prior, held: Sequence[Motion]) -> tuple[float, float]:
+    """The universal prior's weight with which held-out poses are found best, and how far off the expert is on them."""
+    errors, gaps = np.zeros(len(WEIGHTS)), []
     for clip in held:
         few = clip[:: max(1, len(clip) * len(held) // TRIED)]
-        universal, own = people.on_body(clip.skeleton), gaussian.on_body(clip.skeleton)
+        universal, own = people.on_body(clip.skeleton), expert.on_body(clip.skeleton)
+        gaps += [
+            _gap(guide, start.q, start.state, handles, targets)
+            for guide, start, handles, targets, _ in _asked(own, few)
+        ]
         for number, weight in enumerate(WEIGHTS):
-            blend: Prior = BlendPrior([universal, own], [weight, 1.0 - weight])
-            errors[number] += len(few) * _error(blend, few)
-    return WEIGHTS[int(np.argmin(errors))]
+            errors[number] += len(few) * _error(BlendPrior([universal, own], [weight, 1.0 - weight]), few)
+    reach = max(float(np.percentile(gaps, KNOWN)), 1e-3) if gaps else NEVER
+    return WEIGHTS[int(np.argmin(errors))], reach
+
+
+def _asked(prior: Prior, clip: Motion) -> Iterator[tuple[Guide, Start, Handles, Array, Array]]:
+    """Every frame of a clip as its handles are shown to a prior: where it starts, and the pose."""
+    space: PoseSpace = prior.space
+    handles = space.handles([role for role in HANDLES if role in space.skeleton.roles])
+    guide = prior.guide(handles)
+    for q in space.q_from_frames(clip.root_positions, clip.rotations):
+        targets = space.points(q[None], handles)[0]
+        yield guide, guide.starts(q, targets, free_root=False)[0], handles, targets, q
 
 
 def _error(prior: Prior, clip: Motion) -> float:
     """The mean angle by which joints are missed, after one step to the handles from what is expected."""
-    space = prior.space
-    handles = space.handles([role for role in HANDLES if role in space.skeleton.roles])
-    guide, missed = prior.guide(handles), []
-    for q in space.q_from_frames(clip.root_positions, clip.rotations):
-        targets, _ = space.handle_positions(q, handles)
-        start = guide.starts(q, targets, free_root=False)[0]
+    space, missed = prior.space, []
+    for guide, start, handles, targets, q in _asked(prior, clip):
         mean, covariance = guide.expectation(start.q, start.state)
         at = np.concatenate([q[:ROOT_SIZE], mean])
         points, jacobian = space.handle_positions(at, handles)

@@ -9,7 +9,7 @@ still joints; their Gaussians are re-expressed in the blend's own pose space, to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -299,9 +299,7 @@ class BlendGuide(Guide):
 
     def latents(self, state: tuple[State, ...]) -> tuple[Float[Array, "latent"], ...]:
         """Those of all styles."""
-        return tuple(
-            x for (guide, _, _), own in zip(self._parts, state, strict=True) for x in guide.latents(own)
-        )
+        return tuple(x for _, guide, _, own in self.shared(state) for x in guide.latents(own))
 
     def expectation(
         self, q: Float[Array, "size"], state: tuple[State, ...]
@@ -318,24 +316,25 @@ class BlendGuide(Guide):
         """The components' Gaussians, each to the power of its weight (Eq. 10)."""
         return weighed(
             (weight, chart.seen(q, guide.gaussian(chart.own(q), own, stage=stage)))
-            for (guide, weight, chart), own in zip(self._parts, state, strict=True)
+            for weight, guide, chart, own in self.shared(state)
         )
 
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
         """Every component's own."""
-        return tuple(
-            guide.pulled(chart.own(q), targets, own)
-            for (guide, _, chart), own in zip(self._parts, state, strict=True)
-        )
+        return tuple(guide.pulled(chart.own(q), targets, own) for _, guide, chart, own in self.shared(state))
 
     def misfit(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
         """The components' own by weight."""
         return sum(
-            weight * guide.misfit(chart.own(q), own)
-            for (guide, weight, chart), own in zip(self._parts, state, strict=True)
+            weight * guide.misfit(chart.own(q), own) for weight, guide, chart, own in self.shared(state)
         )
+
+    def shared(self, state: tuple[State, ...]) -> Iterator[tuple[float, Guide, Chart, State]]:
+        """Every component's weight, guide, chart and state."""
+        for (guide, weight, chart), own in zip(self._parts, state, strict=True):
+            yield weight, guide, chart, own
 
 
 def weighed(parts: Iterable[tuple[float, Information]]) -> Information:
