@@ -1,6 +1,7 @@
 """Building: what is taken in, what is refused and why, and that nothing is done twice."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from poise.errors import InvalidValueError
 from poise.formats.files import FileAccessError
 from poise.geometry import rotations
 from poise.library import Library, Recipe, build
-from poise.motion import Motion, joint_positions, mirror
+from poise.motion import Motion, joint_positions, mirror, retarget
+from poise.performance.setup import open_prior
+from poise.priors.abilities import examples_of
 from poise.skeleton import Skeleton
 
 
@@ -163,3 +166,18 @@ def test_folders_that_are_no_library(tmp_path, clips):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileAccessError, match="is not empty and not a motion library"):
         build(tmp_path, [clips])
+
+
+def test_a_performance_by_a_library_knows_whose_each_clip_is(
+    motions: dict[str, Motion], tmp_path: Path
+) -> None:
+    folder = tmp_path / "two"
+    folder.mkdir()
+    tall = retarget(motions["walk_slow"], motions["walk_slow"].skeleton.scaled(1.1))
+    write(motions["walk_fast"], folder / "short.bvh")
+    write(tall, folder / "tall.bvh")
+    build(tmp_path / "library", [folder])
+    examples = examples_of(open_prior(tmp_path / "library"))
+    tallest = np.abs(examples.bodies).sum(axis=(1, 2)).argmax()
+    assert len(examples.bodies) == 2
+    assert np.all(np.diff(examples.whose == tallest, prepend=False).nonzero()[0] == [len(examples) // 2])

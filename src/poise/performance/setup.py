@@ -86,9 +86,10 @@ def open_prior(path: Path) -> Prior:
     if not path.is_dir():
         return load(path)
     library = Library.open(path)
+    poses = library.poses  # which finds out what clips are damaged
     performers = [library.catalogue.skeleton(clip.skeleton) for clip in library.sound]
     known = all(skeleton.same_topology(library.skeleton) for skeleton in performers)
-    return LocalPrior.of_poses(library.poses, performers if known else ())
+    return LocalPrior.of_poses(poses, performers if known else ())
 
 
 def library_skeletons(path: Path) -> list[Skeleton]:
