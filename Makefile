@@ -79,10 +79,7 @@ studio-pictures: .venv/.dev page ## take the pictures of the studio again, from 
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
 
-studio-results: .venv/.dev ## measure again what docs/results shows, and write its tables (hours; QUICK=--quick tries it)
-	$(BIN)/python tools/results.py $(QUICK) $(PAGES)
-
-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
+studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
 
 FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio

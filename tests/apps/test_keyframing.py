@@ -19,8 +19,10 @@ from poise.motion.motion import Motion
 from poise.priors import model_file
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
+from poise.solvers.bearing import heading_of
 from real_data import recording
 
 STANDING = """
@@ -57,6 +59,18 @@ def _script(folder: Path, text: str) -> Path:
     path = folder / "script.toml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_hips_face_as_the_feet_go(walk: Motion, tmp_path: Path) -> None:
+    """Two ankles do not say which way their owner faces; over a stride they do, whichever way that is."""
+    quarter = rotations.quaternion_from_expmap(np.array([0.0, np.pi / 2, 0.0]))
+    turned = walk.rotations.copy()
+    turned[:, 0] = rotations.multiply(quarter, turned[:, 0])
+    aside = walk.with_frames(rotations.rotate(quarter, walk.root_positions), turned)
+    text = script_text(trim(aside, 0.5, 2.0), ["left_foot", "right_foot"], fps=15.0)
+    made = keyframe(UniversalPrior(walk.skeleton), read_script(_script(tmp_path, text)))
+    headings = np.array([heading_of(pose) for pose in made.motion])
+    assert np.degrees(np.arccos(headings @ [1.0, 0.0, 0.0])).max() < 25.0
 
 
 @pytest.mark.parametrize("kind", ["style", "gaussian"])

@@ -82,6 +82,6 @@ def test_without_an_output_it_says_what_is_missing(poise) -> None:
 
 
 def test_an_unknown_extension_lists_the_known(poise, tmp_path: Path) -> None:
-    done = poise("act", "walk", "-o", tmp_path / "clip.fbx")
+    done = poise("act", "walk", "-o", tmp_path / "clip.doc")
     assert done.code == 2
     assert ".bvh" in done.err

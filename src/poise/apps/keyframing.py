@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
+from poise.apps.keyframing_heading import headings_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations
@@ -22,7 +23,7 @@ from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
-from poise.solvers.bearing import FLOOR_ROLES, facing
+from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
 
@@ -31,7 +32,6 @@ Progress = Callable[[int, int], None]
 
 MET = 0.01  # metres within which a handle counts as on its path
 TURNED = np.radians(1.0)  # within which a handle's joint counts as turned as its keys say
-STEADY = 0.05  # radians that hips turn from their heading while nothing turns them, typically
 _POLL = 0.2  # seconds between looks at a file that is watched
 
 
@@ -80,10 +80,18 @@ class Keyframed:
 
 
 def keyframe(
-    prior: Prior, script: Script | str | os.PathLike[str], *, progress: Progress = lambda _done, _all: None
+    prior: Prior,
+    script: Script | str | os.PathLike[str],
+    *,
+    heading: bool = True,
+    progress: Progress = lambda _done, _all: None,
 ) -> Keyframed:
-    """The motion of a script or of its file, on the body of the model."""
+    """The motion of a script or of its file, on the body of the model.
+
+    Unasked, hips face as the feet go, softly; `heading` switches that off.
+    """
     script = script if isinstance(script, Script) else read_script(Path(script))
+    script = replace(script, keeps_heading=script.keeps_heading and heading)
     names, weights = script.weights()
     return keyframe_in(script, _priors(script, prior, names), weights, progress=progress)
 
@@ -224,18 +232,14 @@ def _frames(
     some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
-    if script.heading is not None and "pelvis" in prior.space.skeleton.roles:
-        ground = [
-            *ground,
-            facing(np.array(script.heading), prior.space.skeleton, at=np.zeros(3), tolerance=STEADY),
-        ]
+    facing = headings_of(script, paths, prior.space.skeleton, script.times[some])
     followed = follow(paths, script.turns, script.times[some])
     for timed in script.constraints:
         for frame in np.flatnonzero(timed.holds(script.times)[some]):
             followed[frame].append(timed.constraint)
     return [
-        Frame([*constraints, *ground], tuple(shares))
-        for constraints, shares in zip(followed, weights[some].tolist(), strict=True)
+        Frame([*constraints, *ground, *heading], tuple(shares))
+        for constraints, heading, shares in zip(followed, facing, weights[some].tolist(), strict=True)
     ]
 
 

@@ -133,9 +133,9 @@ class Script:
     smoothness: float = 1.0
     turns: Sequence[TurnPath] = ()
     constraints: Sequence[Timed] = ()
-    heading: tuple[float, float, float] | None = (
-        None  # which way the hips face, softly, unless keys turn them
-    )
+    heading: tuple[float, float, float] | None = None
+    """Which way the hips face, softly; where it is left out, the feet say, if `keeps_heading`."""
+    keeps_heading: bool = True
 
     @property
     def times(self) -> Float[Array, "frames"]:

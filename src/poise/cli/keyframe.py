@@ -59,6 +59,9 @@ def keyframe(
     handle: Annotated[
         tuple[str, ...], Parameter(help="A joint or role to take keys of; may be given many times.")
     ] = (),
+    heading: Annotated[
+        bool, Parameter(negative="--no-heading", help="Face as the feet go where no key says otherwise.")
+    ] = True,
     live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
     onto: Onto = None,
 ) -> None:
@@ -76,12 +79,12 @@ def keyframe(
 
     prior = model_or_people(model)
     if not live:
-        _solve(prior, script, output, onto)
+        _solve(prior, script, output, onto, heading)
         return
     terminal.note(f"watching {script}; Ctrl-C ends")
     for _ in watched(script):
         try:
-            _solve(prior, script, output, onto)
+            _solve(prior, script, output, onto, heading)
         except PoiseError as error:
             terminal.warn(str(error))
 
@@ -99,12 +102,12 @@ def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
     print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
 
 
-def _solve(prior: Prior, script: Path, output: Path, onto: Path | None) -> None:
+def _solve(prior: Prior, script: Path, output: Path, onto: Path | None, heading: bool) -> None:
     from poise.apps.keyframing import keyframe
     from poise.apps.outputs import save
 
     with terminal.counting("solving") as report:
-        made = keyframe(prior, script, progress=report)
+        made = keyframe(prior, script, heading=heading, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
         save(made.motion, output, onto=onto, progress=report)
     for miss in made.misses():

@@ -48,11 +48,11 @@ def picture(shown: Shown, **options: Any) -> Image.Image:
     """What `save` writes as .png: a contact sheet, the one pose, poses that a model knows, or the image given."""
     if isinstance(shown, Image.Image):
         return shown
-    draw: Callable[..., Image.Image] = contact_sheet
-    if isinstance(shown, Pose):
+    draw: Callable[..., Image.Image] = draw_model
+    if isinstance(shown, (Motion, Markers)):
+        draw = contact_sheet
+    elif isinstance(shown, Pose):
         draw = draw_pose
-    elif isinstance(shown, Prior):
-        draw = draw_model
     _check(draw, options)
     return draw(shown, **options)
 

@@ -48,6 +48,7 @@ def script_of(state: State) -> Script:
         name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
         changes=[StyleChange(name=MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
         turns=_turns(state), heading=None if _turns(state) or not state.bearing.heading else state.anchors.get(HEADING),
+        keeps_heading=state.bearing.heading,
     )  # fmt: skip
 
 
