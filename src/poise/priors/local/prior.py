@@ -147,6 +147,8 @@ class LocalPrior(Savable):
         arrays, header = stored.arrays, stored.header
         examples = Examples.by_one(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
         if header["performers"]:
+            if len(np.unique(arrays["whose"])) < len(arrays["bodies"]):
+                raise InvalidValueError("every body must have an example")
             examples = replace(examples, whose=arrays["whose"], bodies=arrays["bodies"])
         prior = cls(examples, limits=stored.limits)
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
@@ -155,14 +157,15 @@ class LocalPrior(Savable):
         return prior
 
     def arrays(self) -> dict[str, Array]:
-        """The examples, in single precision."""
+        """The examples, in single precision, and the bodies that have any."""
+        used, whose = np.unique(self.examples.whose, return_inverse=True)
         return {
             "poses": self.examples.q.astype(np.float32),
             "before": self.examples.before.astype(np.float32),
             "blocks": self.examples.blocks,
             "quantiles": self.quantiles,
-            "bodies": self.examples.bodies,
-            "whose": self.examples.whose,
+            "bodies": self.examples.bodies[used],
+            "whose": whose.ravel(),
         }
 
     def header(self) -> dict[str, Any]:
