@@ -229,6 +229,9 @@ def test_models_that_are_named_come_before_the_embedded_ones(
     save(priors["both"], tmp_path / "both.poise")  # type: ignore[arg-type]
     models = embedded(named=[tmp_path / "both.poise"])
     assert [model.id for model in models.described()][:2] == ["both", "people"]
+    save(priors["both"], tmp_path / "walk.poise")  # type: ignore[arg-type]
+    names = [model.name for model in embedded(named=[tmp_path / "walk.poise"]).described()]
+    assert names.count("walk") == 1
 
 
 def test_files_that_are_named_wait_for_the_first_page_alone(models: ModelStore, tmp_path: Path) -> None:

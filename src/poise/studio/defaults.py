@@ -61,12 +61,18 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 
 
 def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ()) -> ModelStore:
-    """Models from files; people in general; and styles and models of everything, learned when they are first used."""
+    """Models from files; people in general; and styles and models of everything, learned when they are first used.
+
+    A model from a file takes the place of an embedded one of its name.
+    """
     models, body = ModelStore(), Body().skeleton
     for path in named:
         models.add(load(path), path.stem)
     models.add(UniversalPrior(body), PEOPLE)
+    taken = {path.stem for path in named}
     for name, recipe in recipes(lessons).items():
+        if name in taken:
+            continue
         source = ModelSource(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
         models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
     return models

@@ -133,7 +133,7 @@ def test_pins_are_ranges_and_the_lane_of_styles_holds_blends(studio: StudioPage)
     )
     assert studio.ask("state.scene.value.timeline.pins[0].first") == 10
     studio.page.get_by_role("button", name="Blend styles").click()
-    studio.page.get_by_role("slider", name="walk").fill("0.5")
+    studio.page.get_by_role("slider", name="walk", exact=True).fill("0.5")
     studio.wait("window.poise.state.scene.value.weights.length === 2")
     studio.show_frame(30)
     studio.page.get_by_role("toolbar", name="Playback and keys").get_by_role("button", name="Style").click()

@@ -143,7 +143,7 @@ def test_sliders_blend_styles(studio: StudioPage) -> None:
     target = studio.handles()["RightHand"]["position"]
     studio.page.get_by_role("button", name="Blend styles").click()
     before = studio.joint("left_hand")
-    studio.page.get_by_role("slider", name="walk").fill("0.6")
+    studio.page.get_by_role("slider", name="walk", exact=True).fill("0.6")
     studio.wait("window.poise.state.scene.value.weights.length === 2")
     studio.settled()
     weights = {weight["model"]: weight["weight"] for weight in studio.ask("state.scene.value.weights")}
