@@ -143,6 +143,12 @@ def test_a_body_with_a_bone_of_no_length_is_posed(joint: str, length: float) -> 
     assert np.isfinite(found.q).all()
 
 
+def test_a_body_whose_hand_is_the_end_of_its_arm_is_posed() -> None:
+    body = performer.act("walk", seconds=0.2, fps=10).skeleton.with_roles(left_hand="LeftHand_end")
+    found = solve(UniversalPrior(body), [Position("left_hand", (0.3, 1.2, 0.3))])
+    assert found.reached
+
+
 def test_a_chain_is_refused() -> None:
     chain = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1, 0]]))
     with pytest.raises(SkeletonError, match="poses humanoids; this skeleton lacks pelvis"):

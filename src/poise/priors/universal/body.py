@@ -209,7 +209,8 @@ def _shared_out(
     """References and maps of the target's joints from the canonical ones that they share."""
     references, moving = standing.still.copy(), np.zeros(len(skeleton), dtype=np.bool_)
     blocks: dict[int, Float[Array, "3 canonical"]] = {}
-    for own, joints in standing.chains:
+    for own, chain in standing.chains:
+        joints = [joint for joint in chain if not skeleton.is_end_site[joint]]  # which cannot turn
         shares = _overlap(len(own), len(joints))
         for joint, share in zip(joints, shares, strict=True):
             references[joint], blocks[joint] = _one(joint, own, share, skeleton, standing, weights)
