@@ -1,4 +1,4 @@
-"""Protocol `novelty`: whether frames of actions that were not learned are told from unseen frames of those that were.
+"""Protocol `novelty`: whether a model recognises frames of actions that it has not learned.
 
 Each fold of a split is one action. A model of one action judges its own test clips and those of all other actions, by
 how likely it finds their poses. The percentiles of its own test frames are spread evenly if they mean what they say.

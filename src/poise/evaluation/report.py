@@ -81,7 +81,7 @@ ABOUT = {
     "topology": "walks and runs in one latent space, seven models; splits gaits, other-gaits, many-gaits",
     "animate": "the foot contacts of an unseen clip in, the motion out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
-    "novelty": "whether frames of actions that were not learned are told from unseen ones of those that were",
+    "novelty": "whether a model recognises frames of actions that it has not learned",
     "fusion": "two weak sources of a take alone and together, and whether a wrong one among three is found",
     "speed": "one problem, our methods and the installed peers",
 }

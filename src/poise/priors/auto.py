@@ -60,9 +60,7 @@ class AutoPrior(BlendPrior):
 
     def __init__(self, components: Sequence[Prior], weights: Sequence[float], reach: float = NEVER) -> None:
         super().__init__(components, weights)
-        self.reach = (
-            reach  # metres that the expert expects handles off by, at most, where it knows what is asked
-        )
+        self.reach = reach  # metres that the expert expects handles off by, at most, where it knows its task
 
     @classmethod
     def learn(
@@ -110,9 +108,8 @@ class FadingGuide(BlendGuide):
     def __init__(self, prior: AutoPrior, guides: Sequence[Guide], handles: Handles) -> None:
         super().__init__(prior, guides)
         self._reach, self._handles, self._given_leader = prior.reach, handles, self._leader
-        self._free_leader = (
-            self._leader if guides[1].plan.smooth else 0
-        )  # people in general know where a root is
+        # people in general know where a root is
+        self._free_leader = self._leader if guides[1].plan.smooth else 0
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool

@@ -102,7 +102,7 @@ class Follower(Generic[S]):
         return self._recent[0][1] if self._recent else None
 
     def begin(self, solver: S, q: Float[Array, "size"] | None, *, follows: bool = False) -> None:
-        """The next frame goes on from this pose, after it in time where it `follows`; from nothing without one."""
+        """Start the next frame from this pose, or from nothing; where it `follows`, the pose is the frame before."""
         self._recent = [(solver.space, q)] if follows and q is not None else []
         if q is None:
             solver.forget()

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from poise.gp.covariance import Kernel
 from poise.gp.exact import Posterior
 from poise.gp.sparse import process_loss
-from poise.priors.dynamics.surface import Surface
+from poise.priors.dynamics.surface import NO_SURFACE, Surface
 from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
@@ -30,7 +30,6 @@ NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
 HOMING = (
     0.2  # of the way to an activity's own place along an axis, a frame: the mean function of a limit cycle
 )
-NO_SURFACE = Surface(())
 FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
 SLOWEST = 0.25  # of an activity's own pace: a phase advances at least so fast
 

@@ -17,13 +17,13 @@ from poise.gp.latent import Fit, annealed_kernel
 from poise.motion.motion import Motion
 from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.flow import FLOW_ARRAYS, NO_SURFACE, Flow, mixed
+from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow, mixed
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, root_features, rotation_from
 from poise.priors.dynamics.sequences import RATE, LearnedFrames, Sequences, sequences_of
 from poise.priors.dynamics.structure import Structure
-from poise.priors.dynamics.surface import Ring, Surface, cyclic_surface, surface_through
+from poise.priors.dynamics.surface import NO_SURFACE, Ring, Surface, cyclic_surface, surface_through
 from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
 from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
 from poise.priors.model_file import Stored

@@ -14,9 +14,10 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry.splines import smoothstep
-from poise.priors.dynamics.flow import NO_SURFACE, advanced, mixed
+from poise.priors.dynamics.flow import advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
+from poise.priors.dynamics.surface import NO_SURFACE
 
 Array = np.ndarray
 

@@ -107,6 +107,9 @@ class Surface:
         return out
 
 
+NO_SURFACE = Surface(())
+
+
 def surface_through(
     structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
@@ -125,7 +128,7 @@ def cyclic_surface(
     structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
     """The surface whose rings are the limit cycles of a model's dynamics; as published a model has none."""
-    return Surface(()) if structure.published else surface_through(structure, latents, phases)
+    return NO_SURFACE if structure.published else surface_through(structure, latents, phases)
 
 
 def waves(
