@@ -4,8 +4,9 @@
 
 Pages drag handles, switch and blend models, wander through style spaces, key and scrub, undo and redo, export, perform,
 lose their connection, and now and then say something hostile. Every ten seconds a row is added to `soak.csv`; at the
-end `soak.png` shows them. It fails if the server complains or dies, if a refusal was not deserved, or if its memory or
-its descriptors have grown by more than 3 % from the first quarter after warming up to the last.
+end `soak.png` shows them. It fails if the server complains or dies, if a connection is lost, if a refusal was not
+deserved, or if its memory or its descriptors have grown by more than 3 % from the first quarter after warming up to
+the last.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ DESERVED = (  # parts of what is said of a page's own mistakes
     "performance is under way",
     "no performance to stop",
 )
+PATIENCE = 300.0  # seconds that a stay of at most 40 may take
 QUIET = 0.15  # seconds without a word, after which everything has been answered
 _DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
 
@@ -64,6 +66,8 @@ class Page:
         self.token: str | None = None
         self.heard: Counter[str] = Counter()
         self.undeserved: list[str] = []
+        self.lost: list[str] = []  # connections that ended by themselves, or that nothing more came from
+        self.born = time.monotonic()
         self.scene: said.Scene | None = None
         self.models: list[said.Model] = []
         self.performing: said.Performing | None = None
@@ -72,19 +76,31 @@ class Page:
         self.trips: list[float] = []  # milliseconds from drags to their poses, since the last sample
 
     async def live(self, until: float) -> None:
-        """Connects, edits for a while, goes away, and comes back."""
+        """Connects, edits for a while, goes away, and comes back, also when the connection was lost."""
         while time.monotonic() < until:
-            async with connect(self.address, max_size=None, compression=None) as socket:
-                again = self.token if self.random.random() < 0.5 else None
-                await self.say(socket, said.Hello(protocol=said.PROTOCOL, token=again))
-                listening = asyncio.create_task(self.listen(socket))
-                leave = min(until, time.monotonic() + self.random.uniform(5.0, 40.0))
-                while self.scene is None or time.monotonic() < leave:
-                    if self.scene is not None:
-                        await self.edit(socket)
-                    await self.answered()
-                listening.cancel()
-                await asyncio.gather(listening, return_exceptions=True)
+            try:
+                async with (
+                    asyncio.timeout(PATIENCE),
+                    connect(self.address, max_size=None, compression=None) as socket,
+                ):
+                    await self.visit(socket, min(until, time.monotonic() + self.random.uniform(5.0, 40.0)))
+            except (ConnectionClosed, OSError, TimeoutError) as lost:
+                self.lost.append(f"after {time.monotonic() - self.born:.0f} s: {lost!r}")
+                await asyncio.sleep(1.0)
+
+    async def visit(self, socket: ClientConnection, leave: float) -> None:
+        """One stay: says hello, with the token of the last stay every other time, and edits."""
+        again = self.token if self.random.random() < 0.5 else None
+        await self.say(socket, said.Hello(protocol=said.PROTOCOL, token=again))
+        listening = asyncio.create_task(self.listen(socket))
+        try:
+            while self.scene is None or time.monotonic() < leave:
+                if self.scene is not None:
+                    await self.edit(socket)
+                await self.answered()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
 
     async def answered(self) -> None:
         """Waits until nothing more is said: people look at what they have done."""
@@ -352,6 +368,7 @@ def report(seen: list[list[float]], people: list[Page], complaints: str, *, aliv
     """What was seen, in words; 0 if all was well."""
     heard = sum((page.heard for page in people), Counter())
     undeserved = [words for page in people for words in page.undeserved]
+    lost = [words for page in people for words in page.lost]
     print(f"{seen[-1][0]:.0f} s; heard {dict(heard.most_common())}")
     grown = False
     for name, column in (("memory, MB", 1), ("descriptors", 2)):
@@ -360,11 +377,11 @@ def report(seen: list[list[float]], people: list[Page], complaints: str, *, aliv
         print(
             f"{name}: {first:.1f} after warming up, {last:.1f} at the end: {100 * (last / first - 1):+.1f} %"
         )
-    print(f"undeserved refusals: {Counter(undeserved).most_common(5)}")
+    print(f"undeserved refusals: {Counter(undeserved).most_common(5)}; connections lost: {lost[:5]}")
     print(
         f"the server {'lives' if alive else 'has died'}; it complained of: {complaints[-2000:] or 'nothing'}"
     )
-    return int(not alive or bool(undeserved) or bool(complaints) or grown)
+    return int(not alive or bool(undeserved) or bool(lost) or bool(complaints) or grown)
 
 
 if __name__ == "__main__":
