@@ -13,7 +13,7 @@ from poise.priors import model_file
 from poise.priors.gaussian import GaussianPrior
 from poise.vision.people import models
 from poise.vision.sources import VideoSource
-from pose2sim import SINGLE, recordings
+from pose2sim import BOTH, SINGLE, recordings
 
 Program = Callable[..., Any]
 POINTS = (
@@ -84,10 +84,22 @@ def test_a_real_photo_needs_neither_points_nor_a_model(poise: Program, tmp_path:
 
 
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
-def test_a_photo_of_nobody_is_refused(poise: Program, photo: Path) -> None:
-    run = poise("image", photo)
-    assert run.code == 2
-    assert "no person is found in the photo" in run.err
+def test_photos_that_cannot_be_used_are_refused_with_the_reason(
+    poise: Program, photo: Path, tmp_path: Path
+) -> None:
+    source = VideoSource(recordings() / BOTH / "videos" / "cam01.mp4")
+    both = source.read()[1][::3, ::3, ::-1]
+    Image.fromarray(both).save(tmp_path / "both.png")
+    Image.fromarray(both // 20).save(tmp_path / "dark.png")
+    for arguments, words in (
+        ((photo,), "no person is found in the photo: show the whole body"),
+        ((tmp_path / "dark.png",), "no person is found in the photo: it is too dark (mean brightness "),
+        ((tmp_path / "both.png",), "2 people are in the photo: choose one; 1 is at column"),
+        ((tmp_path / "both.png", "--person", 3), "there is no person 3 in the photo; 1 is at column"),
+    ):
+        run = poise("image", *arguments)
+        assert run.code == 2
+        assert words in run.err
 
 
 def test_points_without_a_model_are_explained_by_the_universal_prior(

@@ -8,6 +8,7 @@ import pytest
 import poise
 from poise.cli import main
 from poise.vision.people import models
+from poise.vision.sources import VideoSource, write_video
 from pose2sim import BOTH, SINGLE, recordings
 
 pytestmark = pytest.mark.skipif(
@@ -41,3 +42,37 @@ def test_refusals_say_what_to_do(capsys):
     assert "need the file of their cameras" in capsys.readouterr().err
     assert main(["video", str(folder / "cam01.mp4"), "--start", "2", "--end", "1"]) == 2
     assert "the end must come after the start" in capsys.readouterr().err
+
+
+def first_picture(camera: str, size: tuple[int, int]) -> np.ndarray:
+    """The two people of the real take, small."""
+    source = VideoSource(recordings() / BOTH / "videos" / f"{camera}.mp4")
+    picture = source.read()[1]
+    source.close()
+    return pytest.importorskip("cv2").resize(picture, size, interpolation=3)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("empty", "no person is found for long enough in 4 pictures: show the whole body"),
+        ("dark", "too dark to find a person (mean brightness 3%): more light"),
+        ("cut", "the picture changes altogether at 0.07 s, as at a cut; take one scene alone"),
+        ("panned", "2 people are seen: choose one"),
+    ],
+)
+def test_films_that_cannot_be_used_are_refused_with_the_reason(what, words, tmp_path, capsys):
+    people, other = (first_picture(name, (360, 640)) for name in ("cam01", "cam02"))
+    beside = np.ascontiguousarray(np.roll(people, people.shape[1] // 10, axis=1))
+    films = {
+        "empty": [np.full_like(people, 120)] * 4,
+        "dark": [people // 16] * 4,
+        "cut": [people, people, other, other],
+        "panned": [people, beside, people, beside],
+    }
+    film = tmp_path / f"{what}.avi"
+    write_video(film, films[what], fps=30.0, size=(people.shape[1], people.shape[0]))
+    assert main(["video", str(film)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1

@@ -27,8 +27,11 @@ SEEN_ENOUGH = 0.3  # share of the frames in which a person counts who is more th
 LARGE_ENOUGH = 0.4  # height beside the largest person's that counts so
 MEETING = 0.15  # metres by which rays to the same trunk miss each other at most
 DARK = 0.1  # mean brightness, of 1, below which pictures are too dark
-CUT_CHANGE, CUT_LIKENESS = 0.12, 0.6  # mean change of brightness and likeness of pictures at a cut
-_SMALL = (32, 24)
+CUT_CHANGE, CUT_LIKENESS = 0.08, 0.6  # mean change of brightness and likeness of pictures at a cut
+_SMALL, _PANNED = (
+    (32, 24),
+    (6, 3),
+)  # columns and rows of small pictures, and by how much one frame pans at most
 
 
 @dataclass(eq=False)
@@ -133,12 +136,13 @@ def chosen(people: SeenPeople, number: int | None) -> int:
 
 
 def is_cut(before: Float[Array, "rows columns"], after: Float[Array, "rows columns"]) -> bool:
-    """Whether two small pictures in a row show two scenes."""
-    change = float(np.abs(after - before).mean())
-    if change < CUT_CHANGE:
+    """Whether two small pictures in a row show two scenes: the middle of the second is nowhere in the first."""
+    if float(np.abs(after - before).mean()) < CUT_CHANGE:
         return False
-    a, b = before - before.mean(), after - after.mean()
-    return float((a * b).sum()) < CUT_LIKENESS * float(np.sqrt((a**2).sum() * (b**2).sum()) + 1e-9)
+    columns, rows = _PANNED
+    middle = np.ascontiguousarray(after[rows:-rows, columns:-columns], dtype=np.float32)
+    likeness = cv2().matchTemplate(before.astype(np.float32), middle, cv2().TM_CCOEFF_NORMED)
+    return float(likeness.max()) < CUT_LIKENESS
 
 
 def _important(view: CameraView, frames: int) -> list[Track]:
