@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from poise.skeleton import JointLimits, Pose, Skeleton
     from poise.skeleton.pose_space import Handle
     from poise.solvers.constraints import (
+        Apart,
         CentreOfMass,
         Distance,
         HalfSpace,
@@ -76,14 +77,14 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format", "GaussianPrior",
-    "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers", "MeasuredConstraint", "Motion",
-    "Orientation", "Performance", "Pinned", "Plane", "PoiseError", "Pose", "Position", "Projection", "Settings",
-    "Skeleton", "Solution", "Solver", "Status", "StylePrior", "UniversalPrior", "__version__", "animate", "apps",
-    "capture", "clean", "engine", "geometry", "keyframe", "learn", "library", "load", "motion", "perform",
-    "performance", "performer", "pictures", "read", "register_constraint", "register_format", "register_prior",
-    "register_protocol", "retarget", "save", "show", "simulate", "skeleton", "solve", "solve_batch", "track",
-    "view", "virtual_markers", "vision", "write",
+    "Apart", "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format",
+    "GaussianPrior", "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
+    "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError", "Pose", "Position",
+    "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior", "UniversalPrior",
+    "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "keyframe", "learn", "library",
+    "load", "motion", "perform", "performance", "performer", "pictures", "read", "register_constraint",
+    "register_format", "register_prior", "register_protocol", "retarget", "save", "show", "simulate", "skeleton",
+    "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -114,8 +115,8 @@ _HOMES = {
     "priors.universal.prior": "UniversalPrior",
     "skeleton.pose_space": "Handle",
     "skeleton.skeleton": "JointLimits Pose Skeleton",
-    "solvers.constraints": "CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position Projection "
-    "register_constraint",
+    "solvers.constraints": "Apart CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position "
+    "Projection register_constraint",
     "solvers.corrections": "Corrections",
     "solvers.measured": "MeasuredConstraint",
     "solvers.problem": "Settings",

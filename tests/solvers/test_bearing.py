@@ -6,6 +6,7 @@ import pytest
 from poise.apps.posing import pose_by_handles
 from poise.performer.bodies import Body
 from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.clearance import depths
 from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing
 from poise.solvers.solution import Solution
@@ -51,6 +52,18 @@ def test_a_lifted_foot_carries_less_and_less(upright: Pose) -> None:
     assert (
         np.abs(np.diff(areas)).max() < 0.25 * areas[0]
     )  # no step: a hand that lifts a foot does not topple it
+
+
+@pytest.mark.parametrize("hand", [(-0.15, 0.5, 0.25), (0.1, 0.3, 0.3)])
+def test_limbs_stay_out_of_the_body(people: UniversalPrior, hand: tuple[float, float, float]) -> None:
+    def deepest(*, apart: bool) -> float:
+        found = pose_by_handles(people, {"right_hand": np.array(hand)}, apart=apart)
+        assert found.status.name == "REACHED"
+        inside = depths(found.space.skeleton, np.asarray(found.positions)[None])
+        return max(float(depth[0]) for depth in inside.values())
+
+    assert deepest(apart=False) > 0.02
+    assert deepest(apart=True) < 0.01
 
 
 def test_hips_are_a_seat_where_they_are_held_low(upright: Pose) -> None:

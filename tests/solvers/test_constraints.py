@@ -6,8 +6,10 @@ import pytest
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
+from poise.skeleton.clearance import apart
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import (
+    Apart,
     CentreOfMass,
     Constraint,
     Distance,
@@ -25,6 +27,13 @@ from poise.solvers.constraints import (
 from poise.solvers.problem import Problem
 
 HAND = Handle("left_hand", (0.02, 0.05, -0.03))
+
+
+def _gap(space: PoseSpace, q: np.ndarray) -> float:
+    """The distance of the left forearm from the right thigh."""
+    at = space.pose_from_q(q).positions
+    ends = [at[joint][None] for joint in ("left_forearm", "left_hand", "right_thigh", "right_shin")]
+    return float(apart(*ends)[0])
 
 
 def met_constraints(space: PoseSpace, q: np.ndarray) -> dict[str, Constraint]:
@@ -45,6 +54,7 @@ def met_constraints(space: PoseSpace, q: np.ndarray) -> dict[str, Constraint]:
         "projection in pixels": Projection(HAND, camera, pixel, tolerance=2.0),
         "look-at": LookAt("head", head + 2.0 * turns[2] @ np.array([0.0, 0.6, 0.8]), (0.0, 0.6, 0.8)),
         "distance": Distance(HAND, "right_foot", float(np.linalg.norm(hand - foot))),
+        "apart": Apart("left_forearm", "right_thigh", _gap(space, q)),
         "centre of mass": CentreOfMass([(centre[0], centre[2])]),
         "support": CentreOfMass([(centre[0] + x, centre[2] + z) for x, z in ((0, -1), (1, 1), (-1, 1))]),
         "pinned": Pinned(["LeftArm", "Spine1"], q, tolerance=0.1),
@@ -53,7 +63,7 @@ def met_constraints(space: PoseSpace, q: np.ndarray) -> dict[str, Constraint]:
 
 KINDS = (
     "position", "orientation", "line", "plane", "half space", "projection in metres", "projection in pixels", "look-at",
-    "distance", "centre of mass", "support", "pinned",
+    "distance", "apart", "centre of mass", "support", "pinned",
 )  # fmt: skip
 
 
@@ -144,6 +154,7 @@ HAND_AT = (0.3, 1.2, 0.3)
         (Position(Handle("left_hand", (np.nan, 0, 0)), HAND_AT), "the handle's offset must be finite"),
         (Distance("head", Handle("left_hand", (0, np.inf, 0)), 0.5), "other handle's offset must be finite"),
         (Position("left_hand", (1e5, 0, 0)), "target must be within 10,000 of zero"),
+        (Apart("left_forearm", "head", np.inf), "distance must be finite"),
         (Distance("left_hand", "head", 1e30), "distance must be within 10,000"),
         (
             Position("left_hand", HAND_AT, tolerance=1e200),

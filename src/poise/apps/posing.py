@@ -39,14 +39,15 @@ def pose_by_handles(
     above_floor: bool = True,
     heading: bool = True,
     balance: bool = True,
+    apart: bool = True,
     others: Sequence[Constraint] = (),
     tolerance: float = 1e-3,
     corrections: Path | None = None,
 ) -> Solution:
     """The most likely pose with these handles in place; the head looks at a point.
 
-    Unasked, it stands on the floor, faces forward, keeps its balance and lets idle arms hang, as far as the model does
-    not know better: `above_floor`, `heading` and `balance` switch that off.
+    Unasked, it stands on the floor, faces forward, keeps its balance, lets idle arms hang and keeps its limbs apart, as
+    far as the model does not know better: `above_floor`, `heading`, `balance` and `apart` switch that off.
     """
     skeleton, settings = prior.space.skeleton, Settings(tolerance=tolerance)
     asked: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
@@ -64,6 +65,7 @@ def pose_by_handles(
     stands = bearing.standing(solution.pose) if above_floor and not _has_feet(skeleton, handles) else None
     weight = _weight(solution, handles) if balance else None
     more = [found for found in (stands, weight) if found is not None]
+    more += bearing.apart(solution.pose) if apart else []
     if not more:
         return solution
     longer = replace(settings, finish_steps=LONG_FINISH) if stands is not None else settings

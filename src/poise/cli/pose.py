@@ -45,6 +45,9 @@ def pose(
     balance: Annotated[
         bool, Parameter(negative="--no-balance", help="Keep the balance, and let idle arms hang.")
     ] = True,
+    apart: Annotated[
+        bool, Parameter(negative="--no-apart", help="Keep arms and legs out of the body and of each other.")
+    ] = True,
     constraints: Annotated[
         Path | None, Parameter(help="A TOML file of [[constraints]] of any kind, beside the handles.")
     ] = None,
@@ -78,6 +81,7 @@ def pose(
         above_floor=floor,
         heading=heading,
         balance=balance,
+        apart=apart,
         others=others,
         tolerance=exact,
         corrections=corrections,

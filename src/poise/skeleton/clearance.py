@@ -16,7 +16,7 @@ Array = np.ndarray
 _RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
 _LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (
     ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
-_PAIRS = (
+PAIRS = (
     *((f"{side}_forearm", other) for side in SIDES for other in ("torso", "head", "left_thigh", "right_thigh")),
     ("left_forearm", "right_forearm"), ("left_shin", "right_shin"),
     ("left_shin", "right_thigh"), ("right_shin", "left_thigh"),
@@ -31,21 +31,27 @@ def depths(
     shoulders = 0.5 * (at["left_upper_arm"] + at["right_upper_arm"])
     ends = {"torso": (at["pelvis"], shoulders), "head": (at["head"], at["head"] + 1e-6)}
     ends |= {name: (at[a], at[b]) for name, (a, b) in _LIMBS.items()}
-    height = _height(skeleton)
-    return {(a, b): height * (_radius(a) + _radius(b)) - apart(*ends[a], *ends[b]) for a, b in _PAIRS}
+    gaps = apart(*(np.array([ends[pair[part]][end] for pair in PAIRS]) for part in (0, 1) for end in (0, 1)))
+    return {pair: between(skeleton, *pair) - gap for pair, gap in zip(PAIRS, gaps, strict=True)}
 
 
-def apart(a: Array, b: Array, c: Array, d: Array) -> Float[Array, "frames"]:
-    """The distance of segments a-b and c-d, frame by frame (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+def between(skeleton: Skeleton, a: str, b: str) -> float:
+    """How far the middles of two parts are from each other where they touch."""
+    return _height(skeleton) * (_radius(a) + _radius(b))
+
+
+def apart(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """The distances of segments a-b and c-d (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
     one, two, gap = b - a, d - c, a - c
     aa, ee, f, cc, bb = (
-        np.einsum("fi,fi->f", u, v) for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
+        np.einsum("...i,...i->...", u, v)
+        for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
     )
     denominator = aa * ee - bb * bb
     s = np.clip(np.where(denominator > 1e-12, (bb * f - cc * ee) / np.maximum(denominator, 1e-12), 0.0), 0, 1)
     t = np.clip((bb * s + f) / np.maximum(ee, 1e-12), 0.0, 1.0)
     s = np.clip((bb * t - cc) / np.maximum(aa, 1e-12), 0.0, 1.0)
-    return np.asarray(np.linalg.norm(gap + s[:, None] * one - t[:, None] * two, axis=-1))
+    return np.asarray(np.linalg.norm(gap + s[..., None] * one - t[..., None] * two, axis=-1))
 
 
 def _radius(segment: str) -> float:

@@ -102,6 +102,12 @@ class Skeleton:
                 found[parent].append(joint)
         return tuple(tuple(joints) for joints in found)
 
+    def bone_end(self, joint: int) -> Float[Array, "3"]:
+        """Where the bone of a joint ends in its frame: amid its children, or amid its tips where it has no other."""
+        grown = [child for child in self.children[joint] if self.children[child]]
+        ends = self.offsets[grown or list(self.children[joint])]
+        return np.asarray(ends.mean(axis=0)) if len(ends) else np.zeros(3)
+
     @cached_property
     def is_end_site(self) -> Array:
         """Per joint, whether it is an end site: a point that never rotates."""

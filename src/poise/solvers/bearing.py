@@ -13,11 +13,12 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float
 
+from poise.skeleton import clearance
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import LEFT, neutral_pose
-from poise.skeleton.roles import SIDES
+from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.solvers.constraints import CentreOfMass, Constraint, LookAt, Plane, floor
+from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane, floor
 
 Array = np.ndarray
 Places = Mapping[str, Float[Array, "3"]]
@@ -33,6 +34,8 @@ HEEL, TIP, SIDE = (
     0.025,
 )  # of a foot behind the ankle and before the toes; half its width, of stature
 SWING = (0.2, 0.25)  # radians that an idle upper arm and forearm swing from hanging, typically
+NEARBY = 0.03  # metres between two parts that may come to touch
+TOUCH = 0.01  # metres that they give way, typically
 SEAT = 0.07  # half of what one sits on, of stature
 LIFTED = 0.07  # of stature: a foot, hand or knee this high above where it rests carries nothing
 SEATED, STANDING = (
@@ -104,6 +107,26 @@ def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Float[Array, "3"])
             down = (at[0], at[1] - AWAY, at[2])
             found.append(LookAt(upper, down, bone, tolerance=sway, name=f"{side} arm hangs"))
     return found
+
+
+def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
+    """Limbs that are nearby another part of the body, or inside it, stay or come out of it, softly.
+
+    What is soft gives way a little, so a limb that was kept out by one solve is still in touch for the next.
+    """
+    skeleton = pose.skeleton
+    if not set(MAIN_ROLES) <= set(skeleton.roles):
+        return []
+    deep = clearance.depths(skeleton, np.asarray(pose.positions)[None])
+    near = [pair for pair, depth in deep.items() if depth[0] > -nearby]
+    trunk = [role for role in ("spine", "chest") if role in skeleton.roles]
+    return [
+        Apart(
+            limb, bone, clearance.between(skeleton, limb, part), tolerance=TOUCH, name=f"{limb} beside {bone}"
+        )
+        for limb, part in near
+        for bone in (trunk if part == "torso" else [part])
+    ]
 
 
 def standing(pose: Pose) -> Plane | None:

@@ -80,6 +80,7 @@ class Kind(IntEnum):
     CENTRE_OF_MASS = 7
     ROTATION = 8
     LINEAR = 9
+    APART = 10
 
 
 ROWS = {
@@ -93,6 +94,7 @@ ROWS = {
     Kind.CENTRE_OF_MASS: 1,
     Kind.ROTATION: 3,
     Kind.LINEAR: 1,
+    Kind.APART: 1,
 }
 LOOSEST = 1e6  # the largest tolerance, and one over the smallest, in a constraint's own unit; weights are its square
 HIGHEST_PRIORITY = 1000
@@ -358,6 +360,30 @@ class Distance(_OnHandle):
 
 
 @dataclass(frozen=True, eq=False)
+class Apart(Constraint):
+    """Two bones, named by the joints they begin at, are at least this far apart, in metres."""
+
+    bone: str
+    other: str
+    distance: Annotated[float, Range(above=0.0)]
+    kind: ClassVar[str] = "apart"
+
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        return (self.bone,)
+
+    def _describe(self) -> str:
+        return f"{self.bone} apart from {self.other}"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        (least,) = finite_vector([self.distance], f"{self.label}: distance", 1)
+        joint, other = (space.skeleton.index(name) for name in (self.bone, self.other))
+        ends = [space.skeleton.bone_end(one) for one in (joint, other)]
+        parameters = (0.0, 0.0, 0.0, *ends[0], *ends[1], least)
+        return [Block(Kind.APART, joint, parameters, other=other, inequality=True)]
+
+
+@dataclass(frozen=True, eq=False)
 class CentreOfMass(Constraint):
     """The centre of mass is above a support: a point on the ground (x, z), or anywhere inside a convex polygon."""
 
@@ -423,7 +449,7 @@ class Pinned(Constraint):
 
 
 _OWN: tuple[type[Constraint], ...] = (
-    *(Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, CentreOfMass, Projection),
+    *(Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, Apart, CentreOfMass, Projection),
 )
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
     "kind of constraint",

@@ -28,7 +28,7 @@ Blocks = tuple[Array, Array]  # integers, floats
 
 # Members of constraints.Kind, as numbers the compiler can switch on.
 _POSITION, _ORIENTATION, _LINE, _PLANE, _PROJECTION = range(5)
-_LOOK_AT, _DISTANCE, _CENTRE_OF_MASS, _ROTATION, _LINEAR = range(5, 10)
+_LOOK_AT, _DISTANCE, _CENTRE_OF_MASS, _ROTATION, _LINEAR, _APART = range(5, 11)
 
 
 @compiled
@@ -64,6 +64,12 @@ def evaluate(q: Array, body: Body, blocks: Blocks, errors: Array, jacobian: Arra
                 jacobian[row + i, ROOT_SIZE - 1 + 3 * other + i] = 1.0
         elif kind == _LINEAR:
             errors[row] = _linear(q, f, jacobian[row])
+        elif kind == _APART:
+            far, moved, turned = np.empty(3), np.zeros((3, freedoms)), np.zeros((3, freedoms))
+            _nearest_points(joint, other, f, positions, matrices, point, far)
+            point_jacobian(joint, point, links, positions, axes, moved)
+            point_jacobian(other, far, links, positions, axes, turned)
+            _distance(f[9], point, far, moved, turned, errors, jacobian, row)
         else:
             point_on(joint, f, positions, matrices, point)
             moved = np.zeros((3, freedoms))
@@ -226,6 +232,24 @@ def _cross(a: Array, b: Array, out: Array) -> None:
     out[0] = a[1] * b[2] - a[2] * b[1]
     out[1] = a[2] * b[0] - a[0] * b[2]
     out[2] = a[0] * b[1] - a[1] * b[0]
+
+
+@compiled
+def _nearest_points(
+    joint: int, other: int, f: Array, positions: Array, matrices: Array, near: Array, far: Array
+) -> None:
+    """Where two bones come nearest to each other (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+    point_on(joint, f[3:6], positions, matrices, near)
+    point_on(other, f[6:9], positions, matrices, far)
+    one, two, gap = near - positions[joint], far - positions[other], positions[joint] - positions[other]
+    own, others, across = max(_dot(one, one), 1e-12), max(_dot(two, two), 1e-12), _dot(one, two)
+    along, along_other = _dot(one, gap), _dot(two, gap)
+    slant = own * others - across * across
+    s = min(max((across * along_other - along * others) / slant, 0.0), 1.0) if slant > 1e-12 else 0.0
+    t = min(max((across * s + along_other) / others, 0.0), 1.0)
+    s = min(max((across * t - along) / own, 0.0), 1.0)
+    for i in range(3):
+        near[i], far[i] = positions[joint, i] + s * one[i], positions[other, i] + t * two[i]
 
 
 @compiled

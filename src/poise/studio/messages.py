@@ -177,12 +177,13 @@ class Timeline(Part):
 
 
 class Bearing(Part):
-    """What a body does unasked: keep its heading and its balance, let idle arms hang, step where a reach needs it."""
+    """What a body does unasked: keep its heading and its balance, let idle arms hang, step, keep its limbs apart."""
 
     heading: bool = True
     balance: bool = True
     arms: bool = True
     step: bool = True
+    apart: bool = True
 
 
 class PhotoPoint(Part):

@@ -270,7 +270,7 @@ def typed_constraints(text: str) -> tuple[Constraint, ...]:
 
 
 def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
-    """What holds softly in a state: its heading, unless something turns it, its balance, and arms that hang."""
+    """What holds softly in a state: heading, unless something turns it, balance, arms that hang, limbs apart."""
     skeleton, found = state.pose.skeleton, list[Constraint]()
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
     if state.bearing.heading and HEADING in state.anchors and not _turns(skeleton, active):
@@ -283,6 +283,8 @@ def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
     if state.bearing.arms:
         busy = {skeleton.index(handle.joint) for handle in active}
         found += bearing.hanging(skeleton, busy=busy, at=state.pose.root_position)
+    if state.bearing.apart:
+        found += bearing.apart(state.pose, nearby=0.0)
     return [Condition(None, constraint) for constraint in found]
 
 

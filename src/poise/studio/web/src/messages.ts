@@ -139,12 +139,13 @@ export interface SetFeet {
   feet: "free" | "above" | "planted";
 }
 
-/** What a body does unasked: keep its heading and its balance, let idle arms hang, step where a reach needs it. */
+/** What a body does unasked: keep its heading and its balance, let idle arms hang, step, keep its limbs apart. */
 export interface Bearing {
   heading: boolean;
   balance: boolean;
   arms: boolean;
   step: boolean;
+  apart: boolean;
 }
 
 /** Which of the body's defaults hold. */

@@ -21,6 +21,7 @@ const BEARING: readonly { of: keyof Bearing; label: string; hint: string }[] = [
   { of: "heading", label: "Keep facing this way", hint: "Hips turn only where a handle or the gaze turns them" },
   { of: "balance", label: "Keep the balance", hint: "The weight stays over feet, knees, hands and seat that carry it" },
   { of: "arms", label: "Let idle arms hang", hint: "Arms without a handle hang down where the model does not mind" },
+  { of: "apart", label: "Keep limbs apart", hint: "Arms and legs do not go into the body or each other" },
   { of: "step", label: "Step where needed", hint: "A planted foot steps when a hand is dragged out of reach" },
 ];
 
