@@ -118,6 +118,22 @@ def test_feet_step_after_a_hand_that_is_dragged_away(session: Session) -> None:
 
 
 @pytest.mark.parametrize("model", ["reach", "both"])
+def test_feet_stand_where_they_are_planted_while_no_step_helps(session: Session, model: str) -> None:
+    session.answer(said.ChooseModel(model=model))
+    handle(session, "left_hand")
+    start, lacking = np.array(session.state.handle("left_hand").position), 0
+    for way in np.linspace(0.0, 1.0, 40)[1:, None] * (1.2, 2.5, 0.0):
+        (pose,) = session.answer(
+            said.Drag(seq=next(NUMBERS), handle="left_hand", position=tuple(start + way))
+        )
+        lacking += not all(left.met for left in pose.residuals if left.handle)
+        for side in ("left", "right"):
+            anchor = session.state.anchors[f"{side}_foot"]
+            np.testing.assert_allclose(joint(session, f"{side}_foot"), anchor, atol=3e-3)
+    assert lacking > 20
+
+
+@pytest.mark.parametrize("model", ["reach", "both"])
 @pytest.mark.parametrize(
     ("role", "way"),
     [

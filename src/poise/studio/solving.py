@@ -150,10 +150,12 @@ class Poser:
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
         solved = self.solve(state, dragged=dragged, fine=last)
+        problem, most = self._last.problem, max(REACH * moved, SETTLING if last else 0.0)
+        aims = problem.floats.copy()
         stepped = self._stepped(state, dragged) if _overreaches(state, dragged, solved) else None
         if stepped is not None:
             return stepped
-        problem, most = self._last.problem, max(REACH * moved, SETTLING if last else 0.0)
+        problem.floats[:] = aims  # a step that was tried has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
