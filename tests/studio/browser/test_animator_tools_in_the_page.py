@@ -147,6 +147,69 @@ def test_a_range_is_chosen_played_reversed_and_zoomed_to(walking: StudioPage) ->
     studio.wait("!window.poise.state.range.value")
 
 
+def boxed(studio: StudioPage, corners: list[tuple[float, float]], key: str) -> None:
+    """Draws a box between two corners while a key is held."""
+    studio.page.keyboard.down(key)
+    studio.drag(corners[0], (corners[1][0] - corners[0][0], corners[1][1] - corners[0][1]))
+    studio.page.keyboard.up(key)
+
+
+def around(studio: StudioPage, *roles: str) -> list[tuple[float, float]]:
+    """The corners of a box about joints."""
+    places = [studio.pixel(studio.joint(role)) for role in roles]
+    return [
+        tuple(pick(values) + by for values in zip(*places, strict=True))
+        for pick, by in ((min, -25), (max, 25))
+    ]
+
+
+def test_a_box_selects_handles_or_joints(studio: StudioPage) -> None:
+    camera = studio.ask("stage.camera.position.toArray()")
+    studio.page.keyboard.press("2")
+    for role in ("left_hand", "right_hand", "head"):
+        studio.page.mouse.click(*studio.pixel(studio.joint(role)))
+    studio.wait("window.poise.state.handles.value.length === 3")
+    studio.page.keyboard.press("Escape")
+    boxed(studio, around(studio, "left_hand", "right_hand"), "Shift")
+    assert set(studio.ask("state.selectedJoints.value")) == {"LeftHand", "RightHand"}
+    boxed(studio, around(studio, "head"), "Shift")
+    assert set(studio.ask("state.selectedJoints.value")) == {"LeftHand", "RightHand", "Head"}
+    studio.page.keyboard.press("e")
+    studio.page.keyboard.press("b")
+    corners = around(studio, "left_shin", "left_foot")
+    studio.drag(corners[0], (corners[1][0] - corners[0][0], corners[1][1] - corners[0][1]))
+    chosen = studio.ask("state.selectedJoints.value")
+    assert {"LeftLeg", "LeftFoot"} <= set(chosen)
+    assert "RightLeg" not in chosen
+    studio.page.keyboard.press("1")
+    assert studio.ask("stage.camera.position.toArray()") == pytest.approx(camera)  # the view did not turn
+
+
+def test_a_box_on_the_timeline_selects_keys_of_its_lanes(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.page.keyboard.press("2")
+    for role in ("right_hand", "left_hand"):
+        studio.page.mouse.click(*studio.pixel(studio.joint(role)))
+    studio.wait("window.poise.state.handles.value.length === 2")
+    boxed(studio, around(studio, "left_hand", "right_hand"), "Shift")
+    for frame, keys in ((0, 2), (30, 4)):
+        studio.show_frame(frame)
+        studio.page.keyboard.press("k")
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.length === {keys}")
+    studio.laid_out()
+    boxed(studio, [on_lane(studio, 20, 1), on_lane(studio, 40, 2)], "Shift")
+    assert chosen_keys(studio) == {("RightHand", 30), ("LeftHand", 30)}
+    assert studio.ask("state.range.value") is None
+    studio.page.mouse.click(*on_lane(studio, 60, 2))
+    studio.until(lambda: not chosen_keys(studio), "nothing to be selected")
+    boxed(studio, [on_lane(studio, 50, 1), on_lane(studio, -2, 1)], "Shift")
+    assert chosen_keys(studio) == {("RightHand", 0), ("RightHand", 30)}
+
+
+def chosen_keys(studio: StudioPage) -> set[tuple[str, int]]:
+    return {(key["handle"], key["frame"]) for key in studio.ask("state.selectedKeys.value")}
+
+
 def test_a_contact_is_found_and_locked(walking: StudioPage) -> None:
     studio = walking
     studio.wait("window.poise.state.contacts.value.some(({ part }) => part === 'left_foot')")

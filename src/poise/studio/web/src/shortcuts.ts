@@ -67,6 +67,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
     group: "Pose",
     does: () => (state.localAxes.value = !state.localAxes.value),
   },
+  { keys: "B", words: "Select by a box, as Shift+drag does", group: "Pose", does: () => toggle(state.boxing) },
   { keys: "Ctrl+C", words: "Copy the pose", group: "Pose", does: copyPose },
   { keys: "Ctrl+V", words: "Paste it", group: "Pose", does: () => applyPose(CLIPBOARD, 1, false, true) },
   {
@@ -124,6 +125,7 @@ function removeSelected(): void {
 
 function letGo(): void {
   if (state.showHelp.value) state.showHelp.value = false;
+  else if (state.boxing.value) state.boxing.value = false;
   else if (state.range.value) state.range.value = null;
   else state.select(null);
 }

@@ -71,6 +71,8 @@ export const notices = signal<readonly Notice[]>([]);
 
 export const workspace = signal<Workspace>("pose");
 export const tool = signal<Tool>("drag");
+/** Whether the next drag on the stage draws a box that selects. */
+export const boxing = signal(false);
 /** A prop that the gizmo moves. */
 export const selectedProp = signal<string | null>(null);
 /** Where a prop under the hand is: ahead of the scene. */
@@ -134,6 +136,12 @@ export function select(id: string | null, more = false): void {
   alsoSelected.value = others;
   selectedProp.value = null;
   selected.value = id;
+}
+
+/** Selects several at once; the last of them is the one that the gizmo stands at. */
+export function selectAll(ids: readonly string[], more = false): void {
+  if (!more) select(null);
+  ids.forEach((id) => select(id, true));
 }
 
 /** Props as they are shown: the one under the hand where that is. */

@@ -8,6 +8,7 @@ import * as state from "../state";
 import * as view from "../view";
 import { alongWith, drag, dragKey, handleOn, putProp, turnJoints } from "../studio";
 import { keyDragged } from "../timeline/keys";
+import { SelectionBox, beginsBox } from "./box";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
 import type { Stage } from "./stage";
@@ -26,6 +27,7 @@ interface Grip {
 
 export class HandleTool {
   private readonly marks: HandleMarks;
+  private readonly box: SelectionBox;
   private readonly gizmo: TransformControls;
   private readonly proxy = new Object3D();
   private readonly began = new Quaternion();
@@ -37,6 +39,7 @@ export class HandleTool {
 
   constructor(private readonly stage: Stage) {
     this.marks = new HandleMarks(stage);
+    this.box = new SelectionBox(stage);
     this.gizmo = this.makeGizmo();
     const { canvas } = stage;
     canvas.addEventListener("pointerdown", (event) => this.press(event), { capture: true });
@@ -79,8 +82,10 @@ export class HandleTool {
   private press(event: PointerEvent): void {
     if (!event.isPrimary) return this.letGo(); // a second finger: the view is meant
     const pixel = this.stage.pixelOf(event);
-    if (event.button !== 0 || event.altKey || state.playing.value || this.isOnGizmo(event, pixel)) return;
+    const barred = event.altKey || state.playing.value || (!state.boxing.value && this.isOnGizmo(event, pixel));
+    if (event.button !== 0 || barred) return;
     const picked = pick(this.stage, pixel);
+    if (beginsBox(event, picked)) return this.openBox(event, pixel);
     if (picked?.what === "marker") state.selectedMarker.value = picked.marker;
     if (!picked || picked.what === "marker") {
       this.pressed = { picked: null, pixel, more: event.shiftKey };
@@ -107,6 +112,12 @@ export class HandleTool {
     if (picked.what === "key") state.select(picked.key.handle);
   }
 
+  private openBox(event: PointerEvent, pixel: Vec2): void {
+    this.box.open(pixel);
+    this.stage.controls.enabled = this.gizmo.enabled = false;
+    this.stage.canvas.setPointerCapture(event.pointerId);
+  }
+
   /** A grip that nothing has come of is given up. */
   private letGo(): void {
     if (!this.grip?.moved) this.grip = this.pressed = null;
@@ -125,6 +136,7 @@ export class HandleTool {
     if (!event.isPrimary) return;
     const pixel = this.stage.pixelOf(event);
     const { grip } = this;
+    if (this.box.isOpen) return this.box.stretch(pixel);
     if (!grip) {
       if (event.buttons === 0) this.hover(this.gizmo.axis ? null : pick(this.stage, pixel));
       return;
@@ -141,8 +153,9 @@ export class HandleTool {
     const pixel = this.stage.pixelOf(event);
     const { grip } = this;
     this.grip = null;
-    this.stage.controls.enabled = true;
-    if (grip?.moved) {
+    this.stage.controls.enabled = this.gizmo.enabled = true;
+    if (this.box.isOpen) this.box.close(event.shiftKey);
+    else if (grip?.moved) {
       this.pull(grip, pixel, true, event.ctrlKey);
       state.dragged.value = null;
     } else if (grip) choose(grip.picked, grip.more);
@@ -183,7 +196,7 @@ export class HandleTool {
 
   private hover(picked: Picked | null): void {
     this.marks.hovered = picked;
-    this.stage.canvas.style.cursor = picked ? "grab" : "";
+    this.stage.canvas.style.cursor = state.boxing.value ? "crosshair" : picked ? "grab" : "";
     this.stage.invalidate();
   }
 

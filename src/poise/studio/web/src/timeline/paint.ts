@@ -4,7 +4,7 @@ import { diamond } from "../stage/trajectories";
 import * as state from "../state";
 import { palette } from "../theme";
 import { type Bar, LANE, type Lane, RULER, type Scale, inView, isSelected } from "./lanes";
-import { keysMoved } from "./pointing";
+import { keyBox, keysMoved } from "./pointing";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000, 12000]; // frames between labels
 const LABEL_ROOM = 64; // pixels
@@ -19,6 +19,7 @@ export function paintTimeline(
   paintRuler(pen, scale, height);
   lanes.forEach((lane, number) => paintLane(pen, lane, RULER + number * LANE, scale));
   paintUnmet(pen, scale);
+  paintKeyBox(pen, scale);
   paintHead(pen, scale, height);
 }
 
@@ -93,6 +94,15 @@ function paintBar(pen: CanvasRenderingContext2D, bar: Bar, lane: Lane, top: numb
   pen.fillStyle = colours.ink;
   pen.fillText(bar.words, x + 8, top + LANE / 2 + 1);
   pen.restore();
+}
+
+function paintKeyBox(pen: CanvasRenderingContext2D, scale: Scale): void {
+  if (!keyBox.value) return;
+  const [[from, top], [to, bottom]] = keyBox.value;
+  const [x, y] = [scale.x(Math.min(from, to)), RULER + Math.max(Math.min(top, bottom), 0) * LANE];
+  pen.strokeStyle = palette.value.accent;
+  pen.lineWidth = 1;
+  pen.strokeRect(x, y + 1, Math.abs(scale.x(to) - scale.x(from)), RULER + (Math.max(top, bottom) + 1) * LANE - y - 2);
 }
 
 /** Frames whose hard targets are missed: a red line under the ruler. */

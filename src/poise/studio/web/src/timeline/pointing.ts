@@ -11,15 +11,22 @@ const REACH = 8; // pixels
 type Hold =
   | { readonly what: "head" }
   | { readonly what: "range"; readonly from: number }
+  | { readonly what: "box"; readonly from: Corner }
   | { readonly what: "keys"; readonly from: number }
   | { readonly what: "pin"; readonly pin: Pin; readonly end: "first" | "last" };
 
+/** A frame, and the number of a lane. */
+type Corner = readonly [number, number];
+
 const hold = signal<Hold | null>(null);
+/** Two corners of a box that is drawn about keys. */
+export const keyBox = signal<readonly [Corner, Corner] | null>(null);
 /** By how many frames the selected keys are being moved. */
 export const keysMoved = signal(0);
 
 interface Under {
   readonly lane: Lane | undefined;
+  readonly number: number;
   readonly scale: Scale;
   readonly x: number;
 }
@@ -29,6 +36,7 @@ function under(event: MouseEvent, lanes: readonly Lane[]): Under {
   const number = Math.floor((event.clientY - box.top - RULER) / LANE);
   return {
     lane: number >= 0 ? lanes[number] : undefined,
+    number,
     scale: new Scale(clock.value.frames, box.width),
     x: event.clientX - box.left,
   };
@@ -43,11 +51,13 @@ export function press(event: PointerEvent, lanes: readonly Lane[]): void {
   if (place.lane && !event.shiftKey) chooseLane(place.lane);
   state.selectedContact.value = contactAt(place.lane, place.scale.frame(place.x));
   hold.value = held(event, place, key);
-  if (hold.value.what !== "range") scrub(key?.frame ?? place.scale.frame(place.x), false);
+  if (hold.value.what !== "range" && hold.value.what !== "box") scrub(key?.frame ?? place.scale.frame(place.x), false);
 }
 
-function held(event: PointerEvent, { lane, scale, x }: Under, key: KeyPlace | null): Hold {
+function held(event: PointerEvent, { lane, number, scale, x }: Under, key: KeyPlace | null): Hold {
   if (key) return { what: "keys", from: key.frame };
+  if (event.shiftKey && number >= 0 && state.workspace.value === "animate")
+    return { what: "box", from: [scale.at(x), number] };
   if (event.shiftKey) return { what: "range", from: scale.frame(x) };
   const pin = pinsOf(lane).find((each) => Math.min(near(scale, each.first, x), near(scale, each.last, x)) < REACH);
   if (!pin) return { what: "head" };
@@ -57,19 +67,21 @@ function held(event: PointerEvent, { lane, scale, x }: Under, key: KeyPlace | nu
 export function move(event: PointerEvent): void {
   const now = hold.value;
   if (!now) return;
-  const { scale, x } = under(event, []);
+  const { scale, x, number } = under(event, []);
   const to = scale.frame(x);
+  if (now.what === "box") return void (keyBox.value = [now.from, [scale.at(x), number]]);
   if (now.what === "range")
     state.range.value = to === now.from ? null : [Math.min(now.from, to), Math.max(now.from, to)];
   else scrub(to, false);
   if (now.what === "keys") keysMoved.value = to - now.from;
 }
 
-export function release(event: PointerEvent): void {
+export function release(event: PointerEvent, lanes: readonly Lane[]): void {
   const now = hold.value;
-  hold.value = null;
+  if (now?.what === "box" && keyBox.value) chooseKeysAmong(lanes, ...keyBox.value);
+  hold.value = keyBox.value = null;
   keysMoved.value = 0;
-  if (!now) return;
+  if (!now || now.what === "box") return;
   const { scale, x } = under(event, []);
   const to = scale.frame(x);
   if (now.what === "range") {
@@ -128,6 +140,17 @@ function chooseKey(key: KeyPlace, more: boolean): void {
 
 function chooseKeysIn(range: readonly [number, number] | null): void {
   if (range) state.selectedKeys.value = allKeys().filter((key) => key.frame >= range[0] && key.frame <= range[1]);
+}
+
+/** Selects the keys of a box over some lanes, besides those that are selected. */
+function chooseKeysAmong(lanes: readonly Lane[], from: Corner, to: Corner): void {
+  const [first, last] = [Math.min(from[0], to[0]), Math.max(from[0], to[0])];
+  const within = lanes
+    .slice(Math.max(Math.min(from[1], to[1]), 0), Math.max(from[1], to[1]) + 1)
+    .flatMap(({ handle, keys }) => (handle === undefined ? [] : keys.map((at) => ({ handle, frame: at }))))
+    .filter(({ frame: at }) => at >= first && at <= last);
+  const more = within.filter((key) => !isSelected(key.handle, key.frame));
+  state.selectedKeys.value = [...state.selectedKeys.value, ...more];
 }
 
 function moveKeys(by: number): void {

@@ -9,7 +9,7 @@ import { useCanvas } from "../panels/ui";
 import { Graph } from "./graph";
 import { LANE, type Lane, RULER, Scale, lanesNow } from "./lanes";
 import { paintTimeline } from "./paint";
-import { arrow, chooseLane, keysMoved, move, press, release, twice, wheel } from "./pointing";
+import { arrow, chooseLane, keyBox, keysMoved, move, press, release, twice, wheel } from "./pointing";
 import { Transport } from "./transport";
 
 const CALM = 400; // milliseconds without a change after which contacts are looked for
@@ -61,7 +61,7 @@ function LaneCanvas({ lanes }: { lanes: readonly Lane[] }): JSX.Element {
     return () => canvas.current?.removeEventListener("wheel", wheel);
   }, []);
   void [frame.value, palette.value, state.motion.value, state.selectedKeys.value, keysMoved.value, state.range.value];
-  void [state.selectedContact.value, state.contacts.value];
+  void [state.selectedContact.value, state.contacts.value, keyBox.value];
   return (
     <canvas
       ref={canvas}
@@ -75,8 +75,8 @@ function LaneCanvas({ lanes }: { lanes: readonly Lane[] }): JSX.Element {
       aria-valuenow={frame.value}
       onPointerDown={(event) => press(event, lanes)}
       onPointerMove={move}
-      onPointerUp={release}
-      onPointerCancel={release}
+      onPointerUp={(event) => release(event, lanes)}
+      onPointerCancel={(event) => release(event, lanes)}
       onDblClick={(event) => twice(event, lanes)}
       onKeyDown={arrow}
     />
