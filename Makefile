@@ -9,7 +9,7 @@ PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks characters universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ tasks: .venv/.dev ## pose twelve everyday tasks with every prior, on one page to
 studio-pictures: .venv/.dev page ## take the pictures of the studio again, from the real page
 	@tools/browser.sh
 	$(BIN)/python docs/make_studio_picture.py
+
+characters: .venv/.dev ## carry motions onto every character of a folder, check and draw them: make characters FOLDER=... MOTIONS="..."
+	$(BIN)/python tools/characters.py $(FOLDER) --motions $(MOTIONS) --output out/characters.png
 
 studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png

@@ -200,6 +200,20 @@ def test_shape_tells_left_from_right_whichever_way_the_body_faces():
     assert nameless(half_a_turn).roles == nameless(body).roles
 
 
+@pytest.mark.parametrize("face", [("face", "nose"), ("brow.L", "jaw")])
+def test_a_face_below_a_head_without_its_name_is_not_the_head(face):
+    body = person(names={"neck": "spine.004", "head": "spine.005"})
+    head = body.index("spine.005")
+    below = [head, head] if face[0] != "face" else [head, len(body)]
+    faced = Skeleton(
+        (*body.names, *face),
+        np.concatenate([body.parents, below]),
+        np.concatenate([body.offsets, np.full((2, 3), 0.03)]),
+        (*body.orders, "ZYX", "ZYX"),
+    )
+    assert faced.roles["head"] == "spine.005"
+
+
 def test_names_that_only_say_the_side_are_used_for_the_side():
     body = person()
     swapped = [

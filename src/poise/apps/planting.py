@@ -105,6 +105,12 @@ def standing_ankle(motion: Motion, contacts: Contacts) -> float:
     return float(np.median(heights[flat])) if flat.any() else float(np.percentile(heights, 5.0))
 
 
+def runs(flags: Bool[Array, "frames"]) -> list[slice]:
+    """The stretches of frames in which a flag is set."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
 def metric_of(skeleton: Skeleton, joints: set[int], *, root: float = 0.0) -> Float[Array, "freedoms"]:
     """One for the freedoms of these joints, the root's own for its place, nothing for all others."""
     space = PoseSpace(skeleton)
@@ -141,7 +147,7 @@ def _plan(
     free = ground.placed(joint_transforms(source)[0][:, ankle])
     there = _placed_points(source, ground, side)
     turns, shift = _settled(turns, np.all(down, axis=-1)), np.full((len(motion), 3), np.nan)
-    for stance in _runs(np.any(down, axis=-1)):
+    for stance in runs(np.any(down, axis=-1)):
         places = _stance(there[stance], turns[stance], free[stance], arms, down[stance])
         shift[stance] = places - free[stance]
     return free + _eased(shift), turns
@@ -177,7 +183,7 @@ def _stance(
 ) -> Float[Array, "frames 3"]:
     """One contact from its first frame to its last: the ankle's places."""
     seen = there + np.array([0.0, 1.0, 0.0]) * (free[:, None] + rotations.rotate(turns[:, None], arms))
-    flat = _runs(np.all(down, axis=-1))
+    flat = runs(np.all(down, axis=-1))
     for run in flat:
         reach = rotations.rotate(turns[run.start], arms)
         ankle = np.mean(there[run] - reach, axis=(0, 1))
@@ -185,7 +191,7 @@ def _stance(
         seen[run] = ankle + reach
     pivots = np.zeros_like(seen)
     for point in range(2):
-        for run in _runs(down[:, point]):
+        for run in runs(down[:, point]):
             frames = np.arange(run.start, run.stop)
             lying = frames[np.all(down[frames], axis=-1)]
             pivots[run, point] = seen[lying if len(lying) else frames, point].mean(axis=0)
@@ -196,7 +202,7 @@ def _stance(
 def _settled(turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"]) -> Float[Array, "frames 4"]:
     """The turns of a foot, one and the same while it lies flat, and eased from there to the next time it does."""
     change = np.full((len(turns), 3), np.nan)
-    for run in _runs(flat):
+    for run in runs(flat):
         away = rotations.multiply(rotations.mean(turns[run])[None], rotations.conjugate(turns[run]))
         change[run] = rotations.expmap_from_quaternion(rotations.canonical(away))
     return rotations.multiply(rotations.quaternion_from_expmap(_eased(change)), turns)
@@ -225,11 +231,6 @@ def _eased(shift: Float[Array, "frames 3"]) -> Float[Array, "frames 3"]:
     return np.where(np.isfinite(shift), shift, found)
 
 
-def _runs(flags: Bool[Array, "frames"]) -> list[slice]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
 def slides(motion: Motion, source: Motion | None = None) -> list[float]:
     """How far each point of a foot strays over the floor from its mean place while it is down, in metres, per contact.
 
@@ -239,7 +240,7 @@ def slides(motion: Motion, source: Motion | None = None) -> list[float]:
     points = foot_positions(motion).reshape(len(motion), 4, 3)
     found = []
     for point in range(4):
-        for run in _runs(down[:, point]):
+        for run in runs(down[:, point]):
             places = points[run, point][:, [0, 2]]
             found.append(float(np.linalg.norm(places - places.mean(axis=0), axis=-1).max()))
     return found

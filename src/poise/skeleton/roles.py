@@ -195,7 +195,7 @@ def _spine_roles(
 
 
 def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
-    """The last turning joint of the longest branch that leaves the arms' junction and holds no limb."""
+    """The last turning joint before a face, of the longest branch that leaves the arms' junction and holds no limb."""
     arms = [limbs[role] for role in ("left_upper_arm", "right_upper_arm") if role in limbs]
     if len(arms) < 2:
         return None
@@ -208,8 +208,10 @@ def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
     if not branches:
         return None
     joint = max(branches, key=len)[0]
-    while turning := [child for child in skeleton.children[joint] if not skeleton.is_end_site[child]]:
-        joint = turning[0]
+    while len(below := [child for child in skeleton.children[joint] if not skeleton.is_end_site[child]]) == 1:
+        if side_and_part(skeleton.names[below[0]])[1] == "face":
+            break
+        joint = below[0]
     return joint
 
 

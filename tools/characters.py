@@ -1,0 +1,156 @@
+"""Carries motions onto every character of a folder, measures the contacts, and draws them all on one page.
+
+A contact is the time that one foot stands. Its end point is the mean place of the heel or the base of the toes, or of
+both, whichever are down, over that time; the truth is the same mean of the source's foot, scaled by the legs, because a
+recorded foot slides while it stands and ours must not. Beside a character, NAME.truth.toml (written as NAME.roles.toml)
+says which joint is which, to check what was found without help. Run by `make characters FOLDER=... MOTIONS="..."`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import poise
+from poise.apps.planting import runs, slides
+from poise.apps.retargeting import open_character, read_roles
+from poise.errors import PoiseError
+from poise.motion.contacts import foot_contacts, foot_positions
+from poise.motion.edit import resample
+from poise.motion.motion import Motion
+from poise.pictures import labels
+from poise.pictures.scene import floor_under, render
+from poise.pictures.stage import StagedFrames, stage
+from poise.pictures.view import fitted
+from poise.skeleton.retarget import size_ratio
+from poise.skeleton.roles import MAIN_ROLES
+
+SUFFIXES = (".glb", ".gltf", ".vrm", ".fbx", ".usdc", ".usdz")
+CELL = (150, 215)
+MOMENTS = 2  # of each motion, drawn
+TURN = np.radians(-35.0)
+FARTHEST, MOST_SLIDE = 0.02, 0.01  # metres
+
+
+@dataclass
+class Carried:
+    """What became of one character: its figures per motion in millimetres, or why there are none."""
+
+    name: str
+    wrong_roles: list[str] | None = None
+    far: dict[str, float] = field(default_factory=dict)
+    slide: dict[str, float] = field(default_factory=dict)
+    cells: list[Image.Image] = field(default_factory=list)
+    refused: str = ""
+
+    @property
+    def words(self) -> str:
+        """The figures as a line."""
+        if self.refused:
+            return self.refused
+        wrong = self.wrong_roles
+        roles = "not checked" if wrong is None else f"wrong: {', '.join(wrong)}" if wrong else "right"
+        each = [
+            f"{name} {1000 * far:.0f} and {1000 * self.slide[name]:.1f}" for name, far in self.far.items()
+        ]
+        return f"roles {roles}; end points off and slide (mm): {', '.join(each)}"
+
+
+def carry(path: Path, motions: dict[str, Motion]) -> Carried:
+    """Every motion on one character."""
+    found = Carried(path.stem)
+    try:
+        body = open_character(path)
+        found.wrong_roles = wrong_roles(path, body)
+        for name, motion in motions.items():
+            moved = poise.retarget(motion, body)
+            found.far[name] = farthest(moved, motion)
+            found.slide[name] = max(slides(moved, motion), default=0.0)
+            shown = stage(moved)
+            found.cells += [drawn(shown, frame) for frame in telling(motion)]
+    except PoiseError as error:
+        found.refused = str(error)
+    return found
+
+
+def wrong_roles(path: Path, body: Motion) -> list[str] | None:
+    """Main roles that are not what the file beside the character says; None without one."""
+    truth = path.with_name(f"{path.stem}.truth.toml")
+    if not truth.is_file():
+        return None
+    right = read_roles(truth, body.skeleton)
+    return [role for role in MAIN_ROLES if body.skeleton.roles.get(role) != right.get(role)]
+
+
+def farthest(moved: Motion, source: Motion) -> float:
+    """The largest distance over the floor of a contact's end point from the scaled truth, in metres."""
+    down = foot_contacts(source).points
+    ratio = size_ratio(source.skeleton, moved.skeleton)
+    gap = (foot_positions(moved) - ratio * foot_positions(source))[..., [0, 2]]
+    ends = [
+        np.linalg.norm(gap[run, side][down[run, side]].mean(axis=0))
+        for side in range(2)
+        for run in runs(down[:, side].any(axis=-1))
+    ]
+    return float(max(ends, default=0.0))
+
+
+def telling(motion: Motion) -> tuple[int, int]:
+    """Two frames of a motion: the one in which the body is most unlike its mean, and the one most unlike that."""
+    at = (
+        np.stack([motion.positions[role] for role in MAIN_ROLES], axis=1)
+        - motion.positions["pelvis"][:, None]
+    )
+    first = int(np.argmax(np.linalg.norm(at - at.mean(axis=0), axis=(1, 2))))
+    second = int(np.argmax(np.linalg.norm(at - at[first], axis=(1, 2))))
+    return min(first, second), max(first, second)
+
+
+def drawn(shown: StagedFrames, frame: int) -> Image.Image:
+    """One moment, on a floor at height 0."""
+    figure = shown.figure(frame)
+    view = fitted(figure.vertices, azimuth=shown.facing + TURN, elevation=0.12, size=CELL, lens=8.0)
+    return Image.fromarray(render([figure], view, floor=floor_under([figure], 0.0)))
+
+
+def page_of(all_found: list[Carried], cells: int) -> Image.Image:
+    """Two characters a row, each with its figures above it."""
+    width, height, title = cells * CELL[0], CELL[1] + 44, 44
+    page = Image.new("RGB", (2 * width, -(-len(all_found) // 2) * height), "white")
+    for number, found in enumerate(all_found):
+        strip = Image.new("RGB", (width, height), "white")
+        for column, cell in enumerate(found.cells):
+            strip.paste(cell, (column * CELL[0], title))
+        labels.write_title(strip, found.name, found.words, scale=0.7)
+        page.paste(strip, (number % 2 * width, number // 2 * height))
+    return page
+
+
+def main() -> None:
+    """Print a line a character, write the page, and say how many hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--motions", type=Path, nargs="+", required=True)
+    parser.add_argument("--output", type=Path, default=Path("out/characters.png"))
+    given = parser.parse_args()
+    motions = {path.stem: resample(poise.read(path), 30.0) for path in given.motions}
+    files = sorted(path for path in given.folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    all_found = []
+    for path in files:
+        all_found.append(carry(path, motions))
+        print(f"{all_found[-1].name}: {all_found[-1].words}", flush=True)
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    page_of(all_found, len(motions) * MOMENTS).save(given.output)
+    hold = [not each.refused and max(each.far.values()) <= FARTHEST for each in all_found]
+    stay = [not each.refused and max(each.slide.values()) <= MOST_SLIDE for each in all_found]
+    right = sum(each.wrong_roles == [] for each in all_found)
+    print(f"{len(files)} characters: roles right in {right}, contacts within 2 cm in {sum(hold)},")
+    print(f"slide at most 1 cm in {sum(stay)}; {given.output}")
+
+
+if __name__ == "__main__":
+    main()
