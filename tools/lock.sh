@@ -18,5 +18,5 @@ resolve() {
 upgrade=()
 if [ "${1:-}" = --upgrade ]; then upgrade=(--upgrade); fi
 resolve run
-resolve dev --constraint requirements/run.lock --extra cluster --extra fbx --extra usd --extra notebook --group test --group lint --group docs
+resolve dev --constraint requirements/run.lock --extra cluster --extra fbx --extra usd --extra lsl --extra notebook --group test --group lint --group docs
 resolve bench --extra bench

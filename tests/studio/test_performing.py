@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from poise.apps.simulated_cameras import NINE, before_cameras, film, simulator_of
+from poise.apps.streaming import VmcSender
 from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.markers import Markers
@@ -110,6 +111,19 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     assert stage.state.timeline.clip == "performance"
     stage.answer(said.Undo())
     assert stage.state.timeline.clip is None
+
+
+def test_the_body_follows_a_body_that_comes_by_vmc(stage: Session, tracker: Tracker, walk: Motion) -> None:
+    heard, sender = Heard(stage), VmcSender(walk.skeleton, port=tracker.port, samples=walk.rotations)
+    stage.answer(said.Perform(model="steps", stream=f"vmc:{tracker.port}"))
+    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    for frame in range(6):
+        sender.send(walk[frame], frame / walk.fps)
+    heard.wait_for(said.Performing, following(5))
+    sender.close()
+    np.testing.assert_allclose(stage.state.pose.root_position, walk[5].root_position, atol=0.05)
+    stage.answer(said.StopPerforming())
+    heard.wait_for(said.Performing, lambda told: told.step == "over")
 
 
 def test_a_performance_that_was_killed_is_brought_back(stage: Session, tracker: Tracker) -> None:

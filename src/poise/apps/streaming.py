@@ -1,8 +1,7 @@
 """Sends poses live over OSC by the Virtual Motion Capture protocol (VMC), to Blender, Unreal, Unity or VTuber tools.
 
-VMC speaks of a humanoid of Unity's: its bones by Unity's names, each turned relative to its parent bone and to a T-pose
-in which nothing is turned, in a left-handed world with Y up and Z ahead. Here the world is right-handed with the left
-at +X, so X is mirrored.
+VMC speaks of a humanoid of Unity's (`performance.unity`): its bones by Unity's names, each turned relative to its
+parent bone and to a T-pose in which nothing is turned.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, MissingExtraError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
+from poise.performance.unity import BONES, mirrored_place, mirrored_turn
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -24,21 +24,6 @@ from poise.skeleton.skeleton import Pose, Skeleton
 Array = np.ndarray
 
 HOST, PORT = "127.0.0.1", 39539  # the usual port of those who perform VMC motion
-_LIMBS = {
-    "shoulder": "Shoulder",
-    "upper_arm": "UpperArm",
-    "forearm": "LowerArm",
-    "hand": "Hand",
-    "thigh": "UpperLeg",
-    "shin": "LowerLeg",
-    "foot": "Foot",
-    "toes": "Toes",
-}
-BONES = {"pelvis": "Hips", "spine": "Spine", "chest": "Chest", "neck": "Neck", "head": "Head"} | {
-    f"{side}_{part}": side.capitalize() + bone for side in ("left", "right") for part, bone in _LIMBS.items()
-}
-"""Our roles to Unity's bones."""
-
 Transform = tuple[Float[Array, "3"], Float[Array, "4"]]
 
 
@@ -134,16 +119,6 @@ def address_from_text(text: str) -> tuple[str, int]:
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidValueError(f"a receiver is written HOST:PORT, such as {HOST}:{PORT}; got {text!r}")
     return host.strip("[]") or HOST, int(port)
-
-
-def mirrored_place(place: Float[Array, "3"]) -> Float[Array, "3"]:
-    """A point in Unity's left-handed world."""
-    return np.asarray(place * np.array([-1.0, 1.0, 1.0]))
-
-
-def mirrored_turn(turn: Float[Array, "4"]) -> Float[Array, "4"]:
-    """A rotation (wxyz) in Unity's left-handed world."""
-    return np.asarray(turn * np.array([1.0, 1.0, -1.0, -1.0]))
 
 
 _NOWHERE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)

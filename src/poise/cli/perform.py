@@ -50,6 +50,9 @@ these segments are turned (quaternions w, x, y, z in the world; the pelvis first
 as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
 Where the performer goes is then the library's guess, and drifts.
 
+vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME follow other programs live.
+Without a library, the whole body that vmc: sends is written as it comes.
+
 --calibrate takes one T-pose, or two (left side, then right side), or a motion of
 more than two seconds; the skeleton is interpolated from all of the library's.
 With --sensors it is a T-pose facing +Z, and tells how each sensor is worn.
@@ -66,6 +69,8 @@ Examples:
   poise perform moves/ --video left.avi --video right.avi --cameras cams.toml -o take.bvh
   poise perform moves/ --video 0 --video 1 --cameras cams.toml --live --record session
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
+  poise perform moves/ natnet:192.168.1.10 --markers map.toml -o take.bvh
+  poise perform vmc:39539 -o take.bvh --onto me.glb
   poise perform moves/ imu.csv --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
 """,
@@ -78,7 +83,8 @@ def perform(
         Path | None, Parameter(help="A motion library, or a model, best one of kind local.")
     ] = None,
     take: Annotated[
-        str | None, Parameter(help="A take, - for standard input, or udp:PORT (udp:HOST:PORT).")
+        str | None,
+        Parameter(help="A take, - for standard input, udp:PORT, vmc:, rokoko:, natnet:, qtm: or lsl:."),
     ] = None,
     *,
     output: Annotated[
@@ -110,9 +116,13 @@ def perform(
 ) -> None:
     """Animate a whole body by a few markers, from a library of motion; or by a webcam, without markers."""
     from poise.performance import setup
+    from poise.performance.feeds import is_feed, markers_of
 
     if before.webcam is not None:
         follow_webcam(library, before, watch, output=output, onto=onto)
+        return
+    if library is not None and take is None and is_feed(str(library)):
+        _record(str(library), fps, output, onto)
         return
     if library is None:
         raise InvalidValueError("give a library or a model, and a take; or --webcam alone")
@@ -141,6 +151,7 @@ def perform(
             skeletons=setup.library_skeletons(library),
             noise=noise,
             fps=fps,
+            markers=markers_of(take),
             progress=progress,
         )
     if source is None:
@@ -201,7 +212,7 @@ def _by_sensors(
 ) -> None:
     from poise.performance import setup
 
-    live = take == "-" or take.startswith(setup.UDP)
+    live = setup.is_live(take)
     turned, rate = (None, fps) if live else setup.read_orientations(Path(take), names, fps=fps)
     with terminal.sharing("making local models for these sensors") as progress:
         performance = setup.set_up_sensors(
@@ -247,10 +258,34 @@ def _stream(
             journal.close(saved=True)
 
 
+def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> None:
+    """A whole body as another program sends it, as a motion; no model is needed."""
+    from poise.apps.outputs import save
+    from poise.performance.feeds import open_feed
+    from poise.performance.feeds.recording import BodyRecording
+
+    if output is None:
+        raise InvalidValueError(f"name the file to write: poise perform {take} -o take.bvh")
+    recording = BodyRecording()
+    try:
+        for frame in open_feed(take, ready=terminal.note):
+            recording.add(frame)
+    except KeyboardInterrupt:
+        pass
+    motion = recording.motion(fps, name=output.stem)
+    save(motion, output, onto=onto)
+    print(f"{output}: {len(motion)} frames, {terminal.file_size(output)}")
+
+
 def _follow(stream: Stream, take: str) -> None:
     from poise.performance import setup
+    from poise.performance.feeds import fitted, is_feed, open_feed
     from poise.performance.streams import serve_udp
 
+    if is_feed(take):
+        for frame in fitted(open_feed(take, ready=terminal.note), stream.performance.space.skeleton):
+            print(stream.take(frame), flush=True)
+        return
     if take == "-":
         for answer in stream.answers(sys.stdin):
             print(answer, flush=True)

@@ -23,6 +23,7 @@ from poise.performance.calibrate import (
     skeleton_of_sides,
     t_pose_markers,
 )
+from poise.performance.feeds import is_feed
 from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
 from poise.performance.perform import Performance, PerformedFrame, Shortfall, motion_of, shortfall_of
 from poise.performance.sensors import OrientationPerformance, t_pose
@@ -101,9 +102,14 @@ def library_skeletons(path: Path) -> list[Skeleton]:
     return [skeleton for skeleton in own if skeleton.same_topology(library.skeleton)]
 
 
+def is_live(source: str) -> bool:
+    """Whether a take comes as it happens: from standard input, over UDP, or by a feed."""
+    return source == "-" or source.startswith(UDP) or is_feed(source)
+
+
 def read_take(source: str, *, fps: float) -> Markers | None:
     """The markers of a take; None for what comes live."""
-    if source == "-" or source.startswith(UDP):
+    if is_live(source):
         return None
     path = Path(source)
     if path.suffix.lower() == ".csv":
@@ -124,13 +130,13 @@ def set_up(
     skeletons: Sequence[Skeleton] = (),
     noise: float | None = None,
     fps: float = 60.0,
-    markers: Sequence[str] = WITH_HEAD,
+    markers: Sequence[str] | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Performance:
     """A performance for a take, or for what will come live, by whoever stood for the calibration.
 
-    What comes live has no labels of its own: without a mapping, it is these markers. The performer's skeleton is
-    interpolated from `skeletons`; of two T-poses, the first tells the left side and the second the right.
+    What comes live has no labels in advance: without a mapping, it is these markers, or `WITH_HEAD`. The performer's
+    skeleton is interpolated from `skeletons`; of two T-poses, the first tells the left side and the second the right.
     """
     places = _layout(prior, take, mapping, markers)
     skeleton: Skeleton | None = None
@@ -202,13 +208,13 @@ def udp_address(text: str) -> tuple[str, int]:
 
 
 def _layout(
-    prior: Prior, take: Markers | None, mapping: Path | None, markers: Sequence[str]
+    prior: Prior, take: Markers | None, mapping: Path | None, markers: Sequence[str] | None
 ) -> Mapping[str, Handle]:
     samples = _samples(prior)
     if mapping is not None:
         return read_layout(mapping, prior.space.skeleton, samples=samples)
     if take is None:
-        return marker_layout(prior.space.skeleton, markers, samples=samples)
+        return marker_layout(prior.space.skeleton, markers or WITH_HEAD, samples=samples)
     return guessed_mapping(take.labels, prior.space.skeleton, samples=samples)
 
 

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.performance.feeds import LiveFrame
 from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.sensors import OrientationPerformance
 
@@ -73,6 +74,15 @@ class Stream:
             )
         else:
             yield from self._csv(text)
+
+    def take(self, frame: LiveFrame) -> str:
+        """What a frame of a feed is answered with."""
+        told = frame.turns if self.performance.channels == OrientationPerformance.channels else frame.places
+        try:
+            return pose_line(self._step(dict(told), frame.seconds))
+        except PoiseError as error:
+            self._skip(str(error))
+            return msgspec.json.encode({"error": str(error)}).decode()
 
     @property
     def milliseconds(self) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError, PoiseError
 from poise.performance import setup
+from poise.performance.feeds import fitted, markers_of, open_feed
 from poise.performance.perform import PerformedFrame
 from poise.performance.streams import Stream, serve_udp
 from poise.priors.prior import Prior
@@ -99,6 +100,41 @@ class UdpMarkers(LiveSource):
                 f"what arrives has none of these labels: {wanted}; a mapping file says which is which"
             )
         self.notes[:] = found
+
+
+@dataclass
+class FeedMarkers(LiveSource):
+    """Another program's live protocol, as `vmc:39539`."""
+
+    take: str
+    mapping: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The feed as it was named."""
+        return self.take
+
+    def prepare(self, prior: Prior) -> Sequence[str]:
+        """For the markers of the mapping, else for those that such a feed has."""
+        self._performance = setup.set_up(prior, None, mapping=self.mapping, markers=markers_of(self.take))
+        return self._performance.names
+
+    def run(self, follow: Follow, go_on: GoOn) -> None:
+        """Every frame as it comes."""
+        stream = Stream(self._performance)
+        said: list[str] = []
+        feed = open_feed(self.take, go_on=go_on, ready=said.append)
+        for frame in fitted(feed, self._performance.space.skeleton):
+            arrived = time.perf_counter()
+            stream.take(frame)
+            if stream.frames:
+                follow(stream.frames.pop(), arrived)
+            self.notes[:] = (
+                said
+                if stream.labelled
+                else [*said, f"none of these came: {', '.join(self._performance.names)}"]
+            )
 
 
 @dataclass

@@ -574,10 +574,11 @@ class FillTake(Wire, tag="fillTake"):
 class Perform(Wire, tag="perform"):
     """Let the body follow a performer by a model: one of a stream of markers, videos, cameras, or the page's webcam.
 
-    `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV; `mapping` is an
-    uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of this machine's cameras; both
-    need `rig`, an uploaded camera file. `sync` puts videos in step that were not started together, `hue` tells
-    the colours of markers, as in LFIN=red,RFIN=green. `webcam` needs none of these: pictures come as `webcamPicture`.
+    `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV, or a feed such as
+    vmc:39539; `mapping` is an uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of
+    this machine's cameras; both need `rig`, an uploaded camera file. `sync` puts videos in step that were not started
+    together, `hue` tells the colours of markers, as in LFIN=red,RFIN=green. `webcam` needs none of these: pictures come
+    as `webcamPicture`.
     """
 
     model: Name

@@ -8,7 +8,7 @@ from PIL import Image
 
 import poise
 from osc_receiver import Receiver, receiving
-from poise.apps.streaming import BONES
+from poise.performance.unity import BONES
 from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
 from studio_page import Place, StudioPage, angle

@@ -12,6 +12,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.retarget import retarget
+from poise.performance.feeds import is_feed
 from poise.performance.journal import Journal, cut_off, journal_of
 from poise.performance.perform import PerformedFrame, Shortfall, motion_of
 from poise.performance.setup import UDP, udp_address
@@ -19,7 +20,7 @@ from poise.priors.abilities import made_for_performing
 from poise.priors.prior import Prior
 from poise.studio import messages
 from poise.studio.arrays import packed
-from poise.studio.live import CameraViews, LiveSource, PagePictures, UdpMarkers
+from poise.studio.live import CameraViews, FeedMarkers, LiveSource, PagePictures, UdpMarkers
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Handler, Session
@@ -97,8 +98,11 @@ class PerformingPanel:
         if self._webcam is not None:
             return self._webcam
         if message.stream is not None:
+            mapping = path(message.mapping) if message.mapping else None
+            if is_feed(message.stream.strip()):
+                return FeedMarkers(message.stream.strip(), mapping)
             host, port = udp_address(UDP + message.stream.strip().removeprefix(UDP))
-            return UdpMarkers(host, port, path(message.mapping) if message.mapping else None)
+            return UdpMarkers(host, port, mapping)
         if message.rig is None:
             raise InvalidValueError(
                 "pictures need the file of their cameras, as poise cameras calibrate writes it"

@@ -124,7 +124,7 @@ function Setup({ models }: { models: readonly Model[] }): JSX.Element {
 function StreamFields(): JSX.Element {
   return (
     <>
-      <TextField label="UDP port" value={port.value} onInput={(value) => (port.value = value)} />
+      <TextField label="UDP port or feed" value={port.value} onInput={(value) => (port.value = value)} />
       <p class="quiet">
         A frame is a line of JSON: <code>{'{"left_hand": [0.4, 1.1, 0.2], "head": null}'}</code>, in metres, Y up.
         Unmapped, markers are hands, feet, upper arms, waist and forehead.

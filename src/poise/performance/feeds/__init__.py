@@ -1,0 +1,113 @@
+"""Other programs' live protocols: vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME give frames as they come.
+
+A feed is a generator of frames, one module each. It waits for the next frame no longer than `POLL` before it asks
+whether to go on.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from itertools import pairwise
+
+import numpy as np
+
+from poise.errors import InvalidValueError, PoiseError
+from poise.skeleton.measure import leg_length
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Skeleton
+
+Array = np.ndarray
+GoOn = Callable[[], bool]
+Ready = Callable[[str], None]
+"""Called with where the feed listens, or what it is connected to, in words."""
+
+POLL = 0.2  # seconds
+_LARGEST = 65_535  # bytes of a datagram
+BODY = (*(f"{side}_{part}" for side in SIDES for part in ("hand", "foot", "upper_arm")), "pelvis", "head")
+"""What is followed of a feed that has a whole body, as roles."""
+FEEDS = {  # its name, which is its module's, and what is written after the colon
+    "vmc": "a port, or HOST:PORT; 39539",
+    "rokoko": "a port, or HOST:PORT; 14043",
+    "natnet": "the host of Motive; 127.0.0.1",
+    "qtm": "the host of QTM; 127.0.0.1",
+    "lsl": "the name of the stream",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LiveFrame:
+    """One moment: places in metres (Y up) and, where the protocol has them, turns in the world (wxyz), by label."""
+
+    places: Mapping[str, Array]
+    turns: Mapping[str, Array] = field(default_factory=dict)
+    seconds: float | None = None
+
+
+def is_feed(take: str) -> bool:
+    """Whether a take is named as one of the feeds."""
+    return take.partition(":")[0] in FEEDS and ":" in take
+
+
+def open_feed(
+    take: str, *, go_on: GoOn = lambda: True, ready: Ready = lambda _where: None
+) -> Iterator[LiveFrame]:
+    """The frames of a feed; what the network refuses is a PoiseError."""
+    name, _, where = take.partition(":")
+    feed: Callable[[str, GoOn, Ready], Iterator[LiveFrame]] = import_module(f"{__name__}.{name}").frames
+    try:
+        yield from feed(where, go_on, ready)
+    except OSError as error:
+        raise PoiseError(f"{take}: {error.strerror or error}; {name}: takes {FEEDS[name]}") from error
+
+
+def markers_of(take: str) -> tuple[str, ...] | None:
+    """The labels to follow where a feed has a whole body by our roles; None where labels are the user's own."""
+    return BODY if take.partition(":")[0] in ("vmc", "rokoko") else None
+
+
+def fitted(frames: Iterator[LiveFrame], skeleton: Skeleton) -> Iterator[LiveFrame]:
+    """The frames with places scaled to a body, where they show whole legs: those of a character of another size."""
+    ratio: float | None = None
+    for frame in frames:
+        ratio = ratio or _leg_ratio(frame.places, skeleton)
+        yield replace(frame, places={name: (ratio or 1.0) * place for name, place in frame.places.items()})
+
+
+def _leg_ratio(places: Mapping[str, Array], skeleton: Skeleton) -> float | None:
+    legs = [[places.get(f"{side}_{part}") for part in ("thigh", "shin", "foot")] for side in SIDES]
+    bones = [
+        np.linalg.norm(a - b) for leg in legs for a, b in pairwise(leg) if a is not None and b is not None
+    ]
+    return 2.0 * leg_length(skeleton) / float(sum(bones)) if len(bones) == 4 and sum(bones) > 0 else None
+
+
+def address(where: str, port: int, *, host: str = "127.0.0.1") -> tuple[str, int]:
+    """Host and port of PORT, HOST, HOST:PORT or nothing."""
+    first, _, last = where.rpartition(":")
+    if where and not last.isdigit() and not first:
+        return last, port
+    if last and not (last.isdigit() and int(last) < 65536):
+        raise InvalidValueError(f"a port is a number up to 65535; got {last!r}")
+    return first or host, int(last) if last else port
+
+
+def datagrams(server: socket.socket, go_on: GoOn) -> Iterator[bytes]:
+    """What arrives at a socket, until `go_on` says no."""
+    server.settimeout(POLL)
+    while go_on():
+        try:
+            yield server.recv(_LARGEST)
+        except TimeoutError:
+            continue
+
+
+def listening(where: str, port: int, go_on: GoOn, ready: Ready) -> Iterator[bytes]:
+    """The datagrams that arrive at a port of this machine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(address(where, port))
+        host, bound = server.getsockname()[:2]
+        ready(f"listening on {host}:{bound}")
+        yield from datagrams(server, go_on)

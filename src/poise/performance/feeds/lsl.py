@@ -1,0 +1,65 @@
+"""Lab Streaming Layer: a stream of type MoCap whose channels are places, as its description says.
+
+Channels are labelled left_hand.x (or left_hand_x), or have a marker and a type (PositionX) as LSL's description of
+motion capture asks. Y is up; millimetres and centimetres are turned to metres where `unit` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from poise.errors import MissingExtraError, PoiseError
+from poise.performance.feeds import POLL, GoOn, LiveFrame, Ready
+
+_SCALES = {"millimeters": 0.001, "millimetres": 0.001, "mm": 0.001, "centimeters": 0.01, "cm": 0.01}
+_LABEL = re.compile(r"(.+?)[._ ]([xyz])$", re.IGNORECASE)
+
+
+def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
+    """Frames by the markers that the channels are of."""
+    inlet = _opened(where, go_on)
+    if inlet is None:
+        return
+    info = inlet.info()
+    columns, scale = read_channels(info)
+    if not columns:
+        raise PoiseError(
+            f"the stream {info.name()!r} has no channels with places; expected labels such as head.x"
+        )
+    ready(f"connected to {info.name()}")
+    while go_on():
+        sample, when = inlet.pull_sample(timeout=POLL)
+        if sample is not None:
+            values = np.array(sample, dtype=np.float64)
+            places = {name: scale * values[at] for name, at in columns.items()}
+            yield LiveFrame(places, seconds=when)
+
+
+def read_channels(info: Any) -> tuple[dict[str, list[int]], float]:
+    """The columns of x, y and z of every marker that has all three, and metres per unit."""
+    found: dict[str, dict[str, int]] = {}
+    scale, channel = 1.0, info.desc().child("channels").first_child()
+    for column in range(info.channel_count()):
+        told = {word: channel.child_value(word) for word in ("label", "marker", "type", "unit")}
+        scale = _SCALES.get(told["unit"].lower(), scale)
+        if told["marker"] and told["type"].lower().startswith("position"):
+            found.setdefault(told["marker"], {})[told["type"][-1].lower()] = column
+        elif match := _LABEL.match(told["label"]):
+            found.setdefault(match[1], {})[match[2].lower()] = column
+        channel = channel.next_sibling()
+    return {name: [at[c] for c in "xyz"] for name, at in found.items() if set("xyz") <= set(at)}, scale
+
+
+def _opened(name: str, go_on: GoOn) -> Any:
+    try:
+        import pylsl
+    except (ImportError, RuntimeError) as error:
+        raise MissingExtraError("pylsl", extra="lsl", purpose="Lab Streaming Layer in") from error
+    while go_on():
+        if found := pylsl.resolve_byprop("name", name, timeout=1.0):
+            return pylsl.StreamInlet(found[0])
+    return None

@@ -1,0 +1,54 @@
+"""Rokoko Studio's custom live stream, JSON version 3 over UDP: the joints of its first actor, by our roles.
+
+Turns are left out: they are relative to a rest pose that the stream does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from poise.errors import InvalidValueError
+from poise.performance.feeds import GoOn, LiveFrame, Ready, listening
+from poise.performance.unity import BONES, mirrored_place
+
+PORT = 14043
+_LZ4 = b"\x04\x22\x4d\x18"
+_OTHER = {"Hips": "hip", "UpperLeg": "UpLeg", "LowerLeg": "Leg", "Toes": "Toe"}
+
+
+def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
+    """Frames by our roles."""
+    for data in listening(where, PORT, go_on, ready):
+        if data.startswith(_LZ4):
+            raise InvalidValueError(
+                "Rokoko's stream is compressed; turn LZ4 off in Rokoko Studio's custom stream"
+            )
+        try:
+            yield _frame(msgspec.json.decode(data)["scene"])
+        except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
+            continue  # not a frame of an actor
+
+
+def _frame(scene: dict[str, Any]) -> LiveFrame:
+    body = scene["actors"][0]["body"]
+    places = {}
+    for role, bone in BONES.items():
+        joint = body.get(_name(bone))
+        if joint is not None:
+            places[role] = mirrored_place(np.array([float(joint["position"][axis]) for axis in "xyz"]))
+    if not places:
+        raise KeyError("body")
+    return LiveFrame(places, seconds=float(scene["timestamp"]))
+
+
+def _name(bone: str) -> str:
+    """Rokoko's name of a bone of Unity's."""
+    for unity, rokoko in _OTHER.items():
+        if bone.endswith(unity):
+            bone = bone.removesuffix(unity) + rokoko
+            break
+    return bone[0].lower() + bone[1:]

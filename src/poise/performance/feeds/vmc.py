@@ -1,0 +1,87 @@
+"""VMC in: the bones of a humanoid, and trackers, over OSC from VSeeFace, Warudo, VirtualMotionCapture or Poise itself.
+
+A frame may come in several datagrams. It is complete once every bone of the frame before has come again, or one comes
+twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from poise.errors import MissingExtraError
+from poise.geometry import rotations
+from poise.performance.feeds import GoOn, LiveFrame, Ready, listening
+from poise.performance.unity import ABOVE, BONES, mirrored_place, mirrored_turn
+
+Array = np.ndarray
+Placed = tuple[Array, Array]
+
+PORT = 39539
+_ROLES = {bone: role for role, bone in BONES.items()}
+_BONE, _ROOT, _TIME = "/VMC/Ext/Bone/Pos", "/VMC/Ext/Root/Pos", "/VMC/Ext/T"
+_TRACKERS = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Con/Pos", "/VMC/Ext/Hmd/Pos")
+
+
+def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
+    """Frames by our roles, and by the serial numbers of trackers."""
+    new: dict[tuple[str, str], Placed] = {}
+    known: set[tuple[str, str]] = set()
+    for data in listening(where, PORT, go_on, ready):
+        for kind, name, placed in _messages(data):
+            if (kind, name) in new and kind == _BONE:
+                yield _frame(new)
+                known, new = set(new), {}
+            new[kind, name] = placed
+        if known and known <= set(new):  # at once, without waiting for the next frame
+            yield _frame(new)
+            new = {}
+
+
+def _messages(data: bytes) -> Iterator[tuple[str, str, Placed]]:
+    """What a datagram says of places: the address, a name, and place and turn in our world; nothing if damaged."""
+    try:
+        from pythonosc.osc_packet import OscPacket, ParseError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("python-osc", extra="studio", purpose="VMC in") from error
+    try:
+        messages = [timed.message for timed in OscPacket(data).messages]
+    except (ParseError, IndexError, ValueError):
+        return
+    for message in messages:
+        if message.address == _TIME and message.params:
+            yield _TIME, "", (np.array([float(message.params[0])]), np.zeros(4))
+        if message.address in (_BONE, _ROOT, *_TRACKERS) and len(message.params) >= 8:
+            name, *numbers = message.params[:8]
+            x, y, z, qx, qy, qz, qw = (float(number) for number in numbers)
+            turn = mirrored_turn(np.array([qw, qx, qy, qz]))
+            yield message.address, str(name), (mirrored_place(np.array([x, y, z])), turn)
+
+
+def _frame(new: dict[tuple[str, str], Placed]) -> LiveFrame:
+    bones = {name: placed for (kind, name), placed in new.items() if kind == _BONE}
+    root = next((placed for (kind, _), placed in new.items() if kind == _ROOT), None)
+    worlds: dict[str, Placed] = {}
+    for bone in bones:
+        _place(bone, bones, root, worlds)
+    found = {_ROLES[bone]: placed for bone, placed in worlds.items() if bone in _ROLES}
+    found |= {name: placed for (kind, name), placed in new.items() if kind in _TRACKERS}
+    seconds = float(new[_TIME, ""][0][0]) if (_TIME, "") in new else None
+    places = {name: at for name, (at, _) in found.items()}
+    return LiveFrame(places, {name: turn for name, (_, turn) in found.items()}, seconds)
+
+
+def _place(bone: str, bones: dict[str, Placed], root: Placed | None, worlds: dict[str, Placed]) -> Placed:
+    """Where a bone is in the world, and how it is turned from the T-pose."""
+    if bone not in worlds:
+        above = ABOVE.get(bone)
+        while above is not None and above not in bones:
+            above = ABOVE.get(above)
+        base = root if above is None else _place(above, bones, root, worlds)
+        at, turn = bones[bone]
+        if base is not None:
+            at = base[0] + rotations.rotate(base[1], at)
+            turn = rotations.multiply(base[1], turn)
+        worlds[bone] = at, turn
+    return worlds[bone]

@@ -1,0 +1,47 @@
+"""A humanoid of Unity's, as VMC and Rokoko speak of it: the names of its bones, and its left-handed world.
+
+Unity's world has Y up and Z ahead, and is left-handed. Here the world is right-handed with the left at +X, so X is
+mirrored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+Array = np.ndarray
+
+_LIMBS = {
+    "shoulder": "Shoulder",
+    "upper_arm": "UpperArm",
+    "forearm": "LowerArm",
+    "hand": "Hand",
+    "thigh": "UpperLeg",
+    "shin": "LowerLeg",
+    "foot": "Foot",
+    "toes": "Toes",
+}
+BONES = {"pelvis": "Hips", "spine": "Spine", "chest": "Chest", "neck": "Neck", "head": "Head"} | {
+    f"{side}_{part}": side.capitalize() + bone for side in ("left", "right") for part, bone in _LIMBS.items()
+}
+"""Our roles to Unity's bones."""
+
+ABOVE = {"Spine": "Hips", "Chest": "Spine", "UpperChest": "Chest", "Neck": "UpperChest", "Head": "Neck"} | {
+    f"{side}{bone}": above if above in ("Hips", "UpperChest") else f"{side}{above}"
+    for side in ("Left", "Right")
+    for bone, above in {
+        "Shoulder": "UpperChest", "UpperArm": "Shoulder", "LowerArm": "UpperArm", "Hand": "LowerArm",
+        "UpperLeg": "Hips", "LowerLeg": "UpperLeg", "Foot": "LowerLeg", "Toes": "Foot",
+    }.items()
+}  # fmt: skip
+"""The bone that each bone hangs on; where that one is missing, the next above."""
+
+
+def mirrored_place(place: Float[Array, "3"]) -> Float[Array, "3"]:
+    """A point in Unity's left-handed world, or one of it in ours."""
+    return np.asarray(place * np.array([-1.0, 1.0, 1.0]))
+
+
+def mirrored_turn(turn: Float[Array, "4"]) -> Float[Array, "4"]:
+    """A rotation (wxyz) in Unity's left-handed world, or one of it in ours."""
+    return np.asarray(turn * np.array([1.0, 1.0, -1.0, -1.0]))
