@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,60 @@ def test_a_vmc_frame_may_come_in_several_datagrams_and_with_trackers() -> None:
     )  # Unity's world is mirrored
     if "LHR-1" in frame.places:
         np.testing.assert_allclose(frame.places["LHR-1"], [-0.3, 1.0, 2.0], atol=1e-6)
+
+
+def test_what_cannot_be_is_passed_over_and_ends_nothing() -> None:
+    from pythonosc.osc_message_builder import OscMessageBuilder
+
+    def bone(name: str, *values: object) -> bytes:
+        builder = OscMessageBuilder("/VMC/Ext/Bone/Pos")
+        for value in (name, *values):
+            builder.add_arg(value)
+        return bytes(builder.build().dgram)
+
+    def send(port: int) -> None:
+        to_port(bone("Hips", *"seventy"), port)
+        to_port(bone("Hips", 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0), port)
+        to_port(bone("Head", 1e30, float("nan"), 0.0, 0.0, 0.0, 0.0, 1.0), port)
+        to_port(bone("Spine", 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0), port)
+
+    frame = heard("vmc", send, count=3)[-1]
+    assert np.all(np.isnan(frame.places.get("head", np.full(3, np.nan))))
+    assert set(frame.turns) == {"pelvis"}
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"[" * 30_000, b'{"scene": 1e999}', b"\x04\x22\x4d\x18", b'{"scene": [1]}']
+)
+def test_a_damaged_datagram_does_not_end_a_stream(damaged: bytes) -> None:
+    def send(port: int) -> None:
+        to_port(_rokoko(), port)
+        to_port(damaged, port)
+
+    assert len(heard("rokoko", send, count=3)) == 3
+
+
+def test_a_take_that_ends_in_an_error_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bones = VmcBody(person())
+
+    def feed(_take: str, **_: object) -> Iterator[LiveFrame]:
+        yield from (bones.frame(number) for number in range(3))
+        raise PoiseError("the network is gone")
+
+    monkeypatch.setattr("poise.performance.feeds.open_feed", feed)
+    assert main(["perform", "vmc:1", "-o", str(tmp_path / "take.bvh")]) != 0
+    assert "the network is gone" in capsys.readouterr().err
+    assert len(read(tmp_path / "take.bvh")) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["take.bvh"]
+
+
+def test_times_that_leap_do_not_fill_memory() -> None:
+    bones, recording = VmcBody(person()), BodyRecording()
+    for number, seconds in enumerate((0.0, 1.0, 1e11)):
+        recording.add(replace(bones.frame(number), seconds=seconds))
+    assert len(recording.motion(120.0)) == 3
 
 
 def test_without_a_whole_body_nothing_is_recorded() -> None:

@@ -263,18 +263,26 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
     from poise.apps.outputs import save
     from poise.performance.feeds import open_feed
     from poise.performance.feeds.recording import BodyRecording
+    from poise.performance.journal import Journal
 
     if output is None:
         raise InvalidValueError(f"name the file to write: poise perform {take} -o take.bvh")
+    say_what_was_cut_off(output)
     recording = BodyRecording()
-    try:
-        for frame in open_feed(take, ready=terminal.note):
-            recording.add(frame)
-    except KeyboardInterrupt:
-        pass
-    motion = recording.motion(fps, name=output.stem)
-    save(motion, output, onto=onto)
-    print(f"{output}: {len(motion)} frames, {terminal.file_size(output)}")
+    with Journal(output, fps=fps) as journal:
+        try:
+            for number, frame in enumerate(open_feed(take, ready=terminal.note)):
+                if (pose := recording.add(frame)) is not None:
+                    journal.add(pose, number / fps)
+        except KeyboardInterrupt:
+            pass
+        finally:  # whatever ended it, what came is written
+            if len(recording):
+                save(recording.motion(fps, name=output.stem), output, onto=onto)
+                print(f"{output}: {len(recording)} frames came, {terminal.file_size(output)}")
+                journal.close(saved=True)
+    if not len(recording):
+        raise InvalidValueError("no frame with a whole body came; check the port, and that the sender sends")
 
 
 def _follow(stream: Stream, take: str) -> None:

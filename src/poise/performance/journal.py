@@ -23,7 +23,7 @@ from poise.errors import ParseError, PoiseError
 from poise.formats import write
 from poise.formats.files import FileAccessError, make_folder, try_lock
 from poise.motion.motion import Motion
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.solution import Solution
 
 SUFFIX = ".journal"
@@ -59,11 +59,11 @@ class Journal:
     ) -> None:
         self.close()
 
-    def add(self, frame: Solution, at: float) -> None:
+    def add(self, frame: Solution | Pose, at: float) -> None:
         """One more frame; it is in the system's hands at once, or where the disk is full as soon as there is room."""
         if self._path is None:
             return
-        pose = frame.pose
+        pose = frame if isinstance(frame, Pose) else frame.pose
         if self._file is None:
             self._file = self._begun(self._path, pose.skeleton)
         row = np.concatenate([[at], pose.root_position, pose.rotations.ravel()])

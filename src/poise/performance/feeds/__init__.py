@@ -7,6 +7,7 @@ whether to go on.
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -14,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError, PoiseError
 from poise.skeleton.measure import leg_length
 from poise.skeleton.roles import SIDES
@@ -25,6 +27,9 @@ Ready = Callable[[str], None]
 """Called with where the feed listens, or what it is connected to, in words."""
 
 POLL = 0.2  # seconds
+LONGEST = 1e12  # seconds: clocks count from anywhere
+DAMAGED = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
+"""What reading bytes that are not what they should be ends in; such a packet is passed over."""
 _LARGEST = 65_535  # bytes of a datagram
 BODY = (*(f"{side}_{part}" for side in SIDES for part in ("hand", "foot", "upper_arm")), "pelvis", "head")
 """What is followed of a feed that has a whole body, as roles."""
@@ -58,9 +63,25 @@ def open_feed(
     name, _, where = take.partition(":")
     feed: Callable[[str, GoOn, Ready], Iterator[LiveFrame]] = import_module(f"{__name__}.{name}").frames
     try:
-        yield from feed(where, go_on, ready)
+        yield from map(_plausible, feed(where, go_on, ready))
     except OSError as error:
         raise PoiseError(f"{take}: {error.strerror or error}; {name}: takes {FEEDS[name]}") from error
+
+
+def _plausible(frame: LiveFrame) -> LiveFrame:
+    """A frame in which what cannot be was not seen: places that are not finite or too far away, turns by nothing."""
+    here = {name: bool(np.all(np.abs(at) <= FARTHEST)) for name, at in frame.places.items()}
+    lengths = {name: float(np.linalg.norm(turn)) for name, turn in frame.turns.items()}
+    known = frame.seconds is not None and abs(frame.seconds) < LONGEST
+    return LiveFrame(
+        {name: at if here[name] else np.full(3, np.nan) for name, at in frame.places.items()},
+        {
+            name: frame.turns[name] / size
+            for name, size in lengths.items()
+            if here.get(name) and 0.1 < size < 10.0
+        },
+        frame.seconds if known else None,
+    )
 
 
 def markers_of(take: str) -> tuple[str, ...] | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poise.errors import PoiseError
-from poise.performance.feeds import GoOn, LiveFrame, Ready, address
+from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, address
 
 COMMANDS, DATA, GROUP = 1510, 1511, "239.255.42.99"
 _CONNECT, _INFO, _ASK_NAMES, _NAMES, _FRAME, _ALIVE = 0, 1, 4, 5, 7, 10
@@ -83,8 +83,8 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
                     names = read_names(packet, version)
                 elif kind == _FRAME and version is not None and names is not None:
                     yield read_frame(packet, version, names)
-            except (struct.error, ValueError):
-                continue  # damaged
+            except DAMAGED:
+                continue
 
 
 def read_version(packet: Packet) -> Version:
@@ -103,7 +103,7 @@ def read_names(packet: Packet, version: Version) -> Names:
     names = Names()
     for _ in range(packet.count()):
         kind = packet.count()
-        end = packet.count() + packet.at if version >= (4, 1) else None
+        end = max(packet.count(), 0) + packet.at if version >= (4, 1) else None
         if kind == 0:
             name = packet.text()
             names.sets[name] = [packet.text() for _ in range(packet.count())]
@@ -162,8 +162,8 @@ def _request(kind: int, content: bytes) -> bytes:
 def _multicast() -> socket.socket:
     group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    group.bind(("", DATA))
     with suppress(OSError):  # without a network that does multicast, unicast is left
+        group.bind((GROUP, DATA))  # what is sent to this machine alone does not come here
         group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + bytes(4))
     return group
 

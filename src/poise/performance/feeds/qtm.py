@@ -14,10 +14,11 @@ import numpy as np
 
 from poise.errors import PoiseError
 from poise.formats.laboratory import matrix_y_up_from
-from poise.performance.feeds import POLL, GoOn, LiveFrame, Ready, address
+from poise.performance.feeds import DAMAGED, POLL, GoOn, LiveFrame, Ready, address
 
 PORT = 22223
 _ERROR, _COMMAND, _XML, _DATA = 0, 1, 2, 3
+_LONGEST = 64 << 20  # bytes of a packet
 _MARKERS = 1  # the component with labelled markers
 
 
@@ -34,7 +35,11 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
         _say(link, "StreamFrames AllFrames 3D")
         link.settimeout(POLL)
         for kind, content in _packets(link, go_on):
-            if kind == _DATA and (frame := read_frame(content, labels, turn)):
+            try:
+                frame = read_frame(content, labels, turn) if kind == _DATA else None
+            except DAMAGED:
+                continue
+            if frame is not None:
                 yield frame
 
 
@@ -63,6 +68,14 @@ def read_frame(content: bytes, labels: list[str], turn: np.ndarray) -> LiveFrame
     return None
 
 
+def _size(waiting: bytes) -> int:
+    """How long the packet is that begins here."""
+    size = int(struct.unpack_from("<I", waiting)[0])
+    if not 8 <= size <= _LONGEST:
+        raise PoiseError(f"QTM sent a packet of {size} bytes; is this its real-time port?")
+    return size
+
+
 def _say(link: socket.socket, words: str) -> None:
     link.sendall(struct.pack("<II", 9 + len(words), _COMMAND) + words.encode() + b"\0")
 
@@ -80,7 +93,7 @@ def _packets(link: socket.socket, go_on: GoOn) -> Iterator[tuple[int, bytes]]:
     """Packets by kind, until the connection ends."""
     waiting = b""
     while go_on():
-        while len(waiting) >= 8 and len(waiting) >= (size := struct.unpack_from("<I", waiting)[0]) >= 8:
+        while len(waiting) >= 8 and len(waiting) >= (size := _size(waiting)):
             yield struct.unpack_from("<I", waiting, 4)[0], waiting[8:size]
             waiting = waiting[size:]
         try:

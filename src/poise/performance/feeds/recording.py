@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from poise.errors import InvalidValueError
@@ -9,8 +11,9 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.performance.feeds import LiveFrame
 from poise.performance.unity import ABOVE, BONES
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
 
+LONGEST_GAP = 10.0  # seconds between two frames of one take
 _ROLES = {bone: role for role, bone in BONES.items()}
 
 
@@ -18,40 +21,51 @@ class BodyRecording:
     """Frames are added as they come; those without the bones of the first are left out."""
 
     def __init__(self) -> None:
-        self.frames: list[LiveFrame] = []
+        self._roles: list[str] = []
+        self._poses: list[Pose] = []
+        self._times: list[float] = []
 
-    def add(self, frame: LiveFrame) -> None:
-        """One more frame, if it has the pelvis and all that the first had."""
-        wanted = self.frames[0].turns if self.frames else {"pelvis": None}
-        if set(wanted) <= set(frame.turns):
-            self.frames.append(frame)
+    def __len__(self) -> int:
+        return len(self._poses)
+
+    def add(self, frame: LiveFrame) -> Pose | None:
+        """The pose of one more frame; None if it lacks the pelvis, or a bone that the first had."""
+        if not self._roles and "pelvis" in frame.turns:
+            self._roles = [role for role in BONES if role in frame.turns]
+            self._parents = [_above(role, self._roles) for role in self._roles]
+        if not self._roles or not set(self._roles) <= set(frame.turns):
+            return None
+        turns, places = (
+            np.array([part[role] for role in self._roles]) for part in (frame.turns, frame.places)
+        )
+        above = [max(parent, 0) for parent in self._parents]
+        if not self._poses:
+            offsets = rotations.rotate(rotations.conjugate(turns[above]), places - places[above])
+            names = tuple(BONES[role] for role in self._roles)
+            self._skeleton = Skeleton(names, np.array(self._parents), offsets, ("ZYX",) * len(names))
+        own = rotations.multiply(rotations.conjugate(turns[above]), turns)
+        own[0] = turns[0]
+        self._poses.append(Pose(self._skeleton, places[0], own))
+        self._times.append(np.nan if frame.seconds is None else frame.seconds)
+        return self._poses[-1]
 
     def motion(self, fps: float, *, name: str = "") -> Motion:
-        """The frames at an even rate, the nearest in time to each moment; without times, they are as even as told."""
-        if not self.frames:
+        """The frames at an even rate, the latest at each moment; as they came where their times do not grow."""
+        if not self._poses:
             raise InvalidValueError(
                 "no frame with a whole body came; check the port, and that the sender sends"
             )
-        roles = [role for role in BONES if role in self.frames[0].turns]
-        parents = [_above(role, roles) for role in roles]
-        kept = self._even(fps)
-        turns = np.array([[frame.turns[role] for role in roles] for frame in kept])
-        places = np.array([[frame.places[role] for role in roles] for frame in kept])
-        above = [max(parent, 0) for parent in parents]
-        own = rotations.multiply(rotations.conjugate(turns[:, above]), turns)
-        own[:, 0] = turns[:, 0]
-        offsets = rotations.rotate(rotations.conjugate(turns[0, above]), places[0] - places[0, above])
-        skeleton = Skeleton(
-            tuple(BONES[role] for role in roles), np.array(parents), offsets, ("ZYX",) * len(roles)
-        )
-        return Motion(skeleton, fps, places[:, 0], rotations.continuous(own), name=name)
+        kept = [self._poses[number] for number in self._even(fps)]
+        turns = rotations.continuous(np.array([pose.rotations for pose in kept]))
+        return Motion(self._skeleton, fps, np.array([pose.root_position for pose in kept]), turns, name=name)
 
-    def _even(self, fps: float) -> list[LiveFrame]:
-        times = np.array([np.nan if frame.seconds is None else frame.seconds for frame in self.frames])
-        if len(times) < 2 or not np.all(np.diff(times) > 0):
-            return self.frames
+    def _even(self, fps: float) -> Iterable[int]:
+        times = np.array(self._times)
+        gaps = np.diff(times)
+        if not len(gaps) or not np.all((gaps > 0.0) & (gaps < LONGEST_GAP)):
+            return range(len(times))
         moments = np.arange(times[0], times[-1] + 0.5 / fps, 1.0 / fps)
-        return [self.frames[int(np.abs(times - moment).argmin())] for moment in moments]
+        return np.maximum(np.searchsorted(times, moments + 0.5 / fps) - 1, 0).tolist()
 
 
 def _above(role: str, roles: list[str]) -> int:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from poise.errors import InvalidValueError
-from poise.performance.feeds import GoOn, LiveFrame, Ready, listening
+from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
 from poise.performance.unity import BONES, mirrored_place
 
 PORT = 14043
@@ -22,15 +22,18 @@ _OTHER = {"Hips": "hip", "UpperLeg": "UpLeg", "LowerLeg": "Leg", "Toes": "Toe"}
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     """Frames by our roles."""
+    heard = False
     for data in listening(where, PORT, go_on, ready):
-        if data.startswith(_LZ4):
+        if data.startswith(_LZ4) and not heard:
             raise InvalidValueError(
                 "Rokoko's stream is compressed; turn LZ4 off in Rokoko Studio's custom stream"
             )
         try:
-            yield _frame(msgspec.json.decode(data)["scene"])
-        except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
+            frame = _frame(msgspec.json.decode(data)["scene"])
+        except (*DAMAGED, msgspec.DecodeError, AttributeError):
             continue  # not a frame of an actor
+        heard = True
+        yield frame
 
 
 def _frame(scene: dict[str, Any]) -> LiveFrame:

@@ -12,13 +12,14 @@ import numpy as np
 
 from poise.errors import MissingExtraError
 from poise.geometry import rotations
-from poise.performance.feeds import GoOn, LiveFrame, Ready, listening
+from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
 from poise.performance.unity import ABOVE, BONES, mirrored_place, mirrored_turn
 
 Array = np.ndarray
 Placed = tuple[Array, Array]
 
 PORT = 39539
+MOST = 500  # bones and trackers of a frame
 _ROLES = {bone: role for role, bone in BONES.items()}
 _BONE, _ROOT, _TIME = "/VMC/Ext/Bone/Pos", "/VMC/Ext/Root/Pos", "/VMC/Ext/T"
 _TRACKERS = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Con/Pos", "/VMC/Ext/Hmd/Pos")
@@ -26,11 +27,19 @@ _TRACKERS = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Con/Pos", "/VMC/Ext/Hmd/Pos")
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     """Frames by our roles, and by the serial numbers of trackers."""
+    try:
+        from pythonosc.osc_packet import ParseError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("python-osc", extra="studio", purpose="VMC in") from error
     new: dict[tuple[str, str], Placed] = {}
     known: set[tuple[str, str]] = set()
     for data in listening(where, PORT, go_on, ready):
-        for kind, name, placed in _messages(data):
-            if (kind, name) in new and kind == _BONE:
+        try:
+            messages = list(_messages(data))
+        except (*DAMAGED, ParseError):
+            continue
+        for kind, name, placed in messages:
+            if len(new) > MOST or ((kind, name) in new and kind == _BONE):
                 yield _frame(new)
                 known, new = set(new), {}
             new[kind, name] = placed
@@ -40,16 +49,10 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
 
 
 def _messages(data: bytes) -> Iterator[tuple[str, str, Placed]]:
-    """What a datagram says of places: the address, a name, and place and turn in our world; nothing if damaged."""
-    try:
-        from pythonosc.osc_packet import OscPacket, ParseError
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("python-osc", extra="studio", purpose="VMC in") from error
-    try:
-        messages = [timed.message for timed in OscPacket(data).messages]
-    except (ParseError, IndexError, ValueError):
-        return
-    for message in messages:
+    """What a datagram says of places: the address, a name, and place and turn in our world."""
+    from pythonosc.osc_packet import OscPacket
+
+    for message in [timed.message for timed in OscPacket(data).messages]:
         if message.address == _TIME and message.params:
             yield _TIME, "", (np.array([float(message.params[0])]), np.zeros(4))
         if message.address in (_BONE, _ROOT, *_TRACKERS) and len(message.params) >= 8:
