@@ -8,6 +8,7 @@ BIN := .venv/bin
 PAGE := src/poise/studio/web
 ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
+unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
 .PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks characters universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
@@ -22,11 +23,13 @@ run: setup ## open the studio in the browser
 demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, and pose a body by three handles
 	$(BIN)/poise demo --output out
 
-test: .venv/.dev gltf-validator page ## run the fast tests
-	$(BIN)/pytest -m "not slow"
+PARALLEL := -n auto --dist worksteal  # one process per core; a module's tests stay together until one process has none left
+
+test: .venv/.dev gltf-validator page ## run the fast tests, in parallel
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
 test-slow: .venv/.dev gltf-validator page ## run the tests that `make test` leaves out
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest $(PARALLEL) -m slow
 
 test-all: test test-slow ## run every test
 

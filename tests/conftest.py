@@ -20,6 +20,12 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
+def pytest_configure() -> None:
+    import made_once  # only now: what it imports is checked too
+
+    made_once.remember_motions()
+
+
 @pytest.fixture
 def unchecked_shapes() -> Iterator[None]:
     """For tests that hand over a wrong shape on purpose, to see Poise's own message rather than the checker's."""

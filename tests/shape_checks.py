@@ -14,9 +14,23 @@ _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Check a function's calls; constructors are left to their own checks, which say more and take array-likes."""
+    """Check a function's calls; constructors are left to their own checks, which say more and take array-likes.
+
+    A checker is made at a function's first call: a process calls a part of them, and all would take seconds.
+    """
     if function.__name__ == "__init__":
         return function
+    checked: list[Callable[..., Any]] = []
+
+    def check_call(*args: Any, **kwargs: Any) -> Any:
+        if not checked:
+            checked.append(_checked(function))
+        return checked[0](*args, **kwargs)
+
+    return check_call
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     returned = function.__annotations__.get("return")
     is_array = isinstance(returned, type) and issubclass(returned, AbstractArray)
     return _scalars_as_arrays(_check(function)) if is_array else _check(function)

@@ -1,14 +1,54 @@
-"""What the documentation shows can be typed: commands are valid, no line is wider than a screen."""
+"""What the documentation shows can be typed: commands are valid, Python runs, no line is wider than a screen."""
 
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WIDEST = 120
+ELSEWHERE = {"README.md", "extending.md"}  # tests/test_readme.py and tests/test_extending.py run these
+MAKE_CLIPS = """
+import poise
+for name in ("walk", "take", "boxing_1", "boxing_2", "clips/walk", "recordings/alex/walk"):
+    path = Path(f"{name}.bvh")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    poise.performer.act("walk", seconds=1, fps=30, seed=len(name)).save(path)
+"""
+GIVEN = {
+    "characters.md": """
+poise.performer.act("walk", performer="otto", seconds=1, fps=30).save("me.glb")
+solution = poise.solve(poise.read("walk.bvh").skeleton, {"right_hand": (-0.3, 1.2, 0.4)})
+""",
+    "library.md": """
+performer_body, before, before_that = poise.read("walk.bvh").skeleton, None, None
+performance = [[(0.3, 0.1, 0.2), (-0.3, 0.1, 0.2), (0.1, -0.9, 0.0), (-0.1, -0.9, 0.0), (0.0, 0.6, 0.0)]]
+performance = map(np.array, performance)
+""",
+    "style.md": """
+style = poise.learn("clips/", kind="style")
+frames = [{"right_hand": (-0.3, 1.2, 0.4)}] * 3
+""",
+    "markers.md": """
+from poise.capture.markers import solve, template
+from poise.capture.marker_takes import read_take
+poise.virtual_markers(poise.performer.act("walk", seconds=2, fps=30)).save("markers.c3d")
+captured = solve(read_take(Path("markers.c3d"), template()))
+style, calibration = poise.learn(captured.motion, kind="style"), captured.calibration
+points = captured.take.markers.points[0]
+""",
+    "performance.md": """
+from poise.performance.marker_sets import WITH_HEAD, marker_layout
+walk = poise.read("walk.bvh")
+take = poise.virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD))
+points = take.points[0]
+take.save("take.c3d")
+""",
+}
+"""What a page leaves to its reader, as code to run before its own."""
 
 
 def _name(path: Path) -> str:
@@ -41,3 +81,16 @@ def test_no_line_is_too_wide() -> None:
         if len(line) > WIDEST
     ]
     assert wide == []
+
+
+def _code(page: Path) -> str:
+    return "\n".join(re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), flags=re.M | re.S))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if _code(page) and page.name not in ELSEWHERE], ids=_name
+)
+def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POISE_CACHE", str(tmp_path / "cache"))
+    exec(MAKE_CLIPS + GIVEN.get(page.name, "") + _code(page), {"Path": Path, "np": np})

@@ -34,3 +34,20 @@ def test_a_cache_that_names_a_module_which_has_moved_counts_as_empty(monkeypatch
     index.write_bytes(pickle.dumps(version) + pickle.dumps((None, {gone(): "twice.1.nbc"})))
     monkeypatch.delitem(sys.modules, module.__name__)
     assert compiled(twice)(21) == 42
+
+
+def test_two_processes_that_compile_at_once_never_share_a_file() -> None:
+    """Each sees an empty cache, as before the other has saved; what the first one named is still what it saved."""
+    whole = compiled(twice)
+    file = whole._cache._cache_file
+    file.flush()
+    assert whole(21) == 42
+    first = file._load_index()
+    file.flush()
+    assert compiled(twice)(2.5) == 5.0
+    second = file._load_index()
+    assert not set(first.values()) & set(second.values())
+    file._save_index(first)
+    again = compiled(twice)
+    assert again(21) == 42
+    assert again.stats.cache_hits

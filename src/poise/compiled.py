@@ -1,5 +1,6 @@
 """How functions of the compiled core are compiled: one place for Numba's options."""
 
+import hashlib
 import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -30,6 +31,7 @@ def _compiled(function: Function, *, cache: bool) -> Function:
     dispatcher: Any = njit(cache=cache, **_OPTIONS)(function)
     if cache:
         _ignore_unreadable_index(dispatcher._cache._cache_file)
+        _name_by_content(dispatcher._cache._cache_file)
     return cast(Function, dispatcher)
 
 
@@ -44,3 +46,14 @@ def _ignore_unreadable_index(file: Any) -> None:
             return {}
 
     file._load_index = readable
+
+
+def _name_by_content(file: Any) -> None:
+    """Numba counts a function's files. Two processes that compile at once would give one name to two signatures."""
+
+    def save(key: Any, data: Any) -> None:
+        number = int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)
+        file._save_data(name := file._data_name(number), data)
+        file._save_index({**file._load_index(), key: name})
+
+    file.save = save

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.apps.animate import Animated, animate, load_dynamics
 from poise.apps.animate_script import contacts_text, read_animate_script
@@ -27,7 +28,7 @@ def walks() -> list[Motion]:
 
 @pytest.fixture(scope="module")
 def prior(walks: list[Motion]) -> DynamicsPrior:
-    return DynamicsPrior.learn(walks, topology="topology", steps=60)
+    return learned(DynamicsPrior, walks, topology="topology", steps=60)
 
 
 @pytest.fixture(scope="module")

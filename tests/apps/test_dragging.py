@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.apps.dragging import EASE, Path3, displacements, drag, read_path
 from poise.errors import InvalidValueError, ParseError
@@ -108,7 +109,7 @@ def test_a_path_is_read_with_and_without_a_heading(tmp_path: Path) -> None:
 
 
 def test_a_style_drags_too(walk: Motion) -> None:
-    style = StylePrior.learn([walk], dimensions=2, active=40)
+    style = learned(StylePrior, [walk], dimensions=2, active=40)
     path = Path3(
         np.array([1.0, 1.5, 2.0]), np.array([[0.0, 0, 0], [0, 0.15, 0.05], [0, 0, 0]]), relative=True
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.apps.keyframing import keyframe, watched
 from poise.apps.keyframing_keys import fewest_keys, script_text
@@ -47,7 +48,7 @@ def walk() -> Motion:
 
 @pytest.fixture(scope="module")
 def style(walk: Motion) -> StylePrior:
-    return StylePrior.learn([walk], dimensions=3, active=40)
+    return learned(StylePrior, [walk], dimensions=3, active=40)
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +327,7 @@ def test_keys_need_handles_and_frames(walk: Motion) -> None:
 def test_a_recorded_pitch_is_re_keyed_into_a_side_arm_pitch(tmp_path: Path) -> None:
     clip = read(recording("cmu", "124_01.bvh"))
     assert isinstance(clip, Motion)
-    style = StylePrior.learn([resample(clip, 30)], dimensions=3, active=40)
+    style = learned(StylePrior, [resample(clip, 30)], dimensions=3, active=40)
     pitch = trim(clip, 3.0, 4.0)
     feet = read_script(_script(tmp_path, script_text(pitch, ["left_foot", "right_foot", "right_hand"])))
     hand = next(path for path in feet.paths if path.handle.joint == "right_hand")

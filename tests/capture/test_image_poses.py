@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from made_once import learned
 from poise.capture.image_placing import View, placed
 from poise.capture.image_poses import explain
 from poise.capture.image_starts import LIMBS, flipped, known_poses
@@ -23,7 +24,7 @@ ROLES = ("head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot")
 
 @pytest.fixture(scope="module")
 def style(walk: Motion) -> StylePrior:
-    return StylePrior.learn([walk], dimensions=3, active=40)
+    return learned(StylePrior, [walk], dimensions=3, active=40)
 
 
 def _camera(turn: float, middle: np.ndarray) -> Camera:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.capture.calibration import Calibration, calibrate
 from poise.capture.marker_confidence import ASIS, Confidence, confidence_from
@@ -49,7 +50,7 @@ def fitted(template: PoseSpace, points: np.ndarray) -> Calibration:
 @pytest.fixture(scope="module")
 def style(fitted: Calibration, motion: Motion) -> StylePrior:
     walk = replace(motion[:90], skeleton=fitted.skeleton)
-    return StylePrior.learn([walk], dimensions=2, active=20, up=False)
+    return learned(StylePrior, [walk], dimensions=2, active=20, up=False)
 
 
 def test_limb_lengths_are_found_from_markers_on_another_body(fitted: Calibration, motion: Motion) -> None:

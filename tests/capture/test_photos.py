@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from made_once import learned
 from poise import performer
 from poise.apps import image
 from poise.capture import photos
@@ -37,7 +38,7 @@ def walk() -> Motion:
 
 @pytest.fixture(scope="module")
 def style(walk: Motion) -> StylePrior:
-    return StylePrior.learn([walk], dimensions=3, active=40)
+    return learned(StylePrior, [walk], dimensions=3, active=40)
 
 
 def _shot(walk: Motion, frame: int = 40, *, known: bool = True) -> tuple[Shot, np.ndarray]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.pictures.latent_map import (
     LatentPlane,
@@ -17,7 +18,7 @@ from poise.priors.style.prior import StylePrior
 @pytest.fixture(scope="module", params=[1, 2, 4])
 def prior(request: pytest.FixtureRequest) -> StylePrior:
     walk = performer.act("walk", seconds=1.5, fps=30)
-    return StylePrior.learn([walk], dimensions=request.param, active=20, velocity=False)
+    return learned(StylePrior, [walk], dimensions=request.param, active=20, velocity=False)
 
 
 def test_a_plane_shows_the_two_widest_directions_and_loses_nothing() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
@@ -18,13 +19,13 @@ from poise.skeleton.pose_space import PoseSpace
 
 @pytest.fixture(scope="module")
 def space() -> PoseSpace:
-    return StylePrior.learn([performer.act("walk", seconds=1.0, fps=30)], dimensions=1, active=5).space
+    return learned(StylePrior, [performer.act("walk", seconds=1.0, fps=30)], dimensions=1, active=5).space
 
 
 @pytest.fixture(scope="module")
 def models() -> tuple[StylePrior, GaussianPrior]:
     old, proud = (performer.act("walk", style=style, seconds=2.0, fps=30) for style in ("old", "proud"))
-    return StylePrior.learn([old], dimensions=2, active=30), GaussianPrior.learn([proud], clusters=8)
+    return learned(StylePrior, [old], dimensions=2, active=30), GaussianPrior.learn([proud], clusters=8)
 
 
 def one_gaussian(space: PoseSpace, mean: np.ndarray, variance: float) -> GaussianPrior:

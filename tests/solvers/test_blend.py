@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.priors.blend import BlendPrior
 from poise.priors.gaussian import GaussianPrior
@@ -22,7 +23,7 @@ def walks() -> list:
 
 @pytest.fixture(scope="module")
 def styles(walks: list) -> list[Prior]:
-    return [StylePrior.learn([walk], dimensions=2, active=40, velocity=False) for walk in walks]
+    return [learned(StylePrior, [walk], dimensions=2, active=40, velocity=False) for walk in walks]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_pinned_joints_stay_and_far_targets_are_told(styles: list[Prior]) -> Non
 
 def test_a_blend_of_styles_that_know_velocities_moves_more_evenly() -> None:
     walks = [performer.act("walk", style=style, seconds=3.0, fps=30) for style in ("old", "proud")]
-    blend = BlendPrior([StylePrior.learn([walk], dimensions=2, active=40) for walk in walks], [0.5, 0.5])
+    blend = BlendPrior([learned(StylePrior, [walk], dimensions=2, active=40) for walk in walks], [0.5, 0.5])
     steps = performer.act("walk", style="old", seconds=1.5, fps=60, seed=2)
     q = blend.space.q_from_frames(steps.root_positions, steps.rotations)
     names = ("left_foot", "right_foot")

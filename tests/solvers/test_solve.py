@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
@@ -365,7 +366,7 @@ def test_a_batch_answers_as_one_solve_after_the_other(
 
 
 def test_a_solve_does_not_depend_on_those_before_it(walk: Motion) -> None:
-    style = StylePrior.learn([walk[:60]], dimensions=2, active=20)
+    style = learned(StylePrior, [walk[:60]], dimensions=2, active=20)
     targets = [handle_targets(style.space, style.space.q_from_frames(*one)) for one in _frames(walk, (5, 30))]
     first, second = (solve(style, positions(points)) for points in targets)
     again = solve(style, positions(targets[0]), start=None)

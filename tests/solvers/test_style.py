@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
@@ -21,7 +22,7 @@ HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 @pytest.fixture(scope="module")
 def style() -> StylePrior:
     walk = performer.act("walk", seconds=3.0, fps=30, seed=3)
-    return StylePrior.learn([walk], dimensions=2, active=40, velocity=False)
+    return learned(StylePrior, [walk], dimensions=2, active=40, velocity=False)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def test_far_targets_end_in_finite_poses_and_honest_words(style: StylePrior) -> 
 
 def test_percentiles_fall_gradually_as_a_hand_is_dragged_out_of_the_data() -> None:
     clip = performer.act("box", fps=30, seed=1)
-    style = StylePrior.learn([clip], dimensions=3, active=60)
+    style = learned(StylePrior, [clip], dimensions=3, active=60)
     recorded = style.space.q_from_frames(clip.root_positions, clip.rotations)[::16]
     handles, solver = style.space.handles(HANDLES), Solver(style, targets_of(style, recorded[0]))
     shares = []
@@ -150,7 +151,7 @@ def test_percentiles_fall_gradually_as_a_hand_is_dragged_out_of_the_data() -> No
 
 def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
     clip = performer.act("walk", seconds=3.0, fps=30, seed=3)
-    style = StylePrior.learn([clip], dimensions=2, active=40)
+    style = learned(StylePrior, [clip], dimensions=2, active=40)
     unseen = performer.act("walk", seconds=2.0, fps=60, seed=4)
     truth = style.space.q_from_frames(unseen.root_positions, unseen.rotations)
     frames = [targets_of(style, q) for q in truth]

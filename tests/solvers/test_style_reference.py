@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from differences import gradient
+from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.priors.style.prior import StylePrior
@@ -20,8 +21,9 @@ HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 
 @pytest.fixture(scope="module")
 def style() -> StylePrior:
-    learned = StylePrior.learn([performer.act("walk", seconds=3.0, fps=30, seed=3)], dimensions=2, active=40)
-    return StylePrior(learned.model, limits=learned.limits)
+    walk = performer.act("walk", seconds=3.0, fps=30, seed=3)
+    usual = learned(StylePrior, [walk], dimensions=2, active=40)
+    return StylePrior(usual.model, limits=usual.limits)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion import Motion
@@ -28,7 +29,7 @@ SOLES = ("left_foot", "right_foot", "left_toes", "right_toes")
 
 @pytest.fixture(scope="module")
 def style(walk: Motion) -> StylePrior:
-    return StylePrior.learn([walk], dimensions=3, active=40)
+    return learned(StylePrior, [walk], dimensions=3, active=40)
 
 
 def _frames(clip: Motion, space: PoseSpace, names: Sequence[str] = FEET_AND_HAND) -> list[Frame]:
@@ -63,7 +64,7 @@ def test_handles_that_shake_do_not_shake_the_body(style: StylePrior, other_walk:
 @pytest.fixture(scope="module")
 def still_style(walk: Motion) -> StylePrior:
     """A style that has learned no velocities, and so does nothing for smoothness by itself."""
-    return StylePrior.learn([walk], dimensions=3, active=40, velocity=False)
+    return learned(StylePrior, [walk], dimensions=3, active=40, velocity=False)
 
 
 @pytest.mark.parametrize(("kind", "share"), [("style", 1.0), ("still_style", 0.95), ("prior", 0.95)])
@@ -104,8 +105,8 @@ def test_floors_bind_only_from_below_and_pinned_joints_stay(style: StylePrior, o
 
 
 def test_styles_blend_over_time_in_one_space(style: StylePrior, other_walk: Motion) -> None:
-    sneaky = StylePrior.learn(
-        [performer.act("walk", style="sneaky", seconds=2.0, fps=30)], dimensions=3, active=25
+    sneaky = learned(
+        StylePrior, [performer.act("walk", style="sneaky", seconds=2.0, fps=30)], dimensions=3, active=25
     )
     clip = other_walk[10:34]
     shares = np.linspace(-0.2, 1.2, len(clip)).clip(0.0, 1.0)

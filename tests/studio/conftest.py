@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from made_once import learned
 from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
@@ -18,8 +19,8 @@ from poise.studio.uploads import Uploads
 def priors() -> dict[str, StylePrior | GaussianPrior]:
     walk, reach = act("walk", seconds=2.0, fps=20), act("reach", seconds=3.0, fps=10)
     return {
-        "reach": StylePrior.learn([reach], dimensions=2, active=20, velocity=False),
-        "walk": StylePrior.learn([walk], dimensions=2, active=20, velocity=False),
+        "reach": learned(StylePrior, [reach], dimensions=2, active=20, velocity=False),
+        "walk": learned(StylePrior, [walk], dimensions=2, active=20, velocity=False),
         "both": GaussianPrior.learn([walk, reach], clusters=5),
     }
 

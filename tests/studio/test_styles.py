@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
@@ -139,7 +140,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
         walk.skeleton.orders, role_overrides={role: f"x{name}" for role, name in walk.skeleton.roles.items()},
     )  # fmt: skip
     clip = Motion(other, walk.fps, walk.root_positions, walk.rotations)
-    session.models.add(StylePrior.learn([clip], dimensions=2, active=10, velocity=False), "other")
+    session.models.add(learned(StylePrior, [clip], dimensions=2, active=10, velocity=False), "other")
     held_hand(session)
     answer = session.answer(said.ChooseModel(model="other"))
     body = next(message for message in answer if isinstance(message, said.BodyShown))
@@ -151,7 +152,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
 
 
 def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:
-    walk = DynamicsPrior.learn([act("walk", seconds=2.5, fps=20)])
+    walk = learned(DynamicsPrior, [act("walk", seconds=2.5, fps=20)])
     session.models.add(walk, "cycle")
     session.answer(said.ChooseModel(model="cycle"))
     answer = session.answer(said.AskLatentMap(model="cycle"))[0]

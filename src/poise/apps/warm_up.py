@@ -41,7 +41,7 @@ AFTER = {
     "markers": ("sequences",),
     "performances": ("markers", "libraries"),
 }
-"""Which sets come first: two that share a kernel are never compiled at once, as Numba's cache asks for."""
+"""Which sets come first: two that share a kernel are never compiled at once, or it would be compiled twice."""
 
 PROCESSES = 2  # as many as there are ways through `AFTER`
 _LOOK = 0.05  # seconds between looks at what is done

@@ -72,7 +72,7 @@ class Built:
 
 
 def build(
-    folder: Path,
+    folder: str | Path,
     sources: Sequence[Path],
     *,
     recipe: Recipe | None = None,

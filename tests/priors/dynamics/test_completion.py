@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.priors.dynamics.completion import complete, place_features
@@ -12,7 +13,7 @@ from poise.priors.dynamics.sequences import Sequences
 
 @pytest.fixture(scope="module")
 def prior(motions: list[Motion]) -> DynamicsPrior:
-    return DynamicsPrior.learn(motions, topology="gpdm", steps=60)
+    return learned(DynamicsPrior, motions, topology="gpdm", steps=60)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.apps import simulating
 from poise.errors import InvalidValueError, UnknownNameError
@@ -28,7 +29,7 @@ from poise.solvers.solve import solve
 
 @pytest.fixture(scope="module")
 def prior(motions: list[Motion]) -> DynamicsPrior:
-    return DynamicsPrior.learn(motions, steps=120)
+    return learned(DynamicsPrior, motions, steps=120)
 
 
 def test_it_is_a_prior_that_knows_its_training_poses(prior: DynamicsPrior, sequences: Sequences) -> None:

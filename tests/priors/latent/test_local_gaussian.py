@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent.model import LatentModel
@@ -15,7 +16,7 @@ from poise.priors.style.prior import StylePrior
 @pytest.fixture(scope="module")
 def prior() -> StylePrior:
     walk = performer.act("walk", seconds=2.0, fps=30, seed=7)
-    return StylePrior.learn([walk], dimensions=2, active=25, velocity=False)
+    return learned(StylePrior, [walk], dimensions=2, active=25, velocity=False)
 
 
 @pytest.fixture

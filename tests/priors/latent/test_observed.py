@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from differences import gradient
+from made_once import learned
 from poise import performer
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent.observed import observed
@@ -14,7 +15,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 @pytest.fixture(scope="module")
 def prior() -> StylePrior:
     walk = performer.act("walk", seconds=2.0, fps=30, seed=7)
-    return StylePrior.learn([walk], dimensions=2, active=25, acceleration=True)
+    return learned(StylePrior, [walk], dimensions=2, active=25, acceleration=True)
 
 
 @pytest.fixture

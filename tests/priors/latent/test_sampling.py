@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.priors.latent.sampling import novel_latents, sample_latents, spread_latents, standing_pose
@@ -12,7 +13,7 @@ from poise.priors.style.prior import StylePrior
 @pytest.fixture(scope="module")
 def prior() -> StylePrior:
     throw = performer.act("throw", fps=30, seed=2)
-    return StylePrior.learn([throw], dimensions=3, active=40, velocity=False)
+    return learned(StylePrior, [throw], dimensions=3, active=40, velocity=False)
 
 
 def test_samples_are_as_likely_as_what_was_learned_from(prior: StylePrior) -> None:

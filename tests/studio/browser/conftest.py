@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from made_once import learned
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
@@ -31,7 +32,7 @@ def models(
 ) -> list[Path]:
     folder = tmp_path_factory.mktemp("models")
     walk = act("walk", seconds=2.0, fps=20)
-    more = {"steps": LocalPrior.learn([walk]), "round": DynamicsPrior.learn([walk])}
+    more = {"steps": LocalPrior.learn([walk]), "round": learned(DynamicsPrior, [walk])}
     for name, prior in (priors | more).items():
         save(prior, folder / f"{name}.poise")
     return [folder / f"{name}.poise" for name in priors | more]
