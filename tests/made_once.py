@@ -6,8 +6,9 @@ under a hash of the whole source and one of the clips and options, so that no ch
 
 import hashlib
 import os
+import pickle
 import shutil
-from functools import cache, lru_cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,16 @@ KEPT = Path(__file__).parents[1] / ".pytest_cache" / "models"
 
 def remember_motions() -> None:
     """Let `act` give the same, unchangeable, motion for the same words; tests/performer makes each one again."""
-    acting.perform = lru_cache(maxsize=None, typed=True)(acting.perform)
+    make, known = acting.perform, {}
+
+    @wraps(make)
+    def perform(*words: Any, **more: Any) -> acting.ActedMotion:
+        key = pickle.dumps((words, sorted(more.items())))
+        if key not in known:
+            known[key] = make(*words, **more)
+        return known[key]
+
+    acting.perform = perform
 
 
 def learned(kind: Any, motions: list[Motion], **options: Any) -> Any:

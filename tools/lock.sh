@@ -11,7 +11,7 @@ resolve() {
   local name=$1
   shift
   uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-    --custom-compile-command "make lock" --extra c3d --extra data --extra video --extra library --extra studio --group build \
+    --custom-compile-command "make lock" --extra c3d --extra data --extra video --extra library --extra studio --extra plots --group build \
     --output-file "requirements/$name.lock" "${upgrade[@]}" "$@"
 }
 

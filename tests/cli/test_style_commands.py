@@ -1,5 +1,6 @@
 """`poise learn --kind style`, `poise latent` and `poise sample`: from a clip to a style, its picture and its poses."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,21 @@ def test_learning_says_what_was_learned_and_draws_it(walk: Path, tmp_path: Path,
 
 def test_the_picture_is_beside_the_model_if_no_place_is_named(style: Path) -> None:
     assert style.with_suffix(".png").exists()
+
+
+def test_without_matplotlib_a_style_is_learned_and_only_its_picture_is_missing(
+    walk: Path, style: Path, tmp_path: Path, poise: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("plots", "latent_map", "latent_paths"):
+        monkeypatch.delitem(sys.modules, f"poise.pictures.{name}", raising=False)
+    remedy = "drawing a chart needs matplotlib; install it with: pip install 'poise[plots]'"
+    run = poise("learn", tmp_path / "s.poise", walk, "--kind", "style", *FEW)
+    assert run.code == 0
+    assert f"its latent space is not drawn: {remedy}" in run.err
+    run = poise("latent", style, "-o", tmp_path / "map.png")
+    assert run.code == 2
+    assert remedy in run.err
 
 
 def test_a_style_poses(style: Path, poise: Program) -> None:

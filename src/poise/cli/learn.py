@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.options import KeepFirst, Onto, Units, Up, flags_of, reading, warn_of
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, MissingExtraError
 from poise.priors import registry
 
 KINDS = registry.learnable()
@@ -98,7 +98,12 @@ def learn(
         f"{terminal.file_size(output)}"
     )
     if hasattr(prior, "pose_at"):
-        _draw(output, picture or output.with_suffix(".png"))
+        try:
+            _draw(output, picture or output.with_suffix(".png"))
+        except MissingExtraError as error:
+            if picture:
+                raise
+            terminal.warn(f"its latent space is not drawn: {error}")
         if curve is not None:
             _draw(output, curve, view="curve")
     elif drawing := picture or curve:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from PIL import Image
 
 from poise.apps.camera_pictures import draw_stages
 from poise.evaluation.cameras import FPS, backgrounds_of, film, set_up
 from poise.evaluation.report import Request
 from poise.performance.cameras import WatchedMoment
+from poise.pictures.plots import Plot
 from poise.skeleton.kinematics import world_transforms
 from poise.vision.simulator import Simulator
 
@@ -34,11 +34,11 @@ def draw_cameras(request: Request, folder: Path, step: Callable[[str], None]) ->
     return files
 
 
-def latency_figure(filmed: Sequence[WatchedMoment], name: str) -> Figure:
+def latency_figure(filmed: Sequence[WatchedMoment], name: str) -> Plot:
     """Milliseconds over time, and how often which."""
     vision = 1000 * np.array([watched.vision_seconds for watched in filmed])
     whole = 1000 * np.array([watched.seconds for watched in filmed])
-    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
+    figure = Plot(figsize=(9.0, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2.2, 1.0), sharey=True)
     times = np.arange(len(filmed)) / FPS
     left.fill_between(times, 0, vision, color=VISION, label="vision: pictures to labelled markers")

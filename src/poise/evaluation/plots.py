@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
 
 from poise.evaluation.report import Report, Row
+from poise.pictures.plots import Axes, LogFormatter, Plot
 
 PAPER_MS: Mapping[str, float] = {
     "gaussian-10": 1.1,
@@ -36,7 +34,7 @@ IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
-def accuracy_figure(report: Report) -> Figure:
+def accuracy_figure(report: Report) -> Plot:
     """How far poses are from the recording: degrees per joint, and joint positions in centimetres."""
     figure, (left, right) = _figure(f"Accuracy on {report.split}", columns=2)
     _bars(left, report.rows, "deg_per_joint", "degrees per joint")
@@ -44,7 +42,7 @@ def accuracy_figure(report: Report) -> Figure:
     return figure
 
 
-def errors_figure(report: Report) -> Figure:
+def errors_figure(report: Report) -> Plot:
     """The paper's Fig. 6: mean squared errors in the joint space and at the targets."""
     title = f"Errors on {report.split}, as Fig. 6 of Huang et al. 2017"
     figure, (left, right) = _figure(title, columns=2)
@@ -55,7 +53,7 @@ def errors_figure(report: Report) -> Figure:
     return figure
 
 
-def search_figure(report: Report) -> Figure:
+def search_figure(report: Report) -> Plot:
     """Time per frame and frames looked at, against the size of the library: the default's grow slowest."""
     figure, (left, right) = _figure(f"Searching libraries of different sizes, {report.split}", columns=2)
     for axes, metric, label in (
@@ -75,7 +73,7 @@ def search_figure(report: Report) -> Figure:
     return figure
 
 
-def reduction_figure(report: Report) -> Figure:
+def reduction_figure(report: Report) -> Plot:
     """Fig. 5 of Chai and Hodgins 2005: the error of poses kept by so many dimensions, method by method."""
     figure, (axes,) = _figure(f"Poses by few numbers, {report.split}", columns=1)
     colours = {"local": LEARNED, "mixture": FROM_DATA, "pca": CLASSIC}
@@ -94,7 +92,7 @@ def reduction_figure(report: Report) -> Figure:
     return figure
 
 
-def time_figure(report: Report) -> Figure:
+def time_figure(report: Report) -> Plot:
     """The paper's Table 1: time per frame, whether the targets are reached, and the published times."""
     title = f"Time per frame on {report.split}, as Table 1 of Huang et al. 2017"
     figure, (axes,) = _figure(title, columns=1)
@@ -118,7 +116,7 @@ def time_figure(report: Report) -> Figure:
     return figure
 
 
-def speed_figure(report: Report) -> Figure:
+def speed_figure(report: Report) -> Plot:
     """Cold poses and tracked frames of all solvers, on one logarithmic axis each."""
     figure, (left, right) = _figure("One 66-freedom body, five targets, within 10 mm, one thread", columns=2)
     for axes, kind, text in (
@@ -140,7 +138,7 @@ def speed_figure(report: Report) -> Figure:
     return figure
 
 
-def image_figure(report: Report) -> Figure:
+def image_figure(report: Report) -> Plot:
     """Errors, and how often the right pose is among the first three, against the number of image points."""
     figure, (left, right) = _figure(f"Poses from one photo on {report.split}", columns=2)
     for method in dict.fromkeys(str(row["method"]) for row in report.rows):
@@ -167,7 +165,7 @@ def image_figure(report: Report) -> Figure:
     return figure
 
 
-def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figure:
+def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Plot:
     """Time against a size, log-log, each with the slope of its last half."""
     figure, all_axes = _figure("What a pose costs", columns=len(curves))
     for axes, (name, (sizes, milliseconds)) in zip(all_axes, curves.items(), strict=True):
@@ -185,7 +183,7 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
     return figure
 
 
-def markers_figure(report: Report) -> Figure:
+def markers_figure(report: Report) -> Plot:
     """Errors of filled markers against how many are hidden for the rest of a take, and against the length of gaps."""
     figure, (left, right) = _figure(f"Hidden markers, {report.split}", columns=2)
     shown = [row for row in report.rows if "hidden_percent" in row]
@@ -274,8 +272,8 @@ def _colour(method: str) -> str:
     return PEER if method in ("pinocchio", "placo", "mink", "pink") else CLASSIC
 
 
-def _figure(title: str, *, columns: int) -> tuple[Figure, Any]:
-    figure = Figure(
+def _figure(title: str, *, columns: int) -> tuple[Plot, Any]:
+    figure = Plot(
         figsize=(4.6 * columns + (2.6 if columns == 1 else 0.6), 4.2), dpi=150, layout="constrained"
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK, fontweight="bold")
@@ -289,7 +287,7 @@ def _figure(title: str, *, columns: int) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def saved(figure: Figure, path: Path) -> Path:
+def saved(figure: Plot, path: Path) -> Path:
     """Writes a figure; its path."""
     figure.savefig(path)
     return path

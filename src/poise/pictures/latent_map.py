@@ -1,26 +1,21 @@
 """Pictures of a style's latent space, as Figs. 1 to 3 of Grochow et al. 2004.
 
 Grey is how good a place is, -D/2 ln sigma^2 - |x|^2 / 2, the lighter the better. A plus is a training pose, coloured by
-time; red ones are active. A space of more than two dimensions is seen along the directions in which its training points
-spread least: what is drawn is the plane of the two in which they spread most, and at every place of it the best of the
-places behind, at the depths of the training points near by.
+time; red ones are active.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Plot
-from matplotlib.patches import Ellipse
 from PIL import Image
-from scipy.spatial import cKDTree
 
 from poise.gp.covariance import Kernel
+from poise.pictures.latent_plane import Extent, LatentPlane, extent_of, mapped, places_in
+from poise.pictures.plots import Axes, Ellipse, Plot
 from poise.pictures.scene import Figure, Floor, Paper, figure, render
 from poise.pictures.stage import facing_of
 from poise.pictures.view import fitted
@@ -33,7 +28,6 @@ from poise.skeleton.mannequin import Colour, build_mannequin
 from poise.skeleton.skeleton import Pose
 
 Array = np.ndarray
-Extent = tuple[float, float, float, float]  # left, right, bottom, top
 
 TRAINING: Colour = (0.93, 0.52, 0.16)
 NOVEL: Colour = (0.24, 0.62, 0.33)
@@ -42,9 +36,6 @@ INK, PALE_INK = "#34363c", "#6d7078"
 PAPER = (0.964, 0.964, 0.960)
 TIME_COLOURS = "winter"
 
-GRID = 140  # places along the longer side of a map
-DEPTHS = 6  # training points near a place whose depths are tried
-MARGIN = 0.16  # of the training points' extent, around them
 SHOWN = 6  # training poses drawn
 MADE_UP = 4  # and novel ones
 STAGES = ("the model itself", "between", "annealed")
@@ -54,34 +45,6 @@ _TILE = (190, 190)  # pixels of one pose
 _SIDE, _TOP = 0.135, 0.93  # parts of a picture: the width of a column of poses, and where the title begins
 _ELEVATION, _TURN = np.radians(9.0), np.radians(38.0)
 _DPI = 100
-
-
-@dataclass(frozen=True, eq=False)
-class LatentPlane:
-    """The plane in which a latent space is drawn: its middle, and all directions from the most spread to the least."""
-
-    middle: Float[Array, "latent"]
-    directions: Float[Array, "latent latent"]
-
-    @classmethod
-    def of(cls, points: Float[Array, "points latent"]) -> LatentPlane:
-        """The plane in which points spread most; points of one dimension lie on the line of zero height."""
-        middle = points.mean(axis=0)
-        _, _, directions = np.linalg.svd(points - middle, full_matrices=True)
-        signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
-        return cls(middle, directions * signs[:, None])
-
-    def split(self, points: Float[Array, "n latent"]) -> tuple[Float[Array, "n 2"], Float[Array, "n depths"]]:
-        """Where points appear in the plane, and how deep they lie behind it."""
-        seen = (points - self.middle) @ self.directions.T
-        if seen.shape[1] == 1:
-            seen = np.column_stack([seen, np.zeros(len(seen))])
-        return seen[:, :2], seen[:, 2:]
-
-    def joined(self, seen: Float[Array, "n 2"], depths: Float[Array, "n depths"]) -> Float[Array, "n latent"]:
-        """The points that appear there, that deep."""
-        coordinates = np.column_stack([seen, depths])[:, : len(self.middle)]
-        return np.asarray(self.middle + coordinates @ self.directions)
 
 
 def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
@@ -134,14 +97,14 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     mixture = Mixture.fit(_remembered(prior), gaussians=min(GAUSSIANS, len(prior.latents)), seed=seed)
     plot, axes = _plot(3, width=13.2, height=5.0)
     plot.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.82, wspace=0.05)
-    seen, extent = mixture.points, _extent(mixture.points)
+    seen, extent = mixture.points, extent_of(mixture.points)
     _pluses(axes[0], seen)
     for mean, covariance in zip(mixture.means, mixture.covariances, strict=True):
         axes[0].add_patch(_ellipse(mean, covariance))
     _frame(axes[0], extent)
     axes[0].set_facecolor(PAPER)
     axes[0].set_aspect("equal")
-    places, shape = _places(extent)
+    places, shape = places_in(extent)
     _grey(axes[1], mixture.log_likelihood(places).reshape(shape), extent)
     _pluses(axes[1], seen)
     plane = LatentPlane.of(prior.latents)
@@ -156,25 +119,6 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
         each.set_title(name, fontsize=11, color=INK, loc="left")
     plot.text(0.02, 0.93, title or "A mixture of Gaussians beside the style", fontsize=14, color=INK)
     return _image(plot)
-
-
-def mapped(space: LatentSpace, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
-    """The likelihood map around all training points, its rows from the bottom up, and what it covers."""
-    extent = _extent(plane.split(space.latents)[0])
-    places, shape = _places(extent)
-    return likelihood_grid(space, plane, places).reshape(shape), extent
-
-
-def likelihood_grid(space: LatentSpace, plane: LatentPlane, places: Float[Array, "n 2"]) -> Float[Array, "n"]:
-    """The likelihood map over places of the plane: the best at the depths of the training points near each."""
-    seen, depths = plane.split(space.latents)
-    if depths.shape[1] == 0:
-        return space.likelihood_map(plane.joined(places, np.empty((len(places), 0))))
-    count = min(DEPTHS, len(seen))
-    _, near = cKDTree(seen).query(places, k=count)
-    near = near.reshape(len(places), count)
-    values = [space.likelihood_map(plane.joined(places, depths[near[:, k]])) for k in range(count)]
-    return np.asarray(np.max(values, axis=0))
 
 
 # --- maps ------------------------------------------------------------------------------------------------------------
@@ -218,32 +162,10 @@ def _pluses(axes: Axes, seen: Float[Array, "poses 2"]) -> None:
     )
 
 
-def _extent(seen: Float[Array, "n 2"]) -> Extent:
-    """Around all points with a margin, no narrower than a third of its length."""
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    half = np.maximum(half * (1.0 + 2.0 * MARGIN), half.max() / 1.6 * (1.0 + 2.0 * MARGIN)) + 1e-6
-    return (
-        float(middle[0] - half[0]),
-        float(middle[0] + half[0]),
-        float(middle[1] - half[1]),
-        float(middle[1] + half[1]),
-    )
-
-
-def _places(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
-    """Places all over an extent, row by row from the bottom, and how many rows and columns they are."""
-    left, right, bottom, top = extent
-    longer = max(right - left, top - bottom)
-    columns, rows = (max(2, round(GRID * side / longer)) for side in (right - left, top - bottom))
-    across, down = np.meshgrid(np.linspace(left, right, columns), np.linspace(bottom, top, rows))
-    return np.column_stack([across.ravel(), down.ravel()]), (rows, columns)
-
-
 def _surface(plot: Plot, space: LatentSpace, plane: LatentPlane, column: int) -> None:
     """The map as a surface over its plane."""
     values, extent = mapped(space, plane)
-    places, shape = _places(extent)
+    places, shape = places_in(extent)
     values = np.maximum(values, np.percentile(values, DARKEST))
     axes: Any = plot.add_axes(
         (0.02 + 0.325 * column, 0.0, 0.31, 0.44), projection="3d", facecolor="none", zorder=-1

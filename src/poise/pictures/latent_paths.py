@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Plot
 from PIL import Image
 
-from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, draw_map
+from poise.pictures.latent_plane import LatentPlane
+from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.prior import DynamicsPrior
 
 Array = np.ndarray

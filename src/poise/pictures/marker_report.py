@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-import matplotlib.colors
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Plot
 from PIL import Image
 
 from poise.motion.motion import Motion
 from poise.pictures import labels as words
+from poise.pictures.plots import Axes, Plot, colors
 from poise.pictures.scene import figure, floor_under, marker, render
 from poise.pictures.stage import facing_of
 from poise.pictures.view import fitted
@@ -120,9 +118,7 @@ def _states(axes: Axes, labels: Sequence[str], state: Array, seconds: float) -> 
     """One row per marker, one column per moment: the worst that happened in it."""
     edges = np.unique(np.linspace(0, len(state), min(_COLUMNS, len(state)) + 1).astype(int))
     worst = np.maximum.reduceat(state, edges[:-1], axis=0)
-    colours = matplotlib.colors.ListedColormap(
-        [_PALE, matplotlib.colors.to_hex(FILLED), matplotlib.colors.to_hex(FLAGGED)]
-    )
+    colours = colors.ListedColormap([_PALE, colors.to_hex(FILLED), colors.to_hex(FLAGGED)])
     axes.imshow(
         worst.T,
         aspect="auto",

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Plot
 from PIL import Image
 
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
 from poise.pictures.latent_map import INK, PALE_INK, PAPER
 from poise.pictures.latent_paths import LANDINGS, image_of
+from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.rhythm import Rhythm
 from poise.skeleton.roles import SIDES
 
