@@ -21,7 +21,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -43,14 +44,25 @@ MOST, MOST_MORE = (
     100.0,
     1.5,
 )  # milliseconds of the 95th percentile of many clients; times that beside a long solve
+
+
+class _Seen(msgspec.Struct):
+    """What a client needs to know of an answer."""
+
+    type: str
+    seq: int | None = None
+    words: str = ""
+
+
+_SEEN = msgspec.msgpack.Decoder(_Seen)
 _DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
 
 
 def run() -> list[Row]:
     """Median and 95th percentile of round trips: one client at 60 Hz, and ten at 30 Hz each."""
-    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as (address, _):
-        one = asyncio.run(_load(address, clients=1, rate=ONE_RATE))
-        many = asyncio.run(_load(address, clients=MANY, rate=MANY_RATE))
+    with tempfile.TemporaryDirectory() as folder, _server(Path(folder)) as (address, process):
+        one = asyncio.run(_load(address, process, clients=1, rate=ONE_RATE)).trips
+        many = asyncio.run(_load(address, process, clients=MANY, rate=MANY_RATE)).trips
     return [
         Row("drag round trip at 60 Hz, median", float(np.median(one)), "ms", note="at most 8"),
         Row("the same, 95th percentile", float(np.percentile(one, 95)), "ms", note="at most 16"),
@@ -74,20 +86,20 @@ def main() -> int:
 
 
 async def _many(address: str, process: int, given: argparse.Namespace, *, solving: bool) -> float:
-    """The 95th percentile of the round trips of many clients, which is printed with what they cost the server."""
-    before, begun = _processor_seconds(process), time.perf_counter()
-    share, page = [0.0], None
-    if solving:
-        page = asyncio.create_task(_solve(address, given.frames, share))
-    trips = await _load(address, clients=given.clients, rate=MANY_RATE, seconds=given.seconds)
+    """The 95th percentile of the round trips of many clients, which is printed with what they cost the processor."""
+    share = [0.0]
+    page = asyncio.create_task(_solve(address, given.frames, share)) if solving else None
+    load = await _load(address, process, clients=given.clients, rate=MANY_RATE, seconds=given.seconds)
     beside = f" beside a page that solved {share[0]:.0%} of {given.frames} frames" if page is not None else ""
     if page is not None:
+        assert not page.done(), page.exception()
         page.cancel()
-    taken, used = time.perf_counter() - begun, _processor_seconds(process) - before
-    median, slowest = np.percentile(trips, [50, 95])
+    median, slowest = np.percentile(load.trips, [50, 95])
     print(
-        f"{given.clients} clients at {MANY_RATE:.0f} Hz for {taken:.0f} s{beside}: median {median:.0f} ms, "
-        f"95th percentile {slowest:.0f} ms, {len(trips)} drags, {used / taken:.2f} cores, no errors",
+        f"{given.clients} clients at {MANY_RATE:.0f} Hz for {load.seconds:.0f} s{beside}: median {median:.0f} ms, "
+        f"95th percentile {slowest:.0f} ms; {len(load.trips)} drags, {load.answers} answers, no errors; processor: "
+        f"the studio {load.studio / load.seconds:.2f} cores, {1000 * load.studio / load.answers:.2f} ms an answer, "
+        f"the clients {load.clients / load.seconds:.2f} cores; memory: {load.memory:.1f} MB a page",
         flush=True,
     )
     return float(slowest)
@@ -96,6 +108,11 @@ async def _many(address: str, process: int, given: argparse.Namespace, *, solvin
 def _processor_seconds(process: int) -> float:
     words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(process: int) -> float:
+    """Megabytes."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextmanager
@@ -114,40 +131,71 @@ def _server(folder: Path) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-async def _load(address: str, *, clients: int, rate: float, seconds: float = SECONDS) -> list[float]:
-    """Round trips in milliseconds, of all clients together."""
-    each = (_client(address, rate, number / clients, seconds) for number in range(clients))
-    found = await asyncio.gather(*each)
-    return [trip for own in found for trip in own]
+@dataclass
+class Load:
+    """What clients saw: round trips in milliseconds, answers; seconds, those of the processor, megabytes a page."""
+
+    trips: list[float]
+    answers: int
+    seconds: float
+    studio: float
+    clients: float
+    memory: float
 
 
-async def _client(address: str, rate: float, phase: float, seconds: float) -> list[float]:
-    async with connect(address, max_size=None, compression=None, ping_interval=None) as socket:
-        await _say(socket, said.Hello(protocol=said.PROTOCOL))
-        await _say(socket, said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
-        while not (isinstance(heard := await _hear(socket), said.SceneChanged) and heard.scene.handles):
-            pass
-        start = np.array(heard.scene.handles[0].position)
-        sent: dict[int, float] = {}
-        listening = asyncio.create_task(_listen(socket, sent))
-        await asyncio.sleep(phase / rate)
-        await _drag(socket, start, rate, seconds, sent)
-        await asyncio.sleep(0.5)
-        listening.cancel()
-        trips = await asyncio.gather(listening, return_exceptions=True)
-        assert isinstance(trips[0], list)
-        return trips[0]
+async def _load(address: str, process: int, *, clients: int, rate: float, seconds: float = SECONDS) -> Load:
+    """All clients drag, once all of them are there."""
+    before = _resident(process)
+    async with AsyncExitStack() as stack:
+        joined = [await _joined(await stack.enter_async_context(_page(address))) for _ in range(clients)]
+        memory = (_resident(process) - before) / clients
+        studio, own, begun = _processor_seconds(process), time.process_time(), time.perf_counter()
+        each = (_client(*page, rate, number / clients, seconds) for number, page in enumerate(joined))
+        found = await asyncio.gather(*each)
+        return Load(
+            [trip for trips, _ in found for trip in trips], sum(answers for _, answers in found),
+            time.perf_counter() - begun, _processor_seconds(process) - studio, time.process_time() - own, memory,
+        )  # fmt: skip
+
+
+def _page(address: str) -> connect:
+    return connect(address, max_size=None, compression=None, ping_interval=None)
+
+
+async def _joined(socket: ClientConnection) -> tuple[ClientConnection, np.ndarray]:
+    """A page with a handle on a hand, and where that is."""
+    await _say(socket, said.Hello(protocol=said.PROTOCOL))
+    await _say(socket, said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+    while not (isinstance(heard := await _hear(socket), said.SceneChanged) and heard.scene.handles):
+        pass
+    return socket, np.array(heard.scene.handles[0].position)
+
+
+async def _client(
+    socket: ClientConnection, start: np.ndarray, rate: float, phase: float, seconds: float
+) -> tuple[list[float], int]:
+    """The round trips of a page's drags, and how many of them were answered."""
+    sent: dict[int, float] = {}
+    trips: list[float] = []
+    listening = asyncio.create_task(_listen(socket, sent, trips))
+    await asyncio.sleep(phase / rate)
+    await _drag(socket, start, rate, seconds, sent)
+    await asyncio.sleep(0.5)
+    listening.cancel()
+    (answers,) = await asyncio.gather(listening, return_exceptions=True)
+    assert isinstance(answers, int), answers
+    return trips, answers
 
 
 async def _solve(address: str, frames: int, share: list[float]) -> None:
     """A page that keys a long timeline; how much of it is solved is kept in `share`."""
-    async with connect(address, max_size=None, compression=None, ping_interval=None) as socket:
-        await _say(socket, said.Hello(protocol=said.PROTOCOL))
-        await _say(socket, said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+    async with _page(address) as socket:
+        await _joined(socket)
         await _say(socket, said.SetTimeline(fps=MANY_RATE, frames=frames))
         await _say(socket, said.PutKey(key=said.Key(handle="hand", frame=5, position=(0.3, 1.2, 0.2))))
         while True:
             heard = await _hear(socket)
+            assert not isinstance(heard, said.Refusal), heard
             if isinstance(heard, said.Progress):
                 share[0] = heard.share
 
@@ -165,23 +213,22 @@ async def _drag(
         await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
 
 
-async def _listen(socket: ClientConnection, sent: dict[int, float]) -> list[float]:
-    """The round trips of all drags, those that newer ones overtook included; the first second is left out."""
-    trips: list[float] = []
-    begun = time.perf_counter()
+async def _listen(socket: ClientConnection, sent: dict[int, float], trips: list[float]) -> int:
+    """Round trips of all drags, those that newer ones overtook included, but for the first second; the answers."""
+    answers, begun = 0, time.perf_counter()
     try:
         while True:
-            heard = await _hear(socket)
-            if not isinstance(heard, said.SolvedPose):
-                assert not isinstance(heard, said.Refusal), heard
+            heard = _SEEN.decode(await socket.recv(decode=False))
+            assert heard.type != "error", heard.words
+            if heard.type != "pose" or heard.seq is None:
                 continue
-            now = time.perf_counter()
+            answers, now = answers + 1, time.perf_counter()
             for number in [number for number in sent if number <= heard.seq]:
                 left = sent.pop(number)
                 if left > begun + WARM_SECONDS:
                     trips.append(1000.0 * (now - left))
     except asyncio.CancelledError:
-        return trips
+        return answers
 
 
 async def _say(socket: ClientConnection, message: said.ClientMessage) -> None:

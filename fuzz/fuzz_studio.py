@@ -1,16 +1,18 @@
-"""Feeds damaged datagrams, scenes, uploads, messages and requests to a studio.
+"""Feeds damaged datagrams, scenes, uploads, messages, websocket frames and HTTP requests to a studio.
 
-    python fuzz/fuzz_studio.py [--count 50000] [--seed 0] [--only datagrams scenes uploads messages requests]
+    python fuzz/fuzz_studio.py [--count 50000] [--seed 0] [--only datagrams scenes uploads messages frames requests]
 
 Each may be taken or refused in words. A failure is anything else: an exception that is not a PoiseError, an answer of
-HTTP 500, a refusal that names a folder of the server or sends people to its terminal, a pose that is not finite. What
-once did harm (`defects/`) is among the seeds.
+HTTP 500, an error in the server's log, a refusal that names a folder of the server or sends people to its terminal, a
+pose that is not finite. What once did harm (`defects/`) is among the seeds. Requests go to every endpoint, in turn of a
+studio that asks for a token and of one that does not; half of them are odd but whole.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import socket
 import sys
@@ -37,16 +39,19 @@ from poise.performance.streams import Stream
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.studio import messages as said
+from poise.studio import security
 from poise.studio.autosave import Autosave
 from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
+from poise.studio.security import Access
 from poise.studio.server import Studio, listen, server_of
 from poise.studio.session import Session
 from poise.studio.uploads import Uploads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-SOUND = 0.05  # of the inputs are not damaged
+SOUND = {"requests": 0.5}  # of the inputs are not damaged; 0.05 of others
+VARIETY = 500  # requests that others are made of
 DEFECTS = Path(__file__).parent / "defects"
 HARM = (
     "/tmp",
@@ -86,7 +91,7 @@ def _case(
     """One of the seeds, seldom as it is, is tried."""
     seeds, attempt = targets[name]
     seed = seeds[int(generator.integers(len(seeds)))]
-    data = seed if generator.random() < SOUND else Mutator(generator, tuple(seeds))(seed)
+    data = seed if generator.random() < SOUND.get(name, 0.05) else Mutator(generator, tuple(seeds))(seed)
     (folder / "input").write_bytes(data)
     return attempt(data)
 
@@ -101,16 +106,50 @@ class Place:
         self.models.add(self.local, "steps")
         self.session = Session(self.models, Uploads(), Autosave(folder / "kept"))
         put_on_timeline(self.session, self.walk, "walk.bvh")
-        self._listener = listen("127.0.0.1", 0)
-        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.studio = Studio(self.models)
-        self._server = server_of(self.studio)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
-        )
-        self._thread.start()
-        while not self._server.started:
+        self.ports = [self._started(Access()), self._started(Access("0.0.0.0", TOKEN))]
+        self.errors = Errors()  # after the servers have set up their logs
+        self.address = f"http://127.0.0.1:{self.ports[0]}"
+
+    def _started(self, access: Access) -> int:
+        """The port of one more studio."""
+        listener = listen("127.0.0.1", 0)
+        server = server_of(Studio(self.models, access=access))
+        threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+        while not server.started:
             time.sleep(0.01)
+        return int(listener.getsockname()[1])
+
+    def exchanged(self, port: int, data: bytes) -> bytes:
+        """What a studio answers to bytes, until it hangs up."""
+        answer = b""
+        line = socket.create_connection(("127.0.0.1", port), timeout=LONGEST_SECONDS)
+        with line as client, suppress(TimeoutError, ConnectionError):  # hung up on
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+            while part := client.recv(65536):
+                answer += part
+        self.errors.check()
+        return answer
+
+
+class Errors(logging.Handler):
+    """What servers wrote to their logs as errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._found: list[logging.LogRecord] = []
+        for name in ("uvicorn.error", "poise.studio", "asyncio"):
+            logging.getLogger(name).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One more."""
+        self._found.append(record)
+
+    def check(self) -> None:
+        """Fails where there was one since the last time."""
+        found, self._found = self._found, []
+        if found:
+            raise AssertionError(f"an error in the server's log: {self.format(found[0])}")
 
 
 def datagrams(place: Place) -> tuple[list[bytes], Try]:
@@ -169,14 +208,13 @@ def uploads(place: Place) -> tuple[list[bytes], Try]:
             f"{place.address}/upload", params={"name": names[len(data) % 3]}, content=data,
             headers={"X-Poise-Session": token},
         )  # fmt: skip
+        place.errors.check()
         return _answered(answer)
 
     return [content.getvalue(), b"HIERARCHY"], attempt
 
 
-def messages(place: Place) -> tuple[list[bytes], Try]:
-    session = place.session
-    decoder = msgspec.msgpack.Decoder(said.ClientMessage)
+def sound_messages() -> list[bytes]:
     hand = said.SceneHandle(id="hand", joint="left_hand", position=(0.2, 1.0, 0.1))
     key = said.Key(handle="hand", frame=5, position=(0.2, 1.0, 0.1))
     seeds: list[said.ClientMessage] = [
@@ -186,6 +224,12 @@ def messages(place: Place) -> tuple[list[bytes], Try]:
         said.RemoveHandle(id="hand"), said.Cancel(task="export"), said.RenameModel(model="x", name="y"),
         said.OpenKept(token="x"), said.ChooseModel(model="plain"), said.ChooseModel(model="steps"),
     ]  # fmt: skip
+    return [msgspec.msgpack.encode(message) for message in seeds]
+
+
+def messages(place: Place) -> tuple[list[bytes], Try]:
+    session = place.session
+    decoder = msgspec.msgpack.Decoder(said.ClientMessage)
 
     def attempt(data: bytes) -> str:
         try:
@@ -197,42 +241,105 @@ def messages(place: Place) -> tuple[list[bytes], Try]:
             raise AssertionError("a pose that is not finite")
         return "taken"
 
-    return [msgspec.msgpack.encode(message) for message in seeds], attempt
+    return sound_messages(), attempt
 
 
-def requests(place: Place) -> tuple[list[bytes], Try]:
-    port = int(place.address.rpartition(":")[2])
-    known = [line for path in DEFECTS.glob("*.request") for line in path.read_bytes().splitlines()]
-    paths = [b"/", b"/index.html", b"/ws", b"/upload?name=a.bvh", b"/files/abc/walk.bvh", *known]
-    headers = (
-        b"Host: localhost",
-        b"Origin: http://localhost",
-        b"Cookie: poise-studio=x",
-        b"Content-Length: 0",
-    )
-    head = b" HTTP/1.1\r\n" + b"".join(header + b"\r\n" for header in headers)
-    ways = (b"GET ", b"POST ", b"HEAD ", b"PUT ")
-    seeds = [way + path + head + b"Connection: close\r\n\r\n" for path in paths for way in ways]
+def frames(place: Place) -> tuple[list[bytes], Try]:
+    """Bytes of a websocket after a sound hello, to a session that is resumed; a message that is refused ends them."""
+    hello = _frame(msgspec.msgpack.encode(said.Hello(protocol=said.PROTOCOL, token=_joined(place))))
+    end = _frame(msgspec.msgpack.encode(said.RemoveHandle(id="the-end")))
+    seeds = [_frame(message) for message in sound_messages()]
 
     def attempt(data: bytes) -> str:
-        answer = b""
-        with socket.create_connection(("127.0.0.1", port), timeout=LONGEST_SECONDS) as client:
-            try:
-                client.sendall(data)
-                client.shutdown(socket.SHUT_WR)
-                while part := client.recv(65536):
-                    answer += part
-            except (TimeoutError, ConnectionError):
-                return "refused"  # hung up on
-        if answer.startswith(b"HTTP/1.1 500"):
-            raise AssertionError(f"HTTP 500 for {data[:120]!r}")
-        refused = _refusal(answer.decode("latin-1"))
-        return "taken" if answer.startswith(b"HTTP/1.1 200") else refused
+        address, answer = ("127.0.0.1", place.ports[0]), b""
+        with socket.create_connection(address, timeout=LONGEST_SECONDS) as line, suppress(OSError):
+            line.sendall(UPGRADE)
+            line.recv(1000)
+            line.sendall(hello + data + end)
+            while b"the-end" not in answer and (part := line.recv(1 << 20)):
+                answer += part
+        place.errors.check()
+        refused = [part for part in answer.split(b"\xa5error")[1:] if b"the-end" not in part]
+        return _refusal(str(refused)) if refused else "taken"
 
     return seeds, attempt
 
 
-TARGETS = {function.__name__: function for function in (datagrams, scenes, uploads, messages, requests)}
+def _frame(payload: bytes, kind: int = 0x82) -> bytes:
+    """A frame of a client, under a mask of zeros."""
+    size = len(payload)
+    length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2, "big")
+    return bytes([kind]) + length + bytes(4) + payload
+
+
+def requests(place: Place) -> tuple[list[bytes], Try]:
+    token, security.MOST_GUESSES = (
+        _joined(place),
+        sys.maxsize,
+    )  # else nothing but "too many" would be answered
+    known = [line for path in DEFECTS.glob("*.request") for line in path.read_bytes().splitlines()]
+    odd = np.random.default_rng(0)
+    seeds = [_request(odd, [*PATHS, *known], token.encode()) for _ in range(VARIETY)]
+    asked = [0]
+
+    def attempt(data: bytes) -> str:
+        asked[0] += 1
+        answer = place.exchanged(place.ports[asked[0] % 2], data)
+        if answer.startswith(b"HTTP/1.1 500"):
+            raise AssertionError(f"HTTP 500 for {data[:120]!r}")
+        taken = answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 101"))
+        return "taken" if taken else _refusal(answer.decode("latin-1"))
+
+    return seeds, attempt
+
+
+def _request(odd: np.random.Generator, paths: list[bytes], token: bytes) -> bytes:
+    """A whole request with some of what may be odd about one."""
+    headers = [HEADERS[number] for number in odd.permutation(len(HEADERS))[: odd.integers(5)]]
+    session = [b"X-Poise-Session: " + token] if odd.random() < 0.3 else []
+    host = HOSTS[min(int(odd.exponential(1.0)), len(HOSTS) - 1)]
+    body = BODIES[int(odd.integers(len(BODIES)))]
+    length = [b"Content-Length: %d" % len(body)] if odd.random() < 0.7 else []
+    lines = [b"Host: " + host, *headers, *session, *length, b"Connection: close"]
+    way = WAYS[int(odd.integers(len(WAYS)))]
+    first = b"%s %s HTTP/1.1" % (way, paths[int(odd.integers(len(paths)))])
+    return b"\r\n".join([first, *lines, b"", body])
+
+
+TOKEN = "a-token-that-nobody-guesses"
+WAYS = [*[b"GET", b"POST"] * 6, b"HEAD", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"get", b"X"]
+HOSTS = (b"localhost", b"127.0.0.1:80", b"[::1]", b"evil.example", b"", b"[", b"localhost:99999999", b"\xff")
+BODIES = (b"", b"HIERARCHY", b"PK\x03\x04" + bytes(60), b"5\r\nhello\r\n0\r\n\r\n", bytes(3000))
+PATHS = [
+    *[b"/", b"/index.html", b"/upload?name=a.bvh"] * 4,
+    b"/ws", b"/ws?token=x", b"/?token=x", b"/?token=" + TOKEN.encode(), b"/?token=%00&token=",
+    b"/upload", b"/upload?name=a.bvh", b"/upload?name=", b"/upload?name=a.zip", b"/upload?name=..%2f..%2fx.bvh",
+    b"/upload?name=%00.bvh", b"/upload?name=" + b"a" * 300 + b".bvh", b"/upload?name=a.bvh&name=b.bvh",
+    b"/upload?name=\xc3\xa9.bvh", b"/upload?name=CON.bvh", b"/upload/x", b"/files/abc/walk.bvh", b"/files/abc/",
+    b"/files//", b"/files/..%2f..%2fetc/passwd", b"/files/%00/a", b"/../../etc/passwd", b"/%2e%2e/%2e%2e/etc/passwd",
+    b"//etc/passwd", b"/assets/../../index.html", b"/%ff%fe", b"/" + b"a" * 5000, b"/%", b"*", b"http://localhost/",
+    b"/index.html?" + b"a=" * 200, b"/assets", b"/index.html/", b"/;a=b", b"/index.html%00.png",
+]  # fmt: skip
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+HEADERS = [
+    b"Origin: http://localhost", b"Origin: http://evil.example", b"Origin: null", b"Origin: [",
+    b"Cookie: poise-studio=x",
+    b"Cookie: poise-studio=" + TOKEN.encode(), b"Cookie: a=b; ;; =", b"Range: bytes=0-10", b"Range: bytes=9-1,5-5,-0",
+    b"Range: lines=1", b"Range: bytes=" + b"0-0," * 500, b"If-None-Match: *", b"If-Modified-Since: never",
+    b"If-Range: x", b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked", b"Content-Length: -1",
+    b"Content-Length: 99999999999999999999", b"Expect: 100-continue", b"Upgrade: websocket", b"Connection: Upgrade",
+    b"Sec-WebSocket-Key: x", b"Sec-WebSocket-Version: 99",
+    b"Sec-WebSocket-Extensions: permessage-deflate; x=" + b"1" * 99,
+    b"Sec-WebSocket-Protocol: a, b", b"X-Poise-Session: x", b"X-Poise-Session: \xff",
+    b"Content-Type: multipart/form-data",
+    b"X-Forwarded-For: 1.2.3.4, x", b"X-Forwarded-Proto: \x01", b"Accept-Encoding: " + b"gzip;q=0," * 200,
+]  # fmt: skip
+TARGETS = {
+    function.__name__: function for function in (datagrams, scenes, uploads, messages, frames, requests)
+}
 
 
 def _joined(place: Place) -> str:

@@ -6,7 +6,7 @@ import pytest
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.skeleton import Pose, Skeleton
-from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.kinematics import turns_in_world, world_transforms
 from poise.skeleton.pose_space import Handle, PoseSpace
 
 JOINTS = 31
@@ -158,3 +158,17 @@ def test_wrong_input_is_refused_with_words(space: PoseSpace) -> None:
         world_transforms(space.skeleton, np.zeros((2, 3)), np.zeros((2, 3, 4)))
     with pytest.raises(InvalidValueError, match="root position"):
         Pose(space.skeleton, np.zeros(3), np.zeros((2, 4)))
+
+
+def test_turns_are_those_of_the_matrices(space: PoseSpace) -> None:
+    qs = np.stack([random_q(space, seed) for seed in range(20)])
+    qs[0, 7:] = 0.0
+    _, quaternions = space.frames_from_q(qs)
+    local = rotations.quaternion_from_expmap(qs[:, 7:].reshape(20, -1, 3))
+    turned = rotations.multiply(space.references[space.moving], local)
+    np.testing.assert_allclose(quaternions[:, space.moving], rotations.canonical(turned), atol=1e-14)
+    np.testing.assert_array_equal(quaternions[:, 4], np.tile(space.references[4], (20, 1)))
+    _, matrices = space.forward(qs)
+    turns = turns_in_world(space.skeleton, quaternions)
+    np.testing.assert_allclose(turns, rotations.quaternion_from_matrix(matrices), atol=1e-9)
+    np.testing.assert_array_equal(turns_in_world(space.skeleton, quaternions[3]), turns[3])

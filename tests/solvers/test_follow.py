@@ -9,7 +9,7 @@ from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
-from poise.solvers.constraints import CentreOfMass, Constraint, Line, Pinned, Position
+from poise.solvers.constraints import CentreOfMass, Constraint, Line, Pinned, Plane, Position
 from poise.solvers.follow import KEPT, Follower
 from poise.solvers.solve import Solver, track
 
@@ -62,3 +62,13 @@ def test_frames_come_after_each_other_whatever_the_space(prior: GaussianPrior, w
     solver = follower.solver(target)
     with pytest.raises(InvalidValueError, match="targets must be for"):
         solver.problem.retarget([Position("right_hand", (0.0, 0.0, 0.0))])
+
+
+def test_a_target_that_its_caller_moves_is_where_it_was_moved(prior: GaussianPrior) -> None:
+    follower, place = Follower(partial(Solver, prior)), np.array([0.3, 1.0, 0.2])
+    moved, plane = Position("left_hand", place), Plane("right_hand", (0.0, 1.0, 0.0))
+    follower.solver([moved, plane])
+    place[1] = 1.1
+    solver = follower.solver([moved, plane])
+    np.testing.assert_allclose(solver.problem.targets, [[0.3, 1.1, 0.2]])
+    assert plane.blocks_on(prior.space) is plane.blocks_on(prior.space)

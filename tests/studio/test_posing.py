@@ -12,8 +12,10 @@ from poise.solvers.bearing import heading_of
 from poise.solvers.constraints import CONSTRAINTS
 from poise.solvers.measured import MeasuredConstraint, PoseView
 from poise.studio import messages as said
+from poise.studio import solving
+from poise.studio.models import ModelStore
 from poise.studio.session import OutOfOrderError, Session
-from poise.studio.solving import HEADING
+from poise.studio.solving import HEADING, Poser
 
 NUMBERS = count(1)
 
@@ -361,3 +363,18 @@ def test_wrong_constraints_leave_the_scene_as_it_was(session: Session, text: str
     with pytest.raises(PoiseError, match=words):
         session.answer(said.SetConstraints(text=text))
     assert session.state.constraints == ""
+
+
+def test_likelihoods_of_all_pages_share_the_processor(
+    session: Session, models: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Poser, "rested", 0.0)
+    monkeypatch.setattr(solving, "LIKELIHOOD_REST", 1e6)
+    other = Session(models, session.uploads, session.autosave)
+    shown = []
+    for page, last in ((session, False), (other, False), (other, True)):
+        at = handle(page, "left_hand").position
+        shown += page.answer(said.Drag(seq=next(NUMBERS), handle="left_hand", position=at, last=last))
+    known = [pose.percentile is not None for pose in shown if isinstance(pose, said.SolvedPose)]
+    assert known == [True, False, True]
+    other.close()

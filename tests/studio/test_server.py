@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import resource
 import socket
@@ -18,6 +19,7 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
+from h11 import LocalProtocolError
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from full_disk import full_disk
@@ -25,6 +27,7 @@ from poise.formats import write
 from poise.performer import act
 from poise.studio import archives
 from poise.studio import messages as said
+from poise.studio.keyed import AT_ONCE
 from poise.studio.models import ModelStore
 from poise.studio.own_folder import OwnFolder
 from poise.studio.security import Access
@@ -56,6 +59,9 @@ def small_page(models: ModelStore, tmp_path: Path) -> Iterator[Running]:
     (tmp_path / "dist" / "index.html").write_text("the page")
     with running(models, page=tmp_path / "dist") as started:
         yield started
+
+
+HELD_UP = 5.0  # seconds that no answer waits for another page, on machines that are busy
 
 
 def still_well(studio: Running) -> None:
@@ -233,6 +239,29 @@ def test_a_page_that_waited_for_others_is_answered_by_its_newest(
         while poses[-1].seq < 3:
             poses.append(page.hear_until(said.SolvedPose))
     assert [pose.seq for pose in poses if pose.seq] == [3]
+
+
+def test_a_long_timeline_does_not_keep_others_waiting(studio: Running) -> None:
+    with studio.page() as animator, studio.page() as poser:
+        for page in (animator, poser):
+            page.hello()
+            page.say(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+            page.hear_until(said.SceneChanged)
+        animator.say(said.SetTimeline(fps=30.0, frames=36_000))
+        animator.say(said.PutKey(key=said.Key(handle="hand", frame=5, position=(0.3, 1.2, 0.2))))
+        assert animator.hear_until(said.MotionRange).frames <= AT_ONCE  # all that its request has solved
+        waits = []
+        for number in range(30):
+            begun = time.monotonic()
+            drag = said.Drag(seq=number, handle="hand", position=(0.3, 1.2 + 0.01 * number, 0.2))
+            poser.say(drag)
+            while poser.hear_until(said.SolvedPose).seq < number:
+                pass
+            waits.append(time.monotonic() - begun)
+        assert max(waits) < HELD_UP
+        assert animator.hear_until(said.Progress).share > 0.0
+        assert not all(session.jobs.idle for session in studio.studio.sessions.everyone())
+        animator.say(said.Cancel(task="solveTimeline"))
 
 
 def test_the_socket_sends_at_once() -> None:
@@ -562,6 +591,15 @@ def test_odd_headers_are_refused(small_page: Running, header: str) -> None:
     head = f"POST /upload?name=a.bvh HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n"
     answer = raw(small_page, head.encode("latin-1"))
     assert not answer.startswith(b"HTTP/1.1 5"), answer
+
+
+def test_what_is_not_http_leaves_no_traceback_in_the_log(
+    small_page: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    for error in (LocalProtocolError("cannot send a response when the connection must close"), ValueError()):
+        logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=error)
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ValueError]
+    still_well(small_page)
 
 
 def test_wrong_tokens_are_counted(models: ModelStore, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.skeleton.measure import standing_height
 from poise.skeleton.roles import MAIN_ROLES, SIDES
@@ -27,12 +27,10 @@ def depths(
     skeleton: Skeleton, positions: Float[Array, "frames joints 3"]
 ) -> dict[tuple[str, str], Float[Array, "frames"]]:
     """By how much two parts are inside each other, in metres, negative where apart; the body has the main roles."""
-    at = {role: positions[:, skeleton.index(role)] for role in MAIN_ROLES}
-    shoulders = 0.5 * (at["left_upper_arm"] + at["right_upper_arm"])
-    ends = {"torso": (at["pelvis"], shoulders), "head": (at["head"], at["head"] + 1e-6)}
-    ends |= {name: (at[a], at[b]) for name, (a, b) in _LIMBS.items()}
-    gaps = apart(*(np.array([ends[pair[part]][end] for pair in PAIRS]) for part in (0, 1) for end in (0, 1)))
-    return {pair: between(skeleton, *pair) - gap for pair, gap in zip(PAIRS, gaps, strict=True)}
+    ends, touching = _pairs(skeleton)
+    points = 0.5 * (positions[:, ends[0]] + positions[:, ends[1]])
+    found = touching[:, None] - apart(*points.transpose(1, 2, 0, 3))
+    return dict(zip(PAIRS, found, strict=True))
 
 
 def between(skeleton: Skeleton, a: str, b: str) -> float:
@@ -56,6 +54,17 @@ def apart(a: Array, b: Array, c: Array, d: Array) -> Array:
 
 def _radius(segment: str) -> float:
     return _RADII[segment.split("_")[-1]]
+
+
+@cache
+def _pairs(skeleton: Skeleton) -> tuple[Int[Array, "2 4 pairs"], Float[Array, "pairs"]]:
+    """Of every pair, the ends of both parts, each in the middle of two joints; and how far apart they touch."""
+    joint = {role: skeleton.index(role) for role in MAIN_ROLES}
+    shoulders = (joint["left_upper_arm"], joint["right_upper_arm"])
+    ends = {"torso": ((joint["pelvis"],) * 2, shoulders), "head": ((joint["head"],) * 2,) * 2}
+    ends |= {name: ((joint[a],) * 2, (joint[b],) * 2) for name, (a, b) in _LIMBS.items()}
+    table = [[ends[pair[part]][end] for pair in PAIRS] for part in (0, 1) for end in (0, 1)]
+    return np.array(table).transpose(2, 0, 1), np.array([between(skeleton, *pair) for pair in PAIRS])
 
 
 @cache

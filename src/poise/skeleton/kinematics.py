@@ -6,6 +6,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.skeleton import kernels
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.turns import world_turns
 
 Array = np.ndarray
 
@@ -34,6 +35,16 @@ def world_transforms(
     return positions, matrices
 
 
+def turns_in_world(
+    skeleton: Skeleton, rotations: Float[Array, "*frames joints 4"]
+) -> Float[Array, "*frames joints 4"]:
+    """Every joint's rotation in the world as a quaternion (w >= 0), for one frame or many."""
+    turns, shape = np.ascontiguousarray(rotations, dtype=np.float64), (-1, len(skeleton), 4)
+    found = np.empty(turns.shape)
+    world_turns(skeleton.parents, turns.reshape(shape), found.reshape(shape))
+    return found
+
+
 def warm_up() -> None:
     """Compile every function of the core, or load it from the cache."""
     from poise.skeleton.pose_space import PoseSpace
@@ -47,4 +58,5 @@ def warm_up() -> None:
     space.handle_orientations(q, handles)
     space.centre_of_mass(q)
     space.integrate(q, np.zeros(space.freedoms))
-    world_transforms(skeleton, q[:3], np.tile(q[3:7], (2, 1)))
+    pose = space.pose_from_q(q)
+    pose.world, turns_in_world(skeleton, pose.rotations)

@@ -19,6 +19,7 @@ from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.skeleton import kernels
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
+from poise.skeleton.turns import local_turns
 
 Array = np.ndarray
 
@@ -134,11 +135,10 @@ class PoseSpace:
         self, q: Float[Array, "*frames size"]
     ) -> tuple[Float[Array, "*frames 3"], Float[Array, "*frames joints 4"]]:
         """Root positions and joint rotations of pose vectors."""
-        quaternions = np.broadcast_to(self.references, (*q.shape[:-1], *self.references.shape)).copy()
-        maps = q[..., kernels.ROOT_SIZE :].reshape(*q.shape[:-1], -1, 3)
-        turned = rotations.multiply(self.references[self.moving], rotations.quaternion_from_expmap(maps))
-        quaternions[..., self.moving, :] = rotations.canonical(turned)
-        quaternions[..., 0, :] = q[..., 3:7]
+        q, shape = np.ascontiguousarray(q, dtype=np.float64), self.references.shape
+        quaternions = np.empty((*q.shape[:-1], *shape))
+        quaternions[:] = self.references
+        local_turns(q.reshape(-1, self.size), self.references, self.moving, quaternions.reshape(-1, *shape))
         return q[..., :3].copy(), quaternions
 
     def standing(

@@ -68,6 +68,10 @@ class Skeleton:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.names, self.parents.tobytes(), self.offsets.tobytes()))
 
     def __repr__(self) -> str:
@@ -258,7 +262,16 @@ class Pose(Savable):
     @cached_property
     def positions(self) -> Positions:
         """Where its joints are, `pose.positions["right_hand"]`, worked out when first asked for."""
-        return Positions.of(self.skeleton, self.root_position, self.rotations)
+        return Positions(self.skeleton, self.world[0])
+
+    @cached_property
+    def world(self) -> tuple[Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
+        """Where its joints are and how they are turned in the world, worked out when first asked for."""
+        from poise.skeleton.kinematics import world_transforms
+
+        positions, matrices = world_transforms(self.skeleton, self.root_position, self.rotations)
+        positions.flags.writeable = matrices.flags.writeable = False
+        return positions, matrices
 
 
 def read_only(values: Any, *, dtype: Any = np.float64) -> Array:

@@ -6,7 +6,8 @@ fades out with its height above the floor, so that the support changes steadily 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,14 +15,16 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton import clearance
-from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane, floor
 
 Array = np.ndarray
-Places = Mapping[str, Float[Array, "3"]]
+Place = Float[Array, "3"] | Sequence[float]
+Places = Mapping[str, Place]
+_Corners = tuple[tuple[float, float], ...]
+_Carrier = tuple[_Corners, float]
 
 FLOOR_ROLES = ("left_foot", "right_foot", "left_toes", "right_toes")
 TURN = 0.12  # radians that hips turn from where they face, typically
@@ -49,24 +52,15 @@ def heading_of(pose: Pose) -> Float[Array, "3"] | None:
     """Which way the hips face along the ground; None without hips, or where they lie on their side."""
     if "pelvis" not in pose.skeleton.roles:
         return None
-    _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    x, _, z = matrices[pose.skeleton.index("pelvis")] @ _body(pose.skeleton).left
+    x, _, z = pose.world[1][pose.skeleton.index("pelvis")] @ _body(pose.skeleton).left
     size = np.hypot(x, z)
     return np.array([-z, 0.0, x]) / size if size > 0.2 else None
 
 
-def facing(
-    heading: Float[Array, "3"], skeleton: Skeleton, *, at: Float[Array, "3"], tolerance: float = TURN
-) -> LookAt:
+def facing(heading: Place, skeleton: Skeleton, *, at: Place, tolerance: float = TURN) -> LookAt:
     """The hips face this way and stay level, softly; `at` is about where they are."""
-    left = np.array([heading[2], 0.0, -heading[0]])
-    return LookAt(
-        "pelvis",
-        np.asarray(at) + AWAY * left,
-        tuple(_body(skeleton).left),
-        tolerance=tolerance,
-        name="heading",
-    )
+    aside = (at[0] + AWAY * heading[2], at[1], at[2] - AWAY * heading[0])
+    return LookAt("pelvis", aside, tuple(_body(skeleton).left), tolerance=tolerance, name="heading")
 
 
 def balanced(
@@ -76,26 +70,17 @@ def balanced(
 
     Feet and knees carry it where they are low; hands and hips only where they are `held` there.
     """
-    corners = support(places, skeleton, held=held)
-    return None if corners is None else CentreOfMass(list(corners), tolerance=sway, name="balance")
+    return _balance(tuple(_carriers(places, skeleton, held)), sway)
 
 
 def support(
     places: Places, skeleton: Skeleton, *, held: Collection[str] = (), margin: float = MARGIN
 ) -> Float[Array, "4 2"] | None:
     """The rectangle on the ground (x, z) that the centre of mass stays in; None where no foot is known."""
-    carriers = _carriers(places, skeleton, held)
-    if not carriers:
-        return None
-    shares = np.array([share for _, share in carriers])
-    middles = np.array([corners.mean(axis=0) for corners, _ in carriers])
-    firm = shares + 1e-3  # something is left to stand on where nothing carries
-    middle = firm @ middles / firm.sum()
-    points = np.concatenate([middle + share * (corners - middle) for corners, share in carriers])
-    return _rectangle(points, margin - ADRIFT * (1.0 - shares.max()))
+    return _support(tuple(_carriers(places, skeleton, held)), margin)
 
 
-def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Float[Array, "3"]) -> list[Constraint]:
+def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Place) -> list[Constraint]:
     """Arms none of whose joints are `busy` hang down, softly; `at` is about where the body is."""
     found: list[Constraint] = []
     for side in SIDES:
@@ -115,9 +100,9 @@ def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
     What is soft gives way a little, so a limb that was kept out by one solve is still in touch for the next.
     """
     skeleton = pose.skeleton
-    if not set(MAIN_ROLES) <= set(skeleton.roles):
+    if not skeleton.roles.keys() >= set(MAIN_ROLES):
         return []
-    deep = clearance.depths(skeleton, np.asarray(pose.positions)[None])
+    deep = clearance.depths(skeleton, pose.world[0][None])
     near = [pair for pair, depth in deep.items() if depth[0] > -nearby]
     trunk = [role for role in ("spine", "chest") if role in skeleton.roles]
     return [
@@ -150,10 +135,10 @@ def on_the_floor(skeleton: Skeleton) -> list[Constraint]:
     return [*near, *floor(roles)]
 
 
-def places_of(pose: Pose) -> dict[str, Float[Array, "3"]]:
+def places_of(pose: Pose) -> dict[str, Place]:
     """Where the parts are that can carry a body, by role."""
-    positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    return {role: positions[pose.skeleton.index(role)] for role in _body(pose.skeleton).rest}
+    positions = pose.world[0]
+    return {role: positions[joint] for role, joint in _body(pose.skeleton).joints.items()}
 
 
 def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = ()) -> float:
@@ -177,6 +162,7 @@ class _Stature:
     stature: float
     left: Float[Array, "3"]
     rest: Mapping[str, float]
+    joints: Mapping[str, int]
 
 
 _ROLES = (*FLOOR_ROLES, "left_shin", "right_shin", "left_hand", "right_hand", "pelvis")
@@ -190,7 +176,8 @@ def _body(skeleton: Skeleton) -> _Stature:
     rest = {role: float(heights[skeleton.index(role)]) for role in roles}
     rest |= {role: 0.04 * skeleton.height for role in roles if role.endswith(("shin", "hand"))}
     hips = skeleton.index("pelvis") if "pelvis" in skeleton.roles else 0
-    return _Stature(skeleton.height, neutral.local(hips, LEFT), rest)
+    joints = {role: skeleton.index(role) for role in roles}
+    return _Stature(skeleton.height, neutral.local(hips, LEFT), rest, joints)
 
 
 @lru_cache(maxsize=64)
@@ -200,8 +187,8 @@ def _below(skeleton: Skeleton, role: str) -> set[int]:
     return {joint for joint in range(len(skeleton)) if top in skeleton.chain(skeleton.names[joint])}
 
 
-def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list[tuple[Array, float]]:
-    """What is on the ground below each part, and how much of it carries (0 to 1)."""
+def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list[_Carrier]:
+    """What is on the ground below feet, and below other parts that carry; how much of it carries (0 to 1)."""
     body, found = _body(skeleton), []
     for side in SIDES:
         if f"{side}_foot" in places:
@@ -209,16 +196,36 @@ def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list
         for role in (f"{side}_shin", f"{side}_hand"):
             if role in places and (role.endswith("shin") or role in held):
                 share = _share(places[role][1] - body.rest[role], body)
-                found.append((_square(places[role], SIDE * body.stature), share))
+                found += [(_square(places[role], SIDE * body.stature), share)] if share > 0.0 else []
     if "pelvis" in held and "pelvis" in places:
         low = places["pelvis"][1] / body.rest["pelvis"]
-        share = float(np.clip((STANDING - low) / (STANDING - SEATED), 0.0, 1.0))
-        found.append((_square(places["pelvis"], SEAT * body.stature), share))
+        share = min(max((STANDING - low) / (STANDING - SEATED), 0.0), 1.0)
+        found += [(_square(places["pelvis"], SEAT * body.stature), share)] if share > 0.0 else []
     return found
 
 
+@lru_cache(maxsize=256)
+def _balance(carriers: tuple[_Carrier, ...], sway: float) -> CentreOfMass | None:
+    corners = _support(carriers, MARGIN)
+    return None if corners is None else CentreOfMass(list(corners), tolerance=sway, name="balance")
+
+
+def _support(carriers: tuple[_Carrier, ...], margin: float) -> Float[Array, "4 2"] | None:
+    """The rectangle around what carries, each of it drawn to the middle by as much as it does not."""
+    if not carriers:
+        return None
+    prints, shares = (
+        np.array([corners for corners, _ in carriers]),
+        np.array([share for _, share in carriers]),
+    )
+    firm = shares + 1e-3  # something is left to stand on where nothing carries
+    middle = firm @ prints.mean(axis=1) / firm.sum()
+    points = middle + shares[:, None, None] * (prints - middle)
+    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - float(shares.max())))
+
+
 def _share(height: float, body: _Stature) -> float:
-    return float(np.clip(1.0 - height / (LIFTED * body.stature), 0.0, 1.0))
+    return min(max(1.0 - float(height) / (LIFTED * body.stature), 0.0), 1.0)
 
 
 def _height(places: Places, body: _Stature, side: str) -> float:
@@ -227,19 +234,19 @@ def _height(places: Places, body: _Stature, side: str) -> float:
     return float(min(places[role][1] - body.rest[role] for role in parts))
 
 
-def _footprint(places: Places, body: _Stature, side: str) -> Float[Array, "4 2"]:
-    ankle = np.asarray(places[f"{side}_foot"])[[0, 2]]
+def _footprint(places: Places, body: _Stature, side: str) -> _Corners:
     if f"{side}_toes" not in places:
         return _square(places[f"{side}_foot"], 2.0 * SIDE * body.stature)
-    along = np.asarray(places[f"{side}_toes"])[[0, 2]] - ankle
-    length = max(float(np.linalg.norm(along)), 1e-3)
-    across = SIDE * body.stature * np.array([-along[1], along[0]]) / length
-    heel, tip = ankle - HEEL * along, ankle + (1.0 + TIP) * along
-    return np.array([heel + across, heel - across, tip - across, tip + across])
+    (x, _, z), (toe_x, _, toe_z) = map(float, places[f"{side}_foot"]), map(float, places[f"{side}_toes"])
+    dx, dz = toe_x - x, toe_z - z
+    wide = SIDE * body.stature / max(math.hypot(dx, dz), 1e-3)
+    corners = ((-HEEL, wide), (-HEEL, -wide), (1.0 + TIP, -wide), (1.0 + TIP, wide))
+    return tuple((x + far * dx - aside * dz, z + far * dz + aside * dx) for far, aside in corners)
 
 
-def _square(point: Float[Array, "3"], half: float) -> Float[Array, "4 2"]:
-    return np.asarray(point)[[0, 2]] + half * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]])
+def _square(point: Place, half: float) -> _Corners:
+    x, z = float(point[0]), float(point[2])
+    return (x + half, z + half), (x + half, z - half), (x - half, z - half), (x - half, z + half)
 
 
 def _rectangle(points: Float[Array, "points 2"], margin: float) -> Float[Array, "4 2"]:

@@ -170,6 +170,16 @@ class Constraint(ABC):
     def blocks(self, space: PoseSpace) -> list[Block]:
         """Its rows on one skeleton."""
 
+    def blocks_on(self, space: PoseSpace) -> list[Block]:
+        """The same, worked out once for a space where no array or list of the caller's can change meanwhile."""
+        known: tuple[PoseSpace, list[Block]] | None = self.__dict__.get("_known")
+        if known is not None and known[0] is space:
+            return known[1]
+        found = self.blocks(space)
+        if not any(isinstance(value, np.ndarray | list) for value in vars(self).values()):
+            self.__dict__["_known"] = space, found
+        return found
+
     def check(self) -> None:
         """Refuse numbers that are not finite or not plausible before anything is solved."""
         if self.tolerance is not None and self.weight is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -165,10 +166,10 @@ class Problem:
             targets = [[constraint.target for constraint in frame] for frame in frames]  # type: ignore[attr-defined]
             floats[:, :, 3:6] = finite_vectors(targets, (len(frames), len(self.constraints), 3))
             return floats
-        kinds = self.integers[:, :2].tolist()
+        kinds = list(map(tuple, self.integers[:, :2].tolist()))
         for own, frame in zip(floats, frames, strict=True):
-            blocks = [block for constraint in frame for block in constraint.blocks(self.space)]
-            if [[block.kind, block.joint] for block in blocks] != kinds:
+            blocks = [block for constraint in frame for block in constraint.blocks_on(self.space)]
+            if [(block.kind, block.joint) for block in blocks] != kinds:
                 raise InvalidValueError(
                     "new targets must be for the constraints that the problem was made of"
                 )
@@ -294,26 +295,25 @@ class Problem:
 
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
-        return float(np.linalg.norm(self._left(errors)[self._rows_of[number]]))
+        return math.hypot(*self._left(errors)[self._rows_of[number]])
 
     def largest_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """What is left of the worst of a constraint's conditions, as the compiled solver judges whether it is met."""
-        rows, left = self._rows_of[number], self._left(errors)
-        firsts = [first for first in self.integers[:, 3].tolist() if rows.start <= first < rows.stop]
-        ends = [*firsts[1:], rows.stop]
-        parts = zip(firsts, ends, strict=True)
-        return max((float(np.linalg.norm(left[first:end])) for first, end in parts), default=0.0)
+        return self._largest(number, self._left(errors))
 
-    def _left(self, errors: Float[Array, "rows"]) -> Float[Array, "rows"]:
+    def _largest(self, number: int, left: list[float]) -> float:
+        return max((math.hypot(*left[rows]) for rows in self._parts_of[number]), default=0.0)
+
+    def _left(self, errors: Float[Array, "rows"]) -> list[float]:
         """Errors, zero where an inequality holds."""
-        return np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
+        return np.where(self._inequalities, np.maximum(errors, 0.0), errors).tolist()
 
     def residuals(self, errors: Float[Array, "rows"]) -> tuple[Residual, ...]:
         """What is left of every constraint, in words and numbers."""
-        tolerance, found = self.settings.tolerance, []
+        tolerance, found, left = self.settings.tolerance, [], self._left(errors)
         for number, constraint in enumerate(self.constraints):
-            value, deviation = self.residual_of(number, errors), float(np.sqrt(constraint.compliance))
-            met = self.largest_of(number, errors) <= tolerance if constraint.hard else value <= deviation
+            value, deviation = math.hypot(*left[self._rows_of[number]]), math.sqrt(constraint.compliance)
+            met = self._largest(number, left) <= tolerance if constraint.hard else value <= deviation
             allowed = tolerance + UNLIKELY * deviation
             found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
         return tuple(found)
@@ -323,6 +323,18 @@ class Problem:
         return self.free.astype(np.float64)[None, :]
 
     # --- private ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _inequalities(self) -> Array:
+        """Which rows hold where their error is negative."""
+        return self.rows[:, dual_step.INEQUALITY] == 1.0
+
+    @cached_property
+    def _parts_of(self) -> list[list[slice]]:
+        """The rows of each condition of each constraint."""
+        firsts, ends = self.integers[:, 3].tolist(), self.integers[:, 3:5].sum(axis=1).tolist()
+        parts = [slice(first, end) for first, end in zip(firsts, ends, strict=True)]
+        return [[part for part in parts if rows.start <= part.start < rows.stop] for rows in self._rows_of]
 
     @cached_property
     def in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
@@ -474,7 +486,7 @@ def _plausible(q: Array) -> bool:
 def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """Those that have rows: not what is simply kept, nor what weighs nothing."""
     return tuple(
-        c for c in constraints if not (isinstance(c, Pinned) and c.hard) and np.isfinite(c.compliance)
+        c for c in constraints if not (isinstance(c, Pinned) and c.hard) and math.isfinite(c.compliance)
     )
 
 

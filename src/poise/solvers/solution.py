@@ -101,7 +101,7 @@ class Solution(Savable):
         """What is left of every constraint, in their order."""
         return self.measure()
 
-    @property
+    @cached_property
     def pose(self) -> Pose:
         """The solved pose."""
         return self.space.pose_from_q(self.q)

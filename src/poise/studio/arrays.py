@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
-from poise.geometry import rotations
-from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.kinematics import turns_in_world, world_transforms
 from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
@@ -28,13 +27,14 @@ def world_of(
     skeleton: Skeleton, root_positions: Float[Array, "*frames 3"], turns: Float[Array, "*frames joints 4"]
 ) -> bytes:
     """Per frame and joint, the position and the rotation (wxyz) in the world."""
-    positions, matrices = world_transforms(skeleton, root_positions, turns)
-    return packed(np.concatenate([positions, rotations.quaternion_from_matrix(matrices)], axis=-1))
+    positions, _ = world_transforms(skeleton, root_positions, turns)
+    return packed(np.concatenate([positions, turns_in_world(skeleton, turns)], axis=-1))
 
 
 def world_of_pose(pose: Pose) -> bytes:
     """The same for one pose."""
-    return world_of(pose.skeleton, pose.root_position, pose.rotations)
+    turns = turns_in_world(pose.skeleton, pose.rotations)
+    return packed(np.concatenate([pose.world[0], turns], axis=-1))
 
 
 def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) -> messages.MotionRange:
@@ -43,7 +43,7 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
     assert layers is not None
     part = layers.motion[first:end]
     positions, matrices = world_transforms(part.skeleton, part.root_positions, part.rotations)
-    turns = rotations.quaternion_from_matrix(matrices)
+    turns = turns_in_world(part.skeleton, part.rotations)
     handles = [state.handle(name) for name in dict.fromkeys(key.handle for key in state.timeline.keys)]
     joints = [part.skeleton.index(handle.joint) for handle in handles]
     ways = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from jaxtyping import Float
@@ -57,11 +57,9 @@ class _Moved:
 
     def __init__(self, problem: Problem, start: Float[Array, "size"]) -> None:
         space = problem.space
-        joints = np.arange(len(space.skeleton))
         self._space, self._free = space, np.flatnonzero(problem.free)
-        self._points = Handles(joints, np.zeros((len(joints), 3)))
-        self._before, self._jacobian = space.handle_positions(start, self._points)
-        self._weights = np.ones(len(joints))
+        self._start, self._before = start, space.forward(start)[0]
+        self._weights = np.ones(len(space.skeleton))
 
     def farthest(self, q: Float[Array, "size"], most: float = np.inf) -> float:
         """How far the joint goes that goes farthest; those that go further than `most` weigh more from now on."""
@@ -69,9 +67,15 @@ class _Moved:
         self._weights *= np.clip((gone / max(most, TINY)) ** 2, 1.0, FIRMER)
         return float(gone.max())
 
+    @cached_property
+    def _jacobian(self) -> Float[Array, "rows freedoms"]:
+        """How the joints move with the freedoms at the start."""
+        joints = np.arange(len(self._space.skeleton))
+        return self._space.handle_positions(self._start, Handles(joints, np.zeros((len(joints), 3))))[1]
+
     def metric(self) -> Float[Array, "freedoms freedoms"]:
         """The covariance of freedoms under which the smallest change is the one that moves joints least."""
-        rows = self._jacobian.reshape(-1, self._space.freedoms)[:, self._free]
+        rows = self._jacobian[:, self._free]
         stiffness = rows.T @ (rows * np.repeat(self._weights, 3)[:, None])
         stiffness += STIFF * np.trace(stiffness) / len(stiffness) * np.eye(len(stiffness))
         found = np.zeros((self._space.freedoms,) * 2)

@@ -1,7 +1,7 @@
 """Long tasks of a session (learning, exporting, solving a timeline): beside the drags, with progress, and stoppable.
 
 A task that comes in steps gives its thread to others between them, so that a long one of one page does not keep those
-of another waiting; and every task waits a little while people are being answered.
+of another waiting; and every task leaves most of its time to people who are being answered.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
 TURN = 0.2  # seconds after which a task in steps lets others have its thread
-BUSY, REST = (
-    0.1,
-    0.005,
-)  # seconds since somebody was answered in which tasks rest at every report, and for how long
+BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
+REST, LONGEST_REST = 3.0, 0.02  # times what they worked since the last, and seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 
@@ -166,16 +164,18 @@ class Jobs:
             raise StoppedError
 
     def _reporter(self, job: _Job) -> Report:
-        job.reported = time.monotonic()
+        job.reported = rested = time.monotonic()
 
         def report(share: float) -> None:
+            nonlocal rested
             self._check(job)
             now = time.monotonic()
             if now - job.reported > PROGRESS_EVERY:
                 job.reported = now
                 self._session.post(_progress(job.task, job.words, min(share, 0.99)))
             if now - Jobs.answered < BUSY:
-                time.sleep(REST)
+                time.sleep(min(REST * (now - rested), LONGEST_REST))
+            rested = time.monotonic()
 
         return report
 

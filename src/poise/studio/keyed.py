@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.apps.keyframing import Keyframed, keyframe_in, plan
+from poise.apps.keyframing_script import Script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
@@ -50,26 +52,33 @@ class TimelinePlan:
 
     def stretch(self, layers: Layers | None, span: Span) -> Layers:
         """The motion with the frames of a span solved one after the other, from the one before them."""
-        whole, first = self._whole(layers), span[0]
-        _, frames = plan(script_of(self.state), self.priors, self.weights, span=span)
-        space = common_space(self.priors).space
-        after = whole[max(first - 1, 0)]
-        q = frame_by_frame(self.priors, frames, space, fps=whole.fps, after=after)
-        part = Motion(space.skeleton, whole.fps, *space.frames_from_q(q))
+        whole = self._whole(layers)
+        part = self.solved(whole, span)
         over = () if layers is None else layers.corrections
-        return Layers(joined(whole, part, first), tuple(each for each in over if each.frame < len(whole)))
+        return Layers(joined(whole, part, span[0]), tuple(each for each in over if each.frame < len(whole)))
+
+    def solved(
+        self, whole: Motion, span: Span, *, progress: Callable[[int], None] = lambda _done: None
+    ) -> Motion:
+        """The frames of a span alone."""
+        _, frames = plan(self._script, self.priors, self.weights, span=span)
+        space, after = common_space(self.priors).space, whole[max(span[0] - 1, 0)]
+        q = frame_by_frame(self.priors, frames, space, fps=whole.fps, after=after, progress=progress)
+        return Motion(space.skeleton, whole.fps, *space.frames_from_q(q))
+
+    @cached_property
+    def _script(self) -> Script:
+        return script_of(self.state)
 
     def all_together(self, progress: Callable[[int, int], None]) -> Keyframed:
         """All frames at once, so that nothing pops."""
-        return keyframe_in(script_of(self.state), self.priors, self.weights, progress=progress)
+        return keyframe_in(self._script, self.priors, self.weights, progress=progress)
 
     def _whole(self, layers: Layers | None) -> Motion:
         """What was solved before, if it is of this length; else the pose, which stands still."""
         timeline = self.state.timeline
         if layers is not None and len(layers) == timeline.frames:
-            return layers.base.with_frames(
-                layers.base.root_positions, layers.base.rotations, fps=timeline.fps
-            )
+            return layers.base if layers.base.fps == timeline.fps else replace(layers.base, fps=timeline.fps)
         return held(self.state.pose, timeline.frames, timeline.fps)
 
 

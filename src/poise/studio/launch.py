@@ -78,6 +78,9 @@ def _rest_prepared() -> Iterator[None]:
     """Everything else is compiled and learned beside the studio, which is used already."""
     Thread(target=warm_up, daemon=True, name="poise-warm-up").start()
     learning = Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
+    Thread(
+        target=learning.wait, daemon=True, name="poise-learning"
+    ).start()  # else it stays as a defunct process
     try:
         yield
     finally:

@@ -146,12 +146,11 @@ def changed_frames(before: Motion | None, after: Motion) -> tuple[int, int]:
 
 def held(pose: Pose, frames: int, fps: float) -> Motion:
     """A motion that stands still."""
-    return Motion(
-        pose.skeleton,
-        fps,
-        np.tile(pose.root_position, (frames, 1)),
-        np.tile(pose.rotations, (frames, 1, 1)),
+    roots, turns = np.tile(pose.root_position, (frames, 1)), np.tile(pose.rotations, (frames, 1, 1))
+    roots.flags.writeable = turns.flags.writeable = (
+        False  # a motion copies what could change: long ones take a while
     )
+    return Motion(pose.skeleton, fps, roots, turns)
 
 
 def joined(whole: Motion, part: Motion, first: int) -> Motion:
@@ -159,4 +158,5 @@ def joined(whole: Motion, part: Motion, first: int) -> Motion:
     roots, turns = whole.root_positions.copy(), whole.rotations.copy()
     roots[first : first + len(part)] = part.root_positions
     turns[first : first + len(part)] = part.rotations
+    roots.flags.writeable = turns.flags.writeable = False
     return whole.with_frames(roots, turns)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from poise.studio.latent import LatentView
 
 PLAIN: messages.Kind = "plain"
+MOST_MODELS = 64  # that one page learns or brings
 
 
 class ModelSource:
@@ -129,6 +130,10 @@ class ModelStore:
     ) -> Entry:
         """Adds a model that is made when it is first used."""
         with self._lock:
+            if self._base is not None and len(self._own) >= MOST_MODELS:
+                raise InvalidValueError(
+                    f"this page has {MOST_MODELS} models of its own, the most that it can have; open another page"
+                )
             entry = Entry(self._free_id(name), name, source, kind, summary, character)
             self._own[entry.id] = entry
         return entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from weakref import WeakSet
 
 import uvicorn
+from h11 import LocalProtocolError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -128,7 +130,13 @@ def server_of(studio: Studio) -> uvicorn.Server:
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     return uvicorn.Server(config)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether an error is the studio's: who sends what is not HTTP has been answered before the studio could."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], LocalProtocolError)
 
 
 class Door(socket.socket):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,6 @@ from poise.geometry import rotations
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle as Point
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
@@ -38,10 +38,11 @@ Array = np.ndarray
 HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
 KEPT = 4  # solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
-LIKELIHOOD_REST = 20.0  # times what one took: on a busy machine they are rarer
+LIKELIHOOD_REST = 5.0  # times what one took, until the next of any page: under load they are rarer
 SUPPLE = 0.5  # radians that joints go from a recorded pose, typically
 CALM = ("pelvis", "chest", "head")
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres that these, and the root, go from it
+COARSE = 1  # decimals of the metres by which the place of a body counts, where only directions matter
 HEADING = "heading"
 """The anchor that says which way the hips face."""
 LOOKING = 4.0  # times as far hips may turn where the head looks at something
@@ -82,6 +83,9 @@ class SolvedState:
 
 class Poser:
     """Solves the states of one session, the next from the last."""
+
+    rested = 0.0
+    """When a likelihood may be worked out again while a hand moves, in any session."""
 
     def __init__(self, models: ModelStore) -> None:
         self._models = models
@@ -157,6 +161,8 @@ class Poser:
             return stepped
         problem.floats[:] = aims  # a step that was tried has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
+        if solution is solved.solution:
+            return solved
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
@@ -239,12 +245,13 @@ class Poser:
     ) -> tuple[float | None, float | None]:
         due, *known = self._likelihood
         now = time.perf_counter()
-        if fine or now > due:
+        if fine or now > max(due, Poser.rested):
             found = prior.log_likelihood(solution.q)
             quantiles = getattr(prior, "quantiles", None)
             share = prior.percentile(solution.q) if quantiles is None else _share(found, quantiles)
-            taken = time.perf_counter() - now
-            self._likelihood = (now + max(LIKELIHOOD_EVERY, LIKELIHOOD_REST * taken), found, share)
+            done = time.perf_counter()
+            Poser.rested = done + LIKELIHOOD_REST * (done - now)
+            self._likelihood = (now + LIKELIHOOD_EVERY, found, share)
             return found, share
         return known[0], known[1]
 
@@ -275,41 +282,41 @@ def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
     """What holds softly in a state: heading, unless something turns it, balance, arms that hang, limbs apart."""
     skeleton, found = state.pose.skeleton, list[Constraint]()
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+    x, y, z = np.round(state.pose.root_position, COARSE).tolist()
     if state.bearing.heading and HEADING in state.anchors and not _turns(skeleton, active):
-        tolerance = bearing.TURN * (LOOKING if state.look_at is not None else 1.0)
-        heading = np.array(state.anchors[HEADING])
-        found.append(bearing.facing(heading, skeleton, at=state.pose.root_position, tolerance=tolerance))
+        found.append(_facing(skeleton, state.anchors[HEADING], (x, y, z), state.look_at is not None))
     if state.bearing.balance and state.feet != "free":
-        balance = bearing.balanced(_places(state, active), skeleton, held=_held(skeleton, active))
+        places, held = _places(state, active)
+        balance = bearing.balanced(places, skeleton, held=held)
         found += [] if balance is None else [balance]
     if state.bearing.arms:
-        busy = {skeleton.index(handle.joint) for handle in active}
-        found += bearing.hanging(skeleton, busy=busy, at=state.pose.root_position)
+        found += _hanging(skeleton, frozenset(skeleton.index(handle.joint) for handle in active), (x, y, z))
     if state.bearing.apart:
         found += bearing.apart(state.pose, nearby=0.0)
     return [Condition(None, constraint) for constraint in found]
 
 
-def _places(state: State, active: Sequence[SceneHandle]) -> dict[str, Array]:
-    """Where the parts are wanted that can carry the body: as held, as planted, else as they are."""
+@lru_cache(maxsize=256)
+def _facing(skeleton: Skeleton, heading: Vec3, at: Vec3, looks: bool) -> Constraint:
+    return bearing.facing(heading, skeleton, at=at, tolerance=bearing.TURN * (LOOKING if looks else 1.0))
+
+
+@lru_cache(maxsize=256)
+def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3) -> list[Constraint]:
+    return bearing.hanging(skeleton, busy=busy, at=at)
+
+
+def _places(state: State, active: Sequence[SceneHandle]) -> tuple[bearing.Places, set[str]]:
+    """Where the parts are wanted that can carry the body, as held, as planted, else as they are; which are held."""
     skeleton, places = state.pose.skeleton, bearing.places_of(state.pose)
     taken = tuple(taken_sides(skeleton, active))
     if state.feet == "planted":
         places |= {
-            role: np.array(at)
-            for role, at in state.anchors.items()
-            if role in places and not role.startswith(taken)
+            role: at for role, at in state.anchors.items() if role in places and not role.startswith(taken)
         }
     wanted = {skeleton.index(each.joint): each.position for each in active if each.position is not None}
-    return places | {
-        role: np.array(wanted[skeleton.index(role)]) for role in places if skeleton.index(role) in wanted
-    }
-
-
-def _held(skeleton: Skeleton, active: Sequence[SceneHandle]) -> set[str]:
-    """The roles whose joints are held at a place."""
-    joints = {skeleton.index(handle.joint) for handle in active if handle.position is not None}
-    return {role for role in skeleton.roles if skeleton.index(role) in joints}
+    held = {role: wanted[joint] for role in places if (joint := skeleton.index(role)) in wanted}
+    return places | held, set(held)
 
 
 def _turns(skeleton: Skeleton, active: Sequence[SceneHandle]) -> bool:
@@ -323,21 +330,21 @@ def _overreaches(state: State, dragged: str, solved: SolvedState) -> bool:
     if state.feet != "planted" or not state.bearing.step or dragged == LOOK_AT:
         return False
     skeleton, handle = state.pose.skeleton, state.handle(dragged)
-    hips = {
-        skeleton.index(role) for role in ("pelvis", "left_thigh", "right_thigh") if role in skeleton.roles
-    }
-    if (
-        handle.position is None
-        or skeleton.index(handle.joint) in hips
-        or hips & set(skeleton.chain(handle.joint)[1:])
-    ):
+    if handle.position is None or _is_hips_or_leg(skeleton, handle.joint):
         return False
     _, way = _from_feet(state, handle.position)
     lacking = [
         left.value for owner, left in zip(solved.owners, solved.solution.residuals, strict=True)
         if owner == dragged and left.unit == "m"
     ]  # fmt: skip
-    return float(np.linalg.norm(way)) > FAR * skeleton.height or max(lacking, default=0.0) > UNMET
+    return math.hypot(*way) > FAR * skeleton.height or max(lacking, default=0.0) > UNMET
+
+
+@lru_cache(maxsize=256)
+def _is_hips_or_leg(skeleton: Skeleton, joint: str) -> bool:
+    roles = ("pelvis", "left_thigh", "right_thigh")
+    hips = {skeleton.index(role) for role in roles if role in skeleton.roles}
+    return skeleton.index(joint) in hips or not hips.isdisjoint(skeleton.chain(joint)[1:])
 
 
 def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
@@ -376,7 +383,7 @@ def _is_on_the_right(skeleton: Skeleton, joint: str) -> bool:
 def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array, "3"]]:
     """Where the feet are planted, and the way along the ground from their middle to a place."""
     feet = {role: np.array(at) for role, at in state.anchors.items() if role.endswith("_foot")}
-    way = np.subtract(place, np.mean(list(feet.values()), axis=0)) if feet else np.zeros(3)
+    way = np.subtract(place, np.array(list(feet.values())).mean(axis=0)) if feet else np.zeros(3)
     return feet, way * (1.0, 0.0, 1.0)
 
 
@@ -416,7 +423,7 @@ def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
 
 def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
     """Where points fixed to joints are in the world."""
-    positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    positions, matrices = pose.world
     joints = [pose.skeleton.index(point.joint) for point in points]
     offsets = np.array([point.offset for point in points], dtype=np.float64).reshape(-1, 3)
     return np.asarray(positions[joints] + np.einsum("pij,pj->pi", matrices[joints], offsets))
@@ -467,29 +474,31 @@ def _of_feet(state: State, active: Sequence[SceneHandle]) -> list[Constraint]:
         return list(floor(roles))
     taken = tuple(taken_sides(state.pose.skeleton, active))
     held = [role for role in roles if not role.startswith(taken)] if taken else roles
-    stay = [
-        Position(role, state.anchors[role], priority=HELD, name=role.replace("_", " "))
-        for role in held
-        if role in state.anchors
-    ]
+    stay = [_planted(role, state.anchors[role]) for role in held if role in state.anchors]
     return [*stay, *floor([role for role in roles if role not in held])]
+
+
+@lru_cache(maxsize=256)
+def _planted(role: str, at: Vec3) -> Position:
+    return Position(role, at, priority=HELD, name=role.replace("_", " "))
 
 
 def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
     """The sides whose shin, foot or toes a handle with a position holds."""
-    taken = set()
-    for side in ("left", "right"):
-        below = [skeleton.index(f"{side}_{part}") for part in ("shin",) if f"{side}_{part}" in skeleton.roles]
-        for handle in handles:
-            if handle.position is not None and set(below) & set(skeleton.chain(handle.joint)):
-                taken.add(side)
-    return taken
+    held = [handle.joint for handle in handles if handle.position is not None]
+    return {side for joint in held if (side := _side_below_knee(skeleton, joint)) is not None}
+
+
+@lru_cache(maxsize=256)
+def _side_below_knee(skeleton: Skeleton, joint: str) -> str | None:
+    shins = {side: f"{side}_shin" for side in ("left", "right") if f"{side}_shin" in skeleton.roles}
+    chain = skeleton.chain(joint)
+    return next((side for side, shin in shins.items() if skeleton.index(shin) in chain), None)
 
 
 def turn_of(joint: str, pose: Pose) -> Quaternion:
     """How a body has a joint turned in the world."""
-    _, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    w, x, y, z = rotations.quaternion_from_matrix(matrices[pose.skeleton.index(joint)]).tolist()
+    w, x, y, z = rotations.quaternion_from_matrix(pose.world[1][pose.skeleton.index(joint)]).tolist()
     return w, x, y, z
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import numpy as np
 
@@ -60,7 +62,7 @@ class PosingPanel:
         state = self._moved(message)
         moved = _way_of(self._session.state, state, message.handle)
         solved = self._session.poser.drag(state, message.handle, moved=moved, last=message.last)
-        state = state.with_(anchors=solved.anchors or state.anchors)
+        state = state if solved.anchors is None else state.with_(anchors=solved.anchors)
         if not message.last:
             return [self._session.show(state, solved, fine=False)]
         state = state.with_(placed=solved.placed)
@@ -190,10 +192,10 @@ def _way_of(before: State, after: State, handle: str) -> float:
     if handle == LOOK_AT:
         if before.look_at is None or after.look_at is None:
             return LEVER
-        return min(float(np.linalg.norm(np.subtract(before.look_at, after.look_at))), LEVER)
+        return min(math.dist(before.look_at, after.look_at), LEVER)
     old, new = before.handle(handle), after.handle(handle)
     start = place_or(old, before)
-    way = 0.0 if new.position is None else float(np.linalg.norm(np.subtract(new.position, start)))
+    way = 0.0 if new.position is None else math.dist(new.position, start)
     if new.rotation is None:
         return way
     turns = np.array([old.rotation or turn_of(old.joint, before.pose), new.rotation])

@@ -339,14 +339,22 @@ class TimelinePanel:
         def work(report: Report) -> Steps:
             left = stretches(whole, done)
             smoothed = timeline.frames <= SMOOTHED
+            each = (FIRST_PASS if smoothed else 1.0) / max(len(left), 1)
             for number, part in enumerate(left):
-                layers = ready.stretch(session.state.layers, part)
+                now = session.state.layers
+                if now is None or not is_wanted():
+                    return Done(list)
+
+                def one_more(frames: int, number: int = number, part: Span = part) -> None:
+                    report(each * (number + frames / (part[1] - part[0])))
+
+                solved = ready.solved(now.base, part, progress=one_more)
                 with session.lock:
-                    if not is_wanted():
+                    now = session.state.layers
+                    if now is None or not is_wanted():
                         return Done(list)
-                    session.revise(layers=_with_part(session.state.layers, layers, part))
+                    session.revise(layers=replace(now, base=joined(now.base, solved, part[0])))
                     session.post(session.frames_shown(*part, fine=False))
-                report(number / len(left) * (FIRST_PASS if smoothed else 1.0))
                 yield
             if not smoothed:
                 return Done(lambda: self._finished(is_wanted(), session.state.layers))
@@ -367,13 +375,6 @@ class TimelinePanel:
         session.revise(layers=replace(layers, corrections=over), smooth=True)
         session.keep()
         return session.motion_shown()
-
-
-def _with_part(now: Layers | None, solved: Layers, part: Span) -> Layers:
-    """A stretch put into the motion as it is by now."""
-    if now is None or len(now) != len(solved):
-        return solved
-    return replace(now, base=joined(now.base, solved.base[part[0] : part[1]], part[0]))
 
 
 def _without_keys(state: State) -> State:
