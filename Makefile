@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks characters universal release lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +134,10 @@ release: .venv/.dev page ## build the source archive and the wheel into dist/, p
 	@test -e $(PAGE)/dist/index.html || { echo "release: the studio's page is not built (see above); a wheel without it is not a release" >&2; exit 1; }
 	rm -rf dist && $(BIN)/python -m hatchling build
 	tools/try_wheel.sh dist/*.whl
+	$(MAKE) addon
+
+addon: .venv/.dev ## pack the add-on for Blender into dist/poise-blender.zip
+	rm -rf blender/poise_blender/__pycache__ && mkdir -p dist && $(BIN)/python -c "import shutil; shutil.make_archive('dist/poise-blender', 'zip', 'blender/poise_blender')"
 
 lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh

@@ -28,6 +28,7 @@ COMMANDS = {
     "clean": "remove the foot slide of a motion",
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "keep many clips as one searchable store",
+    "serve": "pose characters of other programs over a local socket",
     "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
     "cameras": "calibrate cameras by a printed board; film a motion with simulated ones",
     "evaluate": "measure every method the same way, and draw what came out",

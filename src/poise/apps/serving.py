@@ -1,0 +1,170 @@
+"""Poses characters of other programs over a local socket: a line of JSON in, a line out (`poise serve`).
+
+`{"open": [{"name": "Hips", "parent": null, "head": [x, y, z]}, ...]}` takes a character in its rest pose (metres, Y up)
+and answers with its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ...}}` answers with the place of the
+first joint and every joint's turn (wxyz) relative to its parent, away from the rest pose. The body follows from one
+pose to the next; `{"rest": true}` forgets the last one. What is wrong is answered with `{"error": ...}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from poise.errors import InvalidValueError, PoiseError
+from poise.motion.carrying import check_person
+from poise.motion.motion import Motion
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.roles import subtree
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import bearing
+from poise.solvers.constraints import Position
+from poise.solvers.follow import Follower
+from poise.solvers.solve import Solver
+
+HOST, PORT = "127.0.0.1", 39550
+LONGEST = 4_000_000  # bytes of a line
+Place = tuple[float, float, float]
+
+
+class ServedBone(msgspec.Struct):
+    """A bone where it is at rest."""
+
+    name: str
+    parent: str | None
+    head: Place
+
+
+class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What may be asked, one at a time."""
+
+    open: list[ServedBone] | None = None
+    pose: dict[str, Place] | None = None
+    rest: bool = False
+
+
+class ServedCharacter:
+    """One client's character, and the pose that it was last given."""
+
+    def __init__(self) -> None:
+        self._prior: UniversalPrior | None = None
+        self._follower: Follower[Solver] | None = None
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """What one line is answered with."""
+        try:
+            asked = msgspec.json.decode(line, type=ServedRequest)
+            if asked.open is not None:
+                return self._open(asked.open)
+            if asked.rest and self._prior is not None:
+                self._follower = Follower(partial(Solver, self._prior))
+                return {}
+            if asked.pose:
+                return self._pose(asked.pose)
+            raise InvalidValueError(
+                "expected a line with open (bones), pose (places by handle) or rest (true)"
+            )
+        except (msgspec.DecodeError, PoiseError) as error:
+            return {"error": str(error)}
+
+    def _open(self, bones: list[ServedBone]) -> dict[str, Any]:
+        skeleton = below_pelvis(skeleton_of(bones))
+        check_person(Motion.of_poses([Pose.rest(skeleton)]), what="the armature")
+        self._prior = UniversalPrior(skeleton)
+        self._follower = Follower(partial(Solver, self._prior))
+        return {"root": skeleton.names[0], "roles": dict(skeleton.roles)}
+
+    def _pose(self, places: dict[str, Place]) -> dict[str, Any]:
+        if self._prior is None or self._follower is None:
+            raise InvalidValueError("no character is open; send its bones first")
+        skeleton = self._prior.space.skeleton
+        asked = [Position(name, place) for name, place in places.items()]
+        solution = self._follower.step([*asked, *bearing.on_the_floor(skeleton)])
+        pose = solution.pose
+        turns = {
+            name: np.round(turn, 7).tolist()
+            for name, turn in zip(skeleton.names, pose.rotations, strict=True)
+        }
+        far = {
+            name: round(float(np.linalg.norm(pose.positions[name] - np.array(place))), 4)
+            for name, place in places.items()
+        }
+        return {"place": pose.root_position.tolist(), "turns": turns, "far": far}
+
+
+def skeleton_of(bones: list[ServedBone]) -> Skeleton:
+    """The largest tree of the bones, its joints at their heads, with the world's axes at rest."""
+    above = {bone.name: bone.parent for bone in bones}
+    if len(above) < len(bones) or any(
+        parent is not None and parent not in above for parent in above.values()
+    ):
+        raise InvalidValueError(
+            "every bone needs a name of its own, and a parent that is among the bones or null"
+        )
+    children: dict[str | None, list[str]] = {}
+    for name, parent in above.items():
+        children.setdefault(parent, []).append(name)
+    trees = [_tree(root, children) for root in children.get(None, [])]
+    names = max(trees, key=len, default=[])
+    heads = {bone.name: np.array(bone.head) for bone in bones}
+    number = {name: joint for joint, name in enumerate(names)}
+    parents = [number.get(above[name] or "", -1) for name in names]
+    offsets = [
+        heads[name] - (heads[names[parent]] if parent >= 0 else 0.0)
+        for name, parent in zip(names, parents, strict=True)
+    ]
+    return Skeleton(tuple(names), np.array(parents), np.array(offsets), ("ZYX",) * len(names))
+
+
+def below_pelvis(skeleton: Skeleton) -> Skeleton:
+    """The skeleton from its pelvis on: what hangs above it, on the floor, stays as it is."""
+    if "pelvis" not in skeleton.roles or skeleton.index("pelvis") == 0:
+        return skeleton
+    pelvis = skeleton.index("pelvis")
+    kept = sorted(subtree(skeleton, pelvis))
+    offsets = skeleton.offsets[kept].copy()
+    above = pelvis
+    while (above := int(skeleton.parents[above])) >= 0:
+        offsets[0] += skeleton.offsets[above]
+    parents = [-1, *(kept.index(int(skeleton.parents[joint])) for joint in kept[1:])]
+    names = tuple(skeleton.names[joint] for joint in kept)
+    return Skeleton(names, np.array(parents), offsets, tuple(skeleton.orders[joint] for joint in kept))
+
+
+def serve(port: int = PORT, *, ready: Callable[[int], None] = lambda _port: None) -> None:
+    """Answers on this machine alone until it is interrupted; every connection has a character of its own."""
+    try:
+        server = _Server((HOST, port), _Conversation)
+    except OSError as error:
+        raise PoiseError(f"cannot listen on {HOST}:{port}: {error.strerror or error}") from error
+    with server:
+        ready(int(server.server_address[1]))
+        server.serve_forever(poll_interval=0.1)
+
+
+class _Server(ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+class _Conversation(StreamRequestHandler):
+    disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        """Line by line until the client goes."""
+        character = ServedCharacter()
+        while line := self.rfile.readline(LONGEST):
+            self.wfile.write(msgspec.json.encode(character.answer(line)) + b"\n")
+
+
+def _tree(root: str, children: dict[str | None, list[str]]) -> list[str]:
+    """A bone and all below it, parents first."""
+    names = [root]
+    for name in names:
+        names.extend(children.get(name, []))
+    return names

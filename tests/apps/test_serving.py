@@ -1,0 +1,95 @@
+"""The local socket: bones in, roles out; places in, turns out; wrong lines answered; and the add-on's own archive."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bodies import person
+from poise.apps import serving
+from poise.skeleton import Pose, Skeleton
+
+
+def bones_of(skeleton: Skeleton) -> list[dict[str, object]]:
+    pose = Pose.rest(skeleton)
+    return [
+        {
+            "name": name,
+            "parent": skeleton.names[parent] if parent >= 0 else None,
+            "head": pose.positions[name].tolist(),
+        }
+        for name, parent in zip(skeleton.names, skeleton.parents, strict=True)
+    ]
+
+
+def asked(character: serving.ServedCharacter, **message: object) -> dict[str, object]:
+    return character.answer(json.dumps(message).encode())
+
+
+def test_a_character_is_posed_over_the_socket() -> None:
+    ready, ports = threading.Event(), []
+
+    def bound(number: int) -> None:
+        ports.append(number)
+        ready.set()
+
+    threading.Thread(target=lambda: serving.serve(0, ready=bound), daemon=True).start()
+    assert ready.wait(60)
+    skeleton = person()
+    hand = [*(Pose.rest(skeleton).positions["left_hand"] + (-0.1, -0.2, 0.2))]
+    with (
+        socket.create_connection(("127.0.0.1", ports[0]), timeout=120) as link,
+        link.makefile("rwb") as lines,
+    ):
+        for message in ({"open": bones_of(skeleton)}, {"pose": {"left_hand": hand}}, {"nonsense": 1}):
+            lines.write(json.dumps(message).encode() + b"\n")
+        lines.flush()
+        opened, posed, wrong = (json.loads(lines.readline()) for _ in range(3))
+    assert opened["root"] == skeleton.names[0]
+    assert opened["roles"]["left_hand"] == skeleton.roles["left_hand"]
+    turns = np.array([posed["turns"][name] for name in skeleton.names])
+    place = Pose(skeleton, posed["place"], turns).positions["left_hand"]
+    np.testing.assert_allclose(place, hand, atol=2e-3)
+    assert posed["far"]["left_hand"] < 2e-3
+    assert "nonsense" in wrong["error"]
+
+
+def test_a_root_on_the_floor_and_other_trees_are_left_out() -> None:
+    bones = bones_of(person())
+    bones[0]["parent"] = "ground"
+    bones += [
+        {"name": "ground", "parent": None, "head": [0, 0, 0]},
+        {"name": "prop", "parent": None, "head": [1, 1, 1]},
+    ]
+    opened = asked(serving.ServedCharacter(), open=bones)
+    assert opened["root"] == person().names[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"open": []}, "not a person's|at least one"),
+        ({"open": [{"name": "a", "parent": "b", "head": [0, 0, 0]}]}, "a parent that is among the bones"),
+        ({"open": [{"name": "a", "parent": None, "head": [0, 0]}]}, "length 3"),
+        ({"pose": {"left_hand": [0, 1, 0]}}, "no character is open"),
+        ({}, "expected a line with"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(message: dict[str, object], words: str) -> None:
+    import re
+
+    assert re.search(words, str(asked(serving.ServedCharacter(), **message)["error"]))
+
+
+def test_the_manifest_of_the_add_on_has_the_version_of_poise() -> None:
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    manifest = tomllib.loads((root / "blender/poise_blender/blender_manifest.toml").read_text())
+    package = tomllib.loads((root / "pyproject.toml").read_text())
+    assert manifest["version"] == package["project"]["version"]
