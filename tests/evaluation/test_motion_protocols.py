@@ -6,15 +6,18 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation import topology
-from poise.evaluation.animate import evaluate_animate
+from poise.evaluation.animate import evaluate_animate, learned_animator, measure, slow_accelerations
 from poise.evaluation.report import Request
 from poise.evaluation.simulated_motion import Recorded, jitter_off, shakes_of, slide_of
-from poise.evaluation.splits import Fold
+from poise.evaluation.splits import Fold, read_motion
 from poise.evaluation.topology import RECORDED, evaluate_topology
 from poise.motion import Motion
+from poise.motion.edit import resample
 from poise.motion.retarget import retarget
+from poise.motion.world import accelerations
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import Structure
+from real_data import recordings
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,20 @@ def test_recordings_differ_by_as_much_as_their_features_do(clips: list[Motion]) 
     assert 0.05 < unlike.difference < 1.5
 
 
+def test_slow_accelerations_leave_out_the_noise_of_markers() -> None:
+    walk = performer.act("walk", seconds=2.0, fps=60, seed=1)
+    roots = walk.root_positions + np.random.default_rng(0).normal(0.0, 0.001, walk.root_positions.shape)
+    noisy = Motion(walk.skeleton, walk.fps, roots, walk.rotations)
+    sizes = [[np.linalg.norm(of(each), axis=2).mean() for each in (walk, noisy)] for of in _ACCELERATIONS]
+    (quiet, shaken), (slow, slow_shaken) = sizes
+    assert shaken > 1.5 * quiet
+    assert slow_shaken < 1.1 * slow
+    assert 0.8 * quiet < slow < quiet
+
+
+_ACCELERATIONS = (accelerations, slow_accelerations)
+
+
 @pytest.mark.slow
 def test_animate_has_a_row_per_task_and_meets_contacts(clips: list[Motion]) -> None:
     unseen = performer.act("walk", speed=1.2, seconds=1.0, fps=60, seed=5)
@@ -130,6 +147,17 @@ def test_animate_has_a_row_per_task_and_meets_contacts(clips: list[Motion]) -> N
     assert float(found["dynamics"]["handle_max_mm"]) < 5.0
     assert float(found["dynamics"]["slide_cm"]) < 1.0
     assert float(found["dynamics"]["mpjpe_cm"]) < float(found["dls"]["mpjpe_cm"])
+
+
+@pytest.mark.slow
+def test_an_animated_walk_is_as_lively_as_the_recorded_one() -> None:
+    unseen, *learned = (read_motion(path) for path in recordings("cmu", "35_0[1-5].bvh"))
+    space, answer = learned_animator("dynamics", learned)
+    ((_, found),) = measure(space, answer, resample(unseen, 60.0), changes=False)
+    assert 0.7 < found["jitter_10hz"] < 1.2
+    assert found["jitter"] < 0.5  # of all that was recorded, noise is most
+    assert found["handle_max_mm"] < 1.0
+    assert found["mpjpe_cm"] < 2.5
 
 
 def test_the_performer_has_gaits_of_its_own() -> None:

@@ -1,12 +1,13 @@
 """Protocol `search`: rows for methods and sizes, the default cheap and losing next to nothing."""
 
+import numpy as np
 import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.plots import search_figure
+from poise.evaluation.plots import graph_figure, search_figure
 from poise.evaluation.report import Report
-from poise.evaluation.search import evaluate_search
+from poise.evaluation.search import evaluate_search, graph_step
 from poise.evaluation.splits import Fold
 
 
@@ -40,6 +41,14 @@ def test_every_method_on_every_size(fold):
     assert by_name["exhaustive", "whole"]["visited_share"] == 1.0
     assert by_name["coherent", "with all copies"]["size"] == pytest.approx(3.3 * whole["size"], rel=0.05)
     assert len(search_figure(Report("search", "performer", rows)).axes) == 2
+
+
+def test_a_step_over_the_graph_finds_frames_that_it_looked_at(fold):
+    step = graph_step([fold])
+    looked_at = {*step.before.tolist(), *step.linked.tolist()}
+    assert np.mean([frame in looked_at for frame in step.found.tolist()]) > 0.9
+    assert len(looked_at) < len(step.places)
+    assert len(graph_figure(step).axes) == 3
 
 
 def test_mistakes_are_told(fold):

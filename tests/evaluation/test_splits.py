@@ -72,7 +72,7 @@ def test_unknown_splits_are_named() -> None:
         load_split("wlak")
 
 
-@pytest.mark.parametrize("name", ["walk", "boxing", "pitch", "sport"])
+@pytest.mark.parametrize("name", ["walk", "boxing", "pitch", "sport", "late-gaits"])
 def test_recorded_splits_never_test_what_they_learned(name: str) -> None:
     recordings("cmu")
     for fold in SPLITS[name]():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from poise.evaluation.report import Report, Row
+from poise.evaluation.search import GraphStep
 from poise.pictures.plots import Axes, LogFormatter, Plot
 
 PAPER_MS: Mapping[str, float] = {
@@ -70,6 +71,24 @@ def search_figure(report: Report) -> Plot:
         axes.set(xlabel="thousands of frames in the library", ylabel=label, yscale="log", xlim=(0, None))
         axes.grid(color=GRID)
     left.legend(frameon=False)
+    return figure
+
+
+def graph_figure(step: GraphStep) -> Plot:
+    """Fig. 4 of Chai and Hodgins 2005: a search goes on from the last frame's neighbours over the neighbour graph."""
+    figure, panels = _figure("Poses in the two dimensions in which they vary most", columns=3)
+    before, linked = (
+        (step.before, CLASSIC, "neighbours of the frame before"),
+        (step.linked, LEARNED, "linked to them"),
+    )
+    found = (step.found, FROM_DATA, "found")
+    layers = ((), (linked, before), (linked, before, found))
+    for axes, shown in zip(panels, layers, strict=True):
+        axes.plot(*step.places.T, ".", color=GRID, markersize=2)
+        for frames, colour, label in shown:
+            axes.plot(*step.places[frames].T, ".", color=colour, markersize=5, label=label)
+        axes.set(xticks=[], yticks=[])
+    panels[-1].legend(frameon=False)
     return figure
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
@@ -243,6 +243,31 @@ def _performance(
         before, before_that = pose, before
 
 
+@dataclass(frozen=True, eq=False)
+class GraphStep:
+    """One step of a search over the neighbour graph, in the plane in which poses vary most (Fig. 4 of the paper)."""
+
+    places: Float[Array, "frames 2"]
+    before: Int[Array, "count"]  # the neighbours of the frame before
+    linked: Int[Array, "linked"]  # those that the graph has besides
+    found: Int[Array, "count"]
+
+
+def graph_step(folds: Sequence[Fold]) -> GraphStep:
+    """From one frame in the middle of the first test clip to the next but one."""
+    clips = [*folds[0].train, *folds[0].test]
+    library, ((own, same), *_) = _library(clips, [len(folds[0].train)], "whole")
+    graph = build_graph(library.poses)
+    moments = list(_performance(library, ExactSearch(library.runs, library.rows), own, same, 2))
+    before, found = (one.found.frames for one in moments[len(moments) // 2 :][:2])
+    run_of = np.repeat(np.arange(len(graph)), np.diff(graph.runs.starts))
+    reached = [graph.neighbours[graph.offsets[k] : graph.offsets[k + 1]] for k in np.unique(run_of[before])]
+    linked = np.flatnonzero(np.isin(run_of, np.concatenate(reached)))
+    maps = library.poses.maps.astype(np.float64)
+    subspace = principal_subspace(maps, 2)
+    return GraphStep((maps - subspace.mean) @ subspace.basis, before, np.setdiff1d(linked, before), found)
+
+
 def _mean(poses: Poses, found: Found) -> Float[Array, "maps"]:
     """The mean of the found poses, the closer the heavier."""
     weights = 1.0 / (found.distances + 1e-6)
@@ -283,10 +308,13 @@ def _run(request: Request, progress: Progress) -> list[Row]:
     )
 
 
-def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+def _draw(request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
     from poise.evaluation import plots
 
-    return [plots.saved(plots.search_figure(report), folder / "search.png")]
+    return [
+        plots.saved(plots.search_figure(report), folder / "search.png"),
+        plots.saved(plots.graph_figure(graph_step(request.folds())), folder / "graph.png"),
+    ]
 
 
 PROTOCOL = Protocol(

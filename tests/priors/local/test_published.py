@@ -12,7 +12,7 @@ from poise.performance.perform import Performance
 from poise.priors import model_file
 from poise.priors.local.baselines import Baseline
 from poise.priors.local.prior import LocalPrior
-from poise.priors.local.published import PublishedMarkers, estimate_errors, left_out
+from poise.priors.local.published import PublishedMarkers, estimate_errors, left_out, smallest_dimension
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,16 @@ def test_leave_one_out_judges_the_estimated_pose() -> None:
     angles = hidden @ np.linalg.qr(rng.normal(size=(20, 6)))[0].T
     markers = hidden[:, :2] @ rng.normal(size=(2, 9)) + 0.3 * rng.normal(size=(60, 9))
     pieces = np.repeat(np.arange(10), 6)
-    errors = left_out(angles, markers, pieces, 10.0, 6)
+    errors = left_out(angles, markers, pieces, 10.0, 6).mean(axis=0)
     assert errors[1] < 0.7 * errors[0]
     assert errors.min() > 0.8 * errors[1]
+
+
+def test_a_larger_subspace_has_to_be_better_by_more_than_chance() -> None:
+    chance = np.array([-0.3, -0.1, 0.1, 0.3])[:, None]
+    means = np.array([3.0, 1.05, 1.2, 1.0])
+    assert smallest_dimension(means + chance) == 2
+    assert smallest_dimension(means + 0.1 * chance) == 4
 
 
 def test_an_estimate_is_the_minimum_of_equation_9() -> None:

@@ -44,9 +44,8 @@ Array = np.ndarray
 ALPHA, BETA = 0.8, 0.2  # of Eq. 9
 SMOOTHNESS_UNIT = 1.0  # radians
 UNITS = (0.003, 0.01, 0.03, 0.1)  # metres: candidates for the unit of markers
-JUDGED = 6  # of the nearest examples, left out in turn
+JUDGED = 12  # of the nearest examples, left out in turn
 FEWEST = 4  # examples that a subspace is made of
-WORTH = 1.05  # of the least leave-one-out error: a subspace of more dimensions has to be better by more
 SAMPLED = 60  # examples of the library by which the unit is chosen
 SLACK = 1e-8  # radians squared: what is left of the directions outside a subspace, so that covariances have inverses
 MEETING = 1e-3  # the same where handles are to be met exactly
@@ -110,16 +109,15 @@ class Neighbourhoods:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _sizes(self, near: Int[Array, "near"], known: Bool[Array, "columns"], unit: float) -> tuple[int, int]:
-        """K whose leave-one-out error is least, and the smallest B that is hardly worse than its best."""
+        """K of the least leave-one-out error, and the smallest B that is as good."""
         angles, markers = self._angles[near], self._markers[near][:, known]
         best, chosen = np.inf, (len(near), 1)
         for count in sorted({min(count, len(near)) for count in COUNTS}):
             most = min(MOST_DIMENSIONS, count // 2)
             pieces = self._blocks[near[:count]]
             errors = left_out(angles[:count], markers[:count], pieces, ALPHA / unit**2, most)
-            if len(errors) and errors.min() < best:
-                best = float(errors.min())
-                chosen = count, int(np.flatnonzero(errors <= WORTH * best)[0]) + 1
+            if errors.size and errors.mean(axis=0).min() < best:
+                best, chosen = float(errors.mean(axis=0).min()), (count, smallest_dimension(errors))
         return chosen
 
     def _model(self, near: Int[Array, "near"], count: int, dimension: int) -> LocalSubspace:
@@ -244,19 +242,31 @@ class PublishedPoses(PredictingGuide):
 _ROOT = np.arange(ROOT_FREEDOMS)
 
 
+def smallest_dimension(errors: Float[Array, "judged dimensions"]) -> int:
+    """The first dimension whose mean error is within one standard error of the least (Breiman et al. 1984).
+
+    A handful of examples judges: the least error is often that of a larger subspace by chance.
+    """
+    mean = errors.mean(axis=0)
+    doubt = errors[:, mean.argmin()].std() / math.sqrt(max(1, len(errors) - 1))
+    return int(np.flatnonzero(mean <= mean.min() + doubt)[0]) + 1
+
+
 @compiled
 def left_out(angles: Array, markers: Array, pieces: Array, precision: float, most: int) -> Array:
-    """Per dimension, the squared error of the nearest examples, each estimated from its markers by other pieces."""
-    errors = np.zeros(most)
-    for i in range(min(JUDGED, len(angles))):
+    """Squared errors of the nearest examples, each estimated from its markers by other pieces; a column a dimension."""
+    judged = min(JUDGED, len(angles))
+    errors, kept = np.empty((judged, most)), most
+    for i in range(judged):
         others = pieces != pieces[i]
         if others.sum() < FEWEST:
-            return np.empty(0)
+            return errors[:, :0]
         own = estimate_errors(
             angles[others].copy(), markers[others].copy(), angles[i], markers[i].copy(), precision, most
         )
-        errors = errors[: len(own)] + own[: len(errors)]
-    return errors
+        kept = min(kept, len(own))
+        errors[i, :kept] = own[:kept]
+    return errors[:, :kept]
 
 
 @compiled
