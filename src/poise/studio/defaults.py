@@ -73,7 +73,9 @@ def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ())
     for name, recipe in recipes(lessons).items():
         if name in taken:
             continue
-        source = ModelSource(recipe.cached, body, latent=recipe.kind in ("style", "dynamics"))
+        source = ModelSource(
+            recipe.cached, body, latent=recipe.kind in ("style", "dynamics"), path=recipe.path
+        )
         models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
     return models
 

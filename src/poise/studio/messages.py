@@ -472,6 +472,15 @@ class EditRange(Wire, tag="editRange"):
     ease: Frame = EASE
 
 
+class AskAdvice(Wire, tag="askAdvice"):
+    """What to do next, asked while the hand rests: `leftOpen` answers, with other possible poses where asked for.
+
+    `looksLike` follows where something fits, unless the scene has changed by then.
+    """
+
+    others: bool = False
+
+
 class AskContacts(Wire, tag="askContacts"):
     """When feet stand and hands hold on to something; `contacts` answers."""
 
@@ -714,6 +723,7 @@ ClientMessage = (
     | EaseKeys
     | RemoveKeys
     | EditRange
+    | AskAdvice
     | AskContacts
     | LockContact
     | PutPin
@@ -955,6 +965,20 @@ class KeptPoses(Wire, tag="poses"):
     others: int
 
 
+class LeftOpen(Wire, tag="leftOpen"):
+    """The joint on which a handle would settle the largest share of what is open, and poses that are possible too."""
+
+    joint: str | None
+    share: float
+    others: list[bytes]
+
+
+class LooksLike(Wire, tag="looksLike"):
+    """The model of one action that the pose looks like, where that is clear and it is not in use."""
+
+    model: str | None
+
+
 class Contact(Wire):
     """A foot that stands or a hand that holds, by its role, over a range of frames."""
 
@@ -1055,6 +1079,8 @@ ServerMessage = (
     | LatentMap
     | MotionRange
     | KeptPoses
+    | LeftOpen
+    | LooksLike
     | ContactsFound
     | PhotoSolved
     | Take

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
@@ -31,8 +32,10 @@ MOST_MODELS = 64  # that one page learns or brings
 class ModelSource:
     """Where a model comes from: it is made when it is first asked for, once, by whoever asks first."""
 
-    def __init__(self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool) -> None:
-        self._make, self.skeleton, self.latent = make, skeleton, latent
+    def __init__(
+        self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool, path: Path | None = None
+    ) -> None:
+        self._make, self.skeleton, self.latent, self._path = make, skeleton, latent, path
         self._lock, self._found = Lock(), cast("Prior | None", None)
 
     @classmethod
@@ -53,6 +56,11 @@ class ModelSource:
     def ready(self) -> bool:
         """Whether asking takes no time."""
         return self._found is not None
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether asking takes no longer than reading its file."""
+        return self.ready or (self._path is not None and self._path.exists())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The parts of the studio, each answering its own messages."""
 
+from poise.studio.panels.advice import AdvicePanel
 from poise.studio.panels.capture import CapturePanel
 from poise.studio.panels.files import FilesPanel
 from poise.studio.panels.learning import LearningPanel
@@ -26,4 +27,5 @@ PANELS = (
     LearningPanel,
     FilesPanel,
     StreamingPanel,
+    AdvicePanel,
 )

@@ -6,6 +6,7 @@ import { acceptDrops } from "./files";
 import { Director } from "./stage/director";
 import * as state from "./state";
 import { AnimatePanel } from "./panels/animate";
+import { installAdvice } from "./advice";
 import { Bar } from "./panels/bar";
 import { CapturePanel } from "./panels/capture";
 import { Help } from "./panels/help";
@@ -55,6 +56,7 @@ function StageArea(): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const director = new Director(host.current!);
+    installAdvice();
     return installShortcuts(director);
   }, []);
   return (

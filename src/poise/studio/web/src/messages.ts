@@ -306,6 +306,12 @@ export interface EditRange {
   ease?: number;
 }
 
+/** What to do next, asked while the hand rests: `leftOpen` answers, with other possible poses where asked for. */
+export interface AskAdvice {
+  type: "askAdvice";
+  others?: boolean;
+}
+
 /** When feet stand and hands hold on to something; `contacts` answers. */
 export interface AskContacts {
   type: "askContacts";
@@ -746,6 +752,20 @@ export interface KeptPoses {
   others: number;
 }
 
+/** The joint on which a handle would settle the largest share of what is open, and poses that are possible too. */
+export interface LeftOpen {
+  type: "leftOpen";
+  joint: string | null;
+  share: number;
+  others: Uint8Array[];
+}
+
+/** The model of one action that the pose looks like, where that is clear and it is not in use. */
+export interface LooksLike {
+  type: "looksLike";
+  model: string | null;
+}
+
 /** A foot that stands or a hand that holds, by its role, over a range of frames. */
 export interface Contact {
   part: string;
@@ -855,6 +875,7 @@ export type ClientMessage =
   | EaseKeys
   | RemoveKeys
   | EditRange
+  | AskAdvice
   | AskContacts
   | LockContact
   | PutPin
@@ -898,6 +919,8 @@ export type ServerMessage =
   | LatentMap
   | MotionRange
   | KeptPoses
+  | LeftOpen
+  | LooksLike
   | ContactsFound
   | PhotoSolved
   | Take

@@ -104,6 +104,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "0", words: "With or without perspective", group: "View", does: () => toggle(view.flat) },
   { keys: "S", words: "Snap to the grid", group: "View", does: () => toggle(view.snap) },
   { keys: "L", words: "Motion trails", group: "View", does: () => toggle(view.trails) },
+  { keys: "U", words: "What else is possible", group: "View", does: () => toggle(view.soft) },
   { keys: "F", words: "Bring the selection or the body into view", group: "View", does: (director) => director.home() },
   {
     keys: "G",

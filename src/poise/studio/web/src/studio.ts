@@ -273,6 +273,8 @@ function takeIn(message: ServerMessage): void {
       state.constraintTables.value = message.constraints;
       state.performing.value = null; // where one is under way it says so at once
       break;
+    case "leftOpen":
+    case "looksLike":
     case "hoverPose":
     case "file":
       break;

@@ -16,6 +16,10 @@ function kept<T extends string | number | boolean>(name: string, first: T, allow
 export const flat = kept<boolean>("flat", false);
 export const navigation = kept<Navigation>("navigation", "poise", NAVIGATIONS);
 export const snap = kept<boolean>("snap", false);
+/** Whether other poses that the handles leave open are shown. */
+export const soft = kept<boolean>("soft", false);
+/** Whether the page suggests what to do next. */
+export const hints = kept<boolean>("hints", true);
 export const trails = kept<boolean>("trails", false);
 export const ghostCount = kept<number>("ghostCount", 3);
 export const ghostStep = kept<number>("ghostStep", 4); // frames

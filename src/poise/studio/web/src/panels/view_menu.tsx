@@ -42,6 +42,18 @@ export function ViewMenu(): JSX.Element {
             on={view.trails.value}
             onChange={set(view.trails)}
           />
+          <Toggle
+            label="What else is possible"
+            hint="Other poses that the pinned handles leave open, as ghosts, while nothing moves (U)"
+            on={view.soft.value}
+            onChange={set(view.soft)}
+          />
+          <Toggle
+            label="Suggestions"
+            hint="Which handle to pin next, and which model fits"
+            on={view.hints.value}
+            onChange={set(view.hints)}
+          />
           <Ghosts />
           <div class="menu-group">
             <h3>Camera as in</h3>

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { X } from "lucide-preact";
 import * as state from "../state";
 import { cancel, openKept } from "../studio";
+import { Advice } from "./advice";
 import { Hint } from "./hint";
 import { Button } from "./ui";
 
@@ -29,6 +30,7 @@ export function Words(): JSX.Element {
           </button>
         </div>
       ))}
+      <Advice />
       <Hint />
     </div>
   );

@@ -1,6 +1,7 @@
 /** Keeps the stage true to the state: body, pose, ghosts, onion skin, handles, paths and markers. */
 import { effect } from "@preact/signals";
 import { type Vec3, floats, furthest, jointPosition } from "../arrays";
+import { others } from "../advice";
 import { ahead, bodyIsShown, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import * as view from "../view";
@@ -15,6 +16,7 @@ import type { ViewName } from "./views";
 
 const SAME = 0.01; // metres within which two poses are the same to the eye
 const MOST_SKINS = 24;
+const OTHERS = 0.55; // strength of poses that are possible too
 
 export class Director {
   readonly stage: Stage;
@@ -125,7 +127,7 @@ export class Director {
           const world = solved.at(at);
           return world ? [{ world, strength }] : [];
         })
-      : [];
+      : others.value.map((world) => ({ world, strength: OTHERS }));
     this.stage.setSkins(skins);
   }
 }

@@ -1,0 +1,73 @@
+"""Advice while the hand rests: what the handles leave open, which one more would settle most, what action it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from poise.apps.posing import others_possible
+from poise.solvers.solution import Solution
+from poise.studio import messages
+from poise.studio.arrays import world_of_pose
+from poise.studio.models import Entry
+from poise.studio.session import Answer, Handler, Session
+from poise.studio.solving import Poser
+from poise.studio.state import State
+
+FITTING = 25.0  # percent of an action's own poses that are less likely: from here on handles look like it
+CLEAR = 2.0  # times as fitting as any other action
+_LOOKING = ThreadPoolExecutor(1, thread_name_prefix="poise-advice")
+
+
+class AdvicePanel:
+    """Answers when nothing else is asked; what takes longer comes later, unless something was changed by then."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """Who answers what."""
+        return {messages.AskAdvice: self.advise}
+
+    def advise(self, message: messages.AskAdvice) -> Answer:
+        """What is open, at once; an action that fits, as soon as it is found."""
+        state, nothing = self._session.state, messages.LeftOpen(joint=None, share=0.0, others=[])
+        if state.is_recording or not any(handle.pinned for handle in state.handles):
+            return [nothing]
+        if not state.weights:
+            _LOOKING.submit(self._look_for_an_action, state)
+        solution = self._session.poser.solve(state).solution
+        return [nothing if solution.posterior_of is None else _left_open(solution, others=message.others)]
+
+    def _look_for_an_action(self, state: State) -> None:
+        fits = sorted(self._fits(state), key=lambda fit: -fit[0])
+        if self._session.state is not state or not fits:
+            return
+        (best, entry), *others = fits
+        clear = best >= FITTING and all(best >= CLEAR * share for share, _ in others)
+        model = entry.id if clear and entry.id != state.model else None
+        self._session.post(messages.LooksLike(model=model))
+
+    def _fits(self, state: State) -> Iterator[tuple[float, Entry]]:
+        """How usual the pose would be under each model of one action that meets the handles; one for the same clips."""
+        poser, known = Poser(self._session.models), set[object]()
+        for entry in self._session.models.learned:
+            if self._session.state is not state or self._session.closed:
+                return
+            if not (entry.source.latent and entry.source.at_hand):
+                continue
+            clips = tuple(getattr(entry.prior, "clips", ())) or entry.id
+            if clips not in known and entry.skeleton.same_topology(state.pose.skeleton):
+                known.add(clips)
+                solved = poser.solve(state.with_(model=entry.id), afresh=True)
+                if solved.solution.reached and solved.percentile is not None:
+                    yield solved.percentile, entry
+
+
+def _left_open(solution: Solution, *, others: bool) -> messages.LeftOpen:
+    best = solution.uncertainty.suggestions()[0]
+    ghosts = others_possible(solution) if others else []
+    return messages.LeftOpen(
+        joint=best.joint, share=best.share, others=[world_of_pose(ghost) for ghost in ghosts]
+    )

@@ -1,0 +1,60 @@
+/** Quiet offers beside the stage: a model that fits better, and the handle that would settle most. */
+import { signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { X } from "lucide-preact";
+import { looksLike, nextHandle } from "../advice";
+import * as state from "../state";
+import { chooseModel, handleOn } from "../studio";
+import * as view from "../view";
+
+const WORTH = 0.2; // of what is open: a handle that settles less is not offered
+
+/** What was put away, until the page is opened again. */
+const dismissed = signal<ReadonlySet<string>>(new Set());
+
+export function Advice(): JSX.Element | null {
+  if (!view.hints.value || state.workspace.value !== "pose") return null;
+  const model = state.models.value.find(({ id }) => id === looksLike.value);
+  const next = nextHandle.value;
+  return (
+    <>
+      {model && (
+        <Offer name={model.id} does="Use it" onTake={() => chooseModel(model.id)}>
+          This looks like <em>{model.name}</em>.
+        </Offer>
+      )}
+      {next && next.share >= WORTH && (
+        <Offer name="handle" does="Pin it" onTake={() => state.select(handleOn(next.joint).id)}>
+          Pin the {state.labelOf(next.joint)}: {Math.round(100 * next.share)} % of what is open.
+        </Offer>
+      )}
+    </>
+  );
+}
+
+interface OfferProps {
+  readonly name: string;
+  readonly does: string;
+  readonly onTake: () => void;
+  readonly children: JSX.Element | (JSX.Element | string | number)[];
+}
+
+function Offer({ name, does, onTake, children }: OfferProps): JSX.Element | null {
+  if (dismissed.value.has(name)) return null;
+  return (
+    <div class="hint advice float" role="note" aria-label="Suggestion">
+      <span>{children}</span>
+      <button type="button" onClick={onTake}>
+        {does}
+      </button>
+      <button
+        type="button"
+        aria-label="Dismiss the suggestion"
+        title="Not now; View options hides all suggestions"
+        onClick={() => (dismissed.value = new Set([...dismissed.value, name]))}
+      >
+        <X size={14} aria-hidden="true" />
+      </button>
+    </div>
+  );
+}

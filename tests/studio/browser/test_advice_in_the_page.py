@@ -1,0 +1,57 @@
+"""What the page suggests while the hand rests: which handle to pin, what else is possible, which model fits."""
+
+from poise.performer import act
+from studio_page import StudioPage
+
+
+def test_the_next_handle_is_suggested_and_pinned_by_a_click(studio: StudioPage) -> None:
+    studio.drag_joint("right_hand", (-30, -40))
+    studio.settled()
+    offer = studio.page.get_by_role("note", name="Suggestion")
+    studio.until(lambda: offer.count() == 1, "a suggestion")
+    assert "% of what is open" in offer.inner_text()
+    joint = studio.page.evaluate("() => document.querySelector('.advice').innerText").split(":")[0]
+    offer.get_by_role("button", name="Pin it").click()
+    studio.wait("window.poise.state.handles.value.length === 2")
+    added = studio.ask("state.labelOf(state.handles.value[1].joint)")
+    assert joint == f"Pin the {added}"
+    studio.until(lambda: offer.count() == 1 and added not in offer.inner_text(), "the next one")
+    offer.get_by_role("button", name="Dismiss the suggestion").click()
+    assert offer.count() == 0
+
+
+def test_what_else_is_possible_is_shown_while_nothing_moves(studio: StudioPage) -> None:
+    ghosts = (
+        "stage.scene.children.filter(({ isSkinnedMesh, visible }) => isSkinnedMesh && visible).length - 1"
+    )
+    studio.drag_joint("right_hand", (-30, -40))
+    studio.settled()
+    assert studio.ask(ghosts) == 0
+    studio.page.keyboard.press("u")
+    studio.until(lambda: studio.ask(ghosts) == 5, "other poses")
+    studio.drag_joint("right_hand", (5, -10), release=False)
+    studio.until(lambda: studio.ask(ghosts) == 0, "no others under the hand")
+    studio.page.mouse.up()
+    studio.until(lambda: studio.ask(ghosts) == 5, "others again")
+    studio.page.keyboard.press("u")
+    studio.until(lambda: studio.ask(ghosts) == 0, "none")
+
+
+def test_a_model_that_fits_is_offered_and_taken(studio: StudioPage) -> None:
+    studio.page.get_by_role("button", name="From recordings").click()
+    studio.wait("window.poise.state.model.value.kind === 'gaussian'")
+    studio.page.get_by_role("button", name="Free", exact=True).click()
+    stride = act("walk", seconds=2.0, fps=20)[5]
+    for role in ("left_foot", "right_foot", "left_hand", "head"):
+        joint = stride.skeleton.roles[role]
+        studio.page.get_by_label("Add a handle").select_option(joint)
+        studio.wait(f"window.poise.state.selectedHandle.value?.joint === '{joint}'")
+        for axis, value in zip("XYZ", stride.positions[role], strict=True):
+            field = studio.page.get_by_label(f"{axis} in centimetres")
+            field.fill(f"{100 * value:.1f}")
+            field.press("Enter")
+    offer = studio.page.get_by_role("note", name="Suggestion").filter(has_text="looks like walk")
+    studio.until(lambda: offer.count() == 1, "the walk to be offered")
+    offer.get_by_role("button", name="Use it").click()
+    studio.wait("window.poise.state.model.value.name === 'walk'")
+    studio.until(lambda: offer.count() == 0, "the offer to be gone")

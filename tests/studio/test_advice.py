@@ -1,0 +1,84 @@
+"""What the studio suggests while the hand rests: a handle, other poses, an action that fits."""
+
+import time
+from threading import Event
+
+import numpy as np
+import pytest
+
+from poise.performer import act
+from poise.studio import messages as said
+from poise.studio.panels.advice import _LOOKING
+from poise.studio.session import Session
+
+
+def asked(session: Session, *, others: bool = False) -> tuple[said.LeftOpen, list[said.ServerMessage]]:
+    """What is answered, and where what follows arrives."""
+    heard: list[said.ServerMessage] = []
+    session.outlet = heard.append
+    (answer,) = session.answer(said.AskAdvice(others=others))
+    assert isinstance(answer, said.LeftOpen)
+    return answer, heard
+
+
+def pin(session: Session, role: str, place: np.ndarray | None = None) -> None:
+    position = None if place is None else tuple(float(value) for value in place)
+    session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role, position=position)))
+
+
+def test_without_a_solve_or_a_model_nothing_is_suggested(session: Session) -> None:
+    assert asked(session)[0] == said.LeftOpen(joint=None, share=0.0, others=[])
+    session.answer(said.ChooseModel(model="plain"))
+    pin(session, "left_hand", session.state.pose.positions["left_hand"] + 0.05)
+    assert asked(session)[0].joint is None
+
+
+def test_the_handle_that_settles_most_settles_it(session: Session) -> None:
+    session.answer(said.ChooseModel(model="both"))
+    pin(session, "left_hand", session.state.pose.positions["left_hand"] + (0.05, 0.2, 0.1))
+    answer, _ = asked(session, others=True)
+    assert answer.joint is not None
+    assert 0.05 < answer.share < 1.0
+    before = np.frombuffer(b"".join(answer.others), "<f4").reshape(len(answer.others), -1, 7)[..., :3]
+    hand = session.state.pose.skeleton.index("left_hand")
+    assert np.ptp(before[:, hand], axis=0).max() < 0.05  # what is pinned stays
+    pin(session, answer.joint)
+    after = np.frombuffer(b"".join(asked(session, others=True)[0].others), "<f4").reshape(
+        before.shape[0], -1, 7
+    )
+    assert after[..., :3].std(axis=0).sum() < before.std(axis=0).sum()
+
+
+def looks_like(heard: list[said.ServerMessage]) -> said.LooksLike:
+    until = time.monotonic() + 60.0
+    while not heard:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    (found,) = heard
+    assert isinstance(found, said.LooksLike)
+    return found
+
+
+@pytest.mark.parametrize(("frame", "model"), [(5, "walk"), (22, "walk")])
+def test_an_action_is_recognised_by_its_handles(session: Session, frame: int, model: str) -> None:
+    session.answer(said.ChooseModel(model="both"))
+    positions = act("walk", seconds=2.0, fps=20)[frame].positions
+    session.answer(said.SetFeet(feet="free"))
+    for role in ("left_foot", "right_foot", "left_hand", "head"):
+        pin(session, role, positions[role])
+    _, heard = asked(session)
+    assert looks_like(heard).model == model
+    session.answer(said.ChooseModel(model=model))
+    _, heard = asked(session)
+    assert looks_like(heard).model is None  # it is in use
+
+
+def test_what_has_changed_by_then_is_not_judged(session: Session) -> None:
+    pin(session, "left_hand")
+    changed = Event()
+    _LOOKING.submit(changed.wait)
+    _, heard = asked(session)
+    session.answer(said.SetFeet(feet="free"))
+    changed.set()
+    _LOOKING.submit(int).result()
+    assert heard == []
