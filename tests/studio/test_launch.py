@@ -1,5 +1,6 @@
 """What a studio starts beside itself, and what it holds."""
 
+import asyncio
 import subprocess
 import time
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from poise.errors import InvalidValueError
 from poise.studio import launch
+from poise.studio import messages as said
+from poise.studio.inbox import CrowdedError, Inbox
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 
@@ -37,3 +40,16 @@ def test_a_page_holds_so_many_models(
         session.models.add(models.first.prior, "mine")
     with pytest.raises(InvalidValueError, match="2 models of its own"):
         session.models.add(models.first.prior, "mine")
+
+
+def test_messages_that_wait_take_so_many_bytes() -> None:
+    async def crowd() -> None:
+        inbox, message = Inbox(), said.SetConstraints(text="")
+        for _ in range(8):
+            inbox.put(message, 1_000_000)
+        with pytest.raises(CrowdedError, match="8 messages wait"):
+            inbox.put(message, 1)
+        await inbox.take()
+        inbox.put(message, 1_000_000)
+
+    asyncio.run(crowd())

@@ -100,7 +100,7 @@ class Connection:
 
     async def _hello(self) -> messages.Hello:
         while True:
-            message = await self._next()
+            message, _ = await self._next()
             if isinstance(message, messages.Hello) and message.protocol == messages.PROTOCOL:
                 return message
             if isinstance(message, messages.Hello):
@@ -114,16 +114,16 @@ class Connection:
     async def _read(self) -> None:
         while True:
             try:
-                message = await self._next()
+                message, size = await self._next()
             except WebSocketDisconnect:
                 return
             try:
-                self._inbox.put(message)
+                self._inbox.put(message, size)
             except CrowdedError as error:
                 self.say(_refusal(error, message))
 
-    async def _next(self) -> messages.ClientMessage:
-        """The next message that can be understood; others are answered with what is wrong about them."""
+    async def _next(self) -> tuple[messages.ClientMessage, int]:
+        """The next message that can be understood, and its bytes; others are answered with what is wrong about them."""
         while True:
             event = await self._socket.receive()
             if event["type"] == "websocket.disconnect":
@@ -132,7 +132,7 @@ class Connection:
             try:
                 if data is None:
                     raise msgspec.DecodeError("expected a binary message")
-                return _DECODER.decode(data)
+                return _DECODER.decode(data), len(data)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
                 refusal = messages.Refusal(
                     words=f"a message was not understood: {error}", about=None, seq=None

@@ -8,7 +8,7 @@ from collections import deque
 from poise.errors import PoiseError
 from poise.studio import messages
 
-MOST_WAITING = 500
+MOST_WAITING, MOST_BYTES = 500, 8_000_000
 STREAMS = (
     messages.Drag,
     messages.TurnJoints,
@@ -31,22 +31,23 @@ class Inbox:
     """Messages that a session has received and not yet answered; filled and emptied by one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: deque[messages.ClientMessage] = deque()
+        self._waiting: deque[tuple[messages.ClientMessage, int]] = deque()
+        self._bytes = 0
         self._arrived = asyncio.Event()
         self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, message: messages.ClientMessage) -> None:
-        """One more message; it takes the place of the one before if that is an earlier moment of the same gesture."""
-        if self._waiting and _supersedes(message, self._waiting[-1]):
-            self._waiting[-1] = message
+    def put(self, message: messages.ClientMessage, size: int = 0) -> None:
+        """One more message, of so many bytes; it replaces the one before if that is a moment of the same gesture."""
+        if self._waiting and _supersedes(message, self._waiting[-1][0]):
+            self._bytes -= self._waiting.pop()[1]
             self.dropped += 1
-        elif len(self._waiting) >= MOST_WAITING:
-            raise CrowdedError(f"{MOST_WAITING} messages wait already; this one was not taken")
-        else:
-            self._waiting.append(message)
+        elif len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+            raise CrowdedError(f"{len(self._waiting)} messages wait already; this one was not taken")
+        self._waiting.append((message, size))
+        self._bytes += size
         self._arrived.set()
 
     async def arrived(self) -> None:
@@ -58,7 +59,9 @@ class Inbox:
     async def take(self) -> messages.ClientMessage:
         """The next message, once there is one."""
         await self.arrived()
-        return self._waiting.popleft()
+        message, size = self._waiting.popleft()
+        self._bytes -= size
+        return message
 
 
 def _supersedes(new: messages.ClientMessage, old: messages.ClientMessage) -> bool:
