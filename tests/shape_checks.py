@@ -11,6 +11,7 @@ from jaxtyping import AbstractArray
 SOURCE = Path(__file__).parents[1] / "src"
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+_CHECKERS: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,10 +25,20 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def check_call(*args: Any, **kwargs: Any) -> Any:
         if not checked:
-            checked.append(_checked(function))
+            checked.append(_checker(function))
         return checked[0](*args, **kwargs)
 
     return check_call
+
+
+def _checker(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function within another is made again at every call of that one, and shares the checker of the first."""
+    key = (function.__module__, function.__qualname__, *function.__annotations__.items())
+    if "<locals>" not in function.__qualname__:
+        return _checked(function)
+    if key not in _CHECKERS:
+        _CHECKERS[key] = _checked(function)
+    return _CHECKERS[key]
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,10 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 KILLS = Path(__file__).parents[1] / "fuzz" / "kills.py"
 COMMANDS = ("learn", "convert", "convert pairs", "library build", "perform UDP", "perform video")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_mixed_or_left_behind_by_a_kill() -> None:
     command = [sys.executable, str(KILLS), "--count", "12", "--seed", "7", "--only", *COMMANDS]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

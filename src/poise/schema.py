@@ -185,9 +185,10 @@ def several(each: Check, *, least: int = 0, most: int = 100_000) -> Check:
 
 def row(*each: Check) -> Check:
     """A list with a check for every member."""
+    counted = several(_anything, least=len(each), most=len(each))
 
     def check(value: Any, place: str) -> None:
-        several(_anything, least=len(each), most=len(each))(value, place)
+        counted(value, place)
         for position, (own, member) in enumerate(zip(each, value, strict=True)):
             own(member, f"{place}[{position}]")
 

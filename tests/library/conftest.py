@@ -1,5 +1,6 @@
 """Clips of the performer as files, and a library built from them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,15 @@ def clips(motions: dict[str, Motion], tmp_path_factory: pytest.TempPathFactory) 
     return folder
 
 
+@pytest.fixture(scope="session")
+def built(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of them."""
+    folder = tmp_path_factory.mktemp("built") / "library"
+    build(folder, [clips])
+    return folder
+
+
 @pytest.fixture
-def library(clips: Path, tmp_path: Path) -> Library:
-    build(tmp_path / "library", [clips])
-    return Library.open(tmp_path / "library")
+def library(built: Path, tmp_path: Path) -> Library:
+    """A copy of it that a test may change."""
+    return Library.open(shutil.copytree(built, tmp_path / "library"))
