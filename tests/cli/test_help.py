@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 
+from cli.conftest import Program
 from poise.cli.app import app
 from poise.cli.overview import COMMANDS, overview
 from poise.performer import ACTIONS, PERFORMERS, STYLES
@@ -38,3 +39,10 @@ def test_every_example_is_taken(arguments: list[str]) -> None:
     for kind, known in (("action", ACTIONS), ("style", STYLES), ("performer", PERFORMERS)):
         asked = bound.arguments.get(kind)
         assert asked is None or asked in known
+
+
+def test_names_keep_their_capitals(poise: Program) -> None:
+    assert (
+        "Send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools."
+        in poise("stream", "--help").out
+    )

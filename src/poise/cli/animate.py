@@ -16,7 +16,8 @@ app = App(
     help_epilogue="""\
 The constraints are a TOML file: duration, fps, floor, contacts (a handle that
 stays put for a while), paths of handles, keyframes (poses of recordings).
-Times are in seconds, places in metres, Y up. docs/dynamics.md tells all.
+Times are in seconds, places in metres, Y up. docs/dynamics.md
+describes the file.
 
   duration = 3.0
   [[contacts]]

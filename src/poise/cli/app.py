@@ -2,7 +2,7 @@
 
 from cyclopts import App, Parameter
 
-from poise.cli.overview import COMMANDS
+from poise.cli.overview import COMMANDS, sentence
 
 app = App(
     name="poise",
@@ -14,5 +14,5 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for _name, _what in COMMANDS.items():
-    app.command(f"poise.cli.{_name.replace('-', '_')}:app", name=_name, help=f"{_what.capitalize()}.")
+    app.command(f"poise.cli.{_name.replace('-', '_')}:app", name=_name, help=sentence(_what))
 app.register_install_completion_command()

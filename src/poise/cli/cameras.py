@@ -24,7 +24,7 @@ floor and take a picture with the first camera: that makes the floor and the
 vertical. docs/cameras.md shows the way from there to a moving body.
 
 Examples:
-  poise cameras calibrate left.avi right.avi --board 8x6 --square 0.03 \\\\
+  poise cameras calibrate left.avi right.avi --board 8x6 --square 0.03 \\
       --floor floor.png -o cams.toml --picture coverage.png
   poise cameras check cams.toml left.avi right.avi --board 8x6 --square 0.03
   poise cameras check cams.toml take-left.avi take-right.avi

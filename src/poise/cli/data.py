@@ -51,8 +51,8 @@ def list_clips(
 def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")]) -> None:
     """Fetch clips into the cache and print their paths.
 
-    A download that was cut off goes on where it stopped. Every file is held to
-    its checksum; a clip outside the list to the one of its first download.
+    A download that was cut off resumes where it stopped. Every file is checked by
+    its checksum; a clip outside the list by that of its first download.
     """
     if not names:
         raise InvalidValueError("name a clip (07_01) or a subject (07) to fetch; see poise data list")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import flags_of, sentence
+from poise.cli.options import flags_of
+from poise.cli.overview import sentence
 from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, draw_report, evaluate
 from poise.evaluation.splits import SPLITS
 from poise.formats.tables import checked
@@ -18,15 +20,16 @@ app = App(
     name="evaluate",
     help="Measure methods the same way: errors, reached targets, time.",
     help_epilogue=f"""\
-Splits: {", ".join(SPLITS)}
-(all but performer need recordings, under POISE_MOCAP). poise evaluate PROTOCOL
---help lists the methods and options of a protocol; every kind of model is a
-method of handles, image and markers.
+Splits:
+{fill(", ".join(SPLITS), 78, break_on_hyphens=False)}
+All but performer need recordings (POISE_MOCAP names their folder).
+`poise evaluate PROTOCOL --help` lists the methods and options of a protocol.
+Every kind of model is a method of handles, image and markers.
 
 Examples:
   poise evaluate handles
   poise evaluate handles --split walk --stride 4 --json walk.json --plots walk
-  poise evaluate handles --train a.bvh b.bvh --test c.bvh --methods dls,gaussian-100
+  poise evaluate handles --train a.bvh b.bvh --test c.bvh
   poise evaluate image --split boxing --stride 40 --plots boxing
   poise evaluate markers --split optical --stride 4 --plots markers
   poise evaluate markers --test take.c3d --methods spline,style

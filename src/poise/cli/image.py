@@ -30,7 +30,7 @@ the camera or away, comes out as alternatives, the likeliest first.
 The camera is known from a file (--camera), else its field of view is taken
 from --fov, from the photo's EXIF data or to be 50 degrees, and where it is
 comes out with the pose. Several photos, each with a camera: name a .toml
-file with [[views]] instead of the photo. docs/image.md tells both formats.
+file with [[views]] instead of the photo. docs/image.md describes both formats.
 
 Examples:
   poise image photo.jpg -o pose.glb --overlay check.png
@@ -110,7 +110,7 @@ def _by_points(
     from poise.capture.photos import pose_from_shots
 
     if fov is not None and shots[0].camera is not None:
-        raise InvalidValueError("the camera file tells the field of view; leave --fov out")
+        raise InvalidValueError("the camera file gives the field of view; leave --fov out")
     prior = model_or_people(model)
     with terminal.working("solving"):
         found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)

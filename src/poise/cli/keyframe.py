@@ -21,7 +21,7 @@ app = App(
 The script is a TOML file: duration, fps, floor, keys for a few handles,
 pins, and the style at each time. Times are in seconds, places in metres,
 Y up. A handle follows its path from its first key to its last and is free
-before and after. docs/keyframing.md tells all that a script may say.
+before and after. docs/keyframing.md describes everything a script may contain.
 
   duration = 2.0
   floor = true

@@ -19,7 +19,7 @@ app = App(
     name="library",
     help_epilogue="""\
 A library is a folder: a catalogue, one file per clip, and all poses on one
-skeleton, memory-mapped. A build that is interrupted goes on the next time.
+skeleton, memory-mapped. An interrupted build resumes the next time.
 
 Examples:
   poise library build moves recordings/ more/*.bvh --jobs 4

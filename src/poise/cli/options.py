@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from cyclopts import Parameter
 
 from poise.cli import terminal
+from poise.cli.overview import sentence
 from poise.formats.tables import declared
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def warn_of(*recordings: Motion | Markers) -> None:
         terminal.warn(warning if len(recordings) == 1 else f"{warning} ({count} of {len(recordings)} files)")
 
 
-def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: ") -> type:
+def flags_of(declarations: Mapping[str, type], *, of: str = "For {name}: ") -> type:
     """One dataclass of command-line options for all that several dataclasses declare; None is what was not given.
 
     An option that several declare under one name is one option, which takes what any of them takes; its help says what
@@ -75,8 +76,3 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "Of a {name} model: 
         for name, plain in kinds.items()
     ]
     return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})
-
-
-def sentence(text: str) -> str:
-    """Words as a sentence."""
-    return f"{text[:1].upper()}{text[1:]}."

@@ -45,7 +45,7 @@ joint) are taken as they are; others need a mapping file:
   LWRIST = "left_hand"
   STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }
 
-With --sensors, inertial sensors take the place of markers: every frame tells how
+With --sensors, inertial sensors take the place of markers: every frame gives how
 these segments are turned (quaternions w, x, y, z in the world; the pelvis first),
 as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
 Where the performer goes is then the library's guess, and drifts.
@@ -55,7 +55,7 @@ Without a library, the whole body that vmc: sends is written as it comes.
 
 --calibrate takes one T-pose, or two (left side, then right side), or a motion of
 more than two seconds; the skeleton is interpolated from all of the library's.
-With --sensors it is a T-pose facing +Z, and tells how each sensor is worn.
+With --sensors it is a T-pose facing +Z, and shows how each sensor is worn.
 
 With --webcam, whoever stands before a camera drives the body, without markers and
 without a library; a number or an address chooses the camera, a video is played as if

@@ -13,19 +13,19 @@ from poise.errors import InvalidValueError
 app = App(
     name="phase",
     help_epilogue="""\
-Of every clip the activity (walk, run or other), the phase (the left foot lands
-at whole turns, the right one at half turns; of motions that are no gait, the
-strongest rhythm) and the frames at which a foot lands, where one gait may lead
-over into another. What was found is printed, drawn with --picture, and written
-with -o as a file to be corrected by hand:
+For every clip this finds the activity (walk, run or other), the phase, and the
+frames at which a foot lands. The left foot lands at whole turns of the phase,
+the right foot at half turns; other motions get their strongest rhythm. One gait
+may lead into another where a foot lands. The result is printed, drawn with
+--picture, and written with -o as a file to correct by hand:
 
   [clips."walk_1"]
   activity = "walk"
   phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]   # seconds, turns
   transitions = { left = [0.12, 1.15], right = [0.63] }
 
-poise learn --kind dynamics --rhythm takes it. Key postures are such pairs of a
-time and a turn; sets of transitions may have any names and be any number.
+`poise learn --kind dynamics --rhythm FILE` reads it. A key posture is a pair of a
+time and a turn. Sets of transitions may have any names.
 
 Examples:
   poise phase walk_1.bvh run_1.bvh --picture rhythm.png

@@ -13,10 +13,10 @@ from poise.cli.options import Onto
 app = App(
     name="simulate",
     help_epilogue="""\
-The model starts at a training frame and goes on by its dynamics. Activities
+The model starts at a training frame and continues by its dynamics. Activities
 are those it was learned from (poise info MODEL names the clips): walk and
-run, or names of your own. With --to it is led over from each into the next;
-without, it stays with what it does best from there.
+run, or names of your own. --to leads it from each activity into the next.
+Without --to it keeps doing what is likeliest from there.
 
 Examples:
   poise simulate gaits.poise --from run --seconds 6 -o run.gif
