@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 import poise
-from poise.capture.people.body import fitted_body
+from poise.capture.people import focal
+from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.landmarks import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
 from poise.capture.people.solving import Trust
 from poise.capture.people.take import capture_person, default_prior
 from poise.capture.people.upright import level_camera, upright_camera
-from poise.capture.people.watched import WatchedPerson, meeting_places, placed_shapes, ray_gaps, with_sides
+from poise.capture.people.watched import (
+    WatchedPerson,
+    flattened,
+    meeting_places,
+    placed_shapes,
+    ray_gaps,
+    with_sides,
+)
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import foot_contacts, foot_slide
@@ -108,6 +116,35 @@ def test_who_stands_says_which_way_is_up(places, pitch):
     true_up = level.rotation @ tilted @ (0.0, 1.0, 0.0)
     off = np.degrees(np.arccos(np.clip(true_up @ found.rotation @ (0.0, 1.0, 0.0), -1.0, 1.0)))
     assert off < 8.0
+
+
+@pytest.mark.parametrize("field", [30.0, 90.0])
+def test_the_focal_length_is_found_from_how_near_parts_look_larger(places, field, monkeypatch):
+    monkeypatch.setattr(focal, "LONGER", 1.0)  # true shapes have no bias
+    true = Camera.looking_at(
+        (0.0, 0.9, 1.0), eye=(0.8, 1.5, 3.5), size=(640, 480), field_of_view=np.radians(field)
+    )
+    person = replace(seen_by([true], places), cameras=[level_camera((640, 480))])
+    found = focal.with_focal(person).cameras[0].focal_length
+    assert found == pytest.approx(true.focal_length, rel=0.15)
+    assert abs(person.cameras[0].focal_length / true.focal_length - 1.0) > 0.25
+
+
+@pytest.mark.parametrize("size", [0.8, 1.15])
+def test_a_calibrated_camera_sees_how_large_a_person_is_by_the_floor(places, size):
+    person = seen_by([FRONT], places)
+    guessed = placed_shapes(FRONT, person.pixels[:, 0], person.weights[:, 0], person.shapes[:, 0] / size)
+    assert size_on_floor(FRONT, guessed) == pytest.approx(size, rel=0.05)
+    assert size_on_floor(FRONT, guessed - (0.0, 3.0, 0.0)) == 1.0  # this world has its floor elsewhere
+
+
+def test_depths_of_shapes_are_taken_for_less(places):
+    flat = flattened(SIDE, places)
+    own, less = (
+        np.ptp((one - one.mean(axis=1, keepdims=True)) @ SIDE.rotation[2], axis=1) for one in (places, flat)
+    )
+    assert np.all(less < 0.9 * own)
+    np.testing.assert_allclose(SIDE.project(flat), SIDE.project(places), atol=12.0)
 
 
 def test_two_cameras_give_the_body_and_one_camera_nearly_so(walk, places):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError
-from poise.evaluation import video
+from poise.evaluation import video_measures as video
 from poise.evaluation.report import Request, evaluate
 from poise.performer import act
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from poise.capture.people.landmarks import INDEX
+from poise.capture.people.landmarks import INDEX, TORSO
+from poise.capture.people.watched import meeting_places
 from poise.errors import InvalidValueError, PoiseError
 from poise.vision.people import models
 from poise.vision.people.detector import PersonFinder, _merged
@@ -69,6 +70,27 @@ def test_who_is_who_is_known_from_camera_to_camera():
         chosen(people, None)
     with pytest.raises(InvalidValueError, match="no person 3"):
         chosen(people, 3)
+
+
+@needs_networks
+@pytest.mark.slow
+def test_both_people_are_followed_by_two_cameras_while_one_passes_before_the_other():
+    names = ("cam02", "cam04")
+    sources = [VideoSource(recordings() / BOTH / "videos" / f"{name}.mp4") for name in names]
+    rig = load_rig(recordings() / BOTH / "calibration" / "Calib.qca.txt")
+    with InStep(sources) as steps:
+        views, frames = watch_people((step for k, step in enumerate(steps) if k % 2 == 0), names)
+    cameras = [rig[name] for name in names]
+    people = people_of(views, frames, 30.0, cameras)
+    assert len(people.people) == 2
+    watched = [people.watched(k, cameras) for k in range(2)]
+    hips = [w.pixels[..., [INDEX["left_hip"], INDEX["right_hip"]], 0].mean(axis=-1) for w in watched]
+    assert np.all(np.ptp(np.sign(hips[0] - hips[1]), axis=0).max() == 2)  # they do pass each other
+    paths = [meeting_places(w)[:, list(TORSO)].mean(axis=1) for w in watched]
+    for path in paths:
+        assert np.isfinite(path).all()
+        assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.15  # nobody jumps to the other
+    assert np.linalg.norm(paths[0] - paths[1], axis=1).min() > 0.3
 
 
 @needs_networks

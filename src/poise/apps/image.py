@@ -11,6 +11,7 @@ from poise.apps.outputs import save
 from poise.capture.image_files import Points, Shot, check_points
 from poise.capture.image_placing import View
 from poise.capture.image_poses import Explanation, explain
+from poise.capture.people.focal import with_focal
 from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.photos import ALTERNATIVES, focal_of
 from poise.formats.files import make_folder
@@ -44,7 +45,7 @@ def find_in_photo(
     person = person_in_photo(photo, number)
     focal = None if fov is None and photo.info.get("exif_focal") is None else focal_of(Shot(photo, {}), fov)
     watched = watched_in_photo(person, photo.size, focal)
-    body = capture_person(watched, known=False, height=height)
+    body = capture_person(with_focal(watched) if focal is None else watched, known=False, height=height)
     return FoundInPhoto(person, points_of(person, photo.size), body)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.capture.people.focal import with_focal
 from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.people.upright import level_camera
 from poise.errors import InvalidValueError
@@ -45,13 +46,14 @@ class VideoPart:
 
 @dataclass(frozen=True, eq=False)
 class VideoTake:
-    """The people of a take and their cameras; `known` where those come from a file."""
+    """The people of a take and their cameras: `known` from a file, else perhaps with a field of view in degrees."""
 
     videos: Sequence[str]
     part: VideoPart
     people: SeenPeople
     cameras: Sequence[LensCamera]
     known: bool
+    fov: float | None = None
 
 
 def watch_videos(
@@ -86,7 +88,7 @@ def watch_videos(
             focal = None if fov is None else focal_from_fov(fov, size[1])
             cameras = [LensCamera("camera", level_camera(size, focal), size, np.array(STRAIGHT))]
         people = people_of(views, frames, steps.fps, cameras)
-    return VideoTake(tuple(videos), part, people, cameras, rig is not None)
+    return VideoTake(tuple(videos), part, people, cameras, rig is not None, fov)
 
 
 def capture(
@@ -99,6 +101,8 @@ def capture(
 ) -> CapturedPerson:
     """The body of one of the people (from 1), who must be chosen where there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
+    if not take.known and take.fov is None:
+        watched = with_focal(watched)
     return capture_person(
         watched, prior=prior, known=take.known, height=height,
         progress=lambda done, total: progress("solving the body", done, total),

@@ -15,26 +15,19 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from jaxtyping import Float
 
 from poise.apps.video import VideoTake, capture, watch_videos
+from poise.capture.people.focal import with_focal
+from poise.capture.people.landmarks import TORSO
 from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.people.upright import level_camera
+from poise.capture.people.watched import meeting_places
 from poise.errors import InvalidValueError
 from poise.evaluation.report import ABOUT, Progress, Protocol, ProtocolOptions, Request, Row
-from poise.motion.contacts import foot_contacts, foot_positions
-from poise.motion.motion import Motion
+from poise.evaluation.video_live import live_rows
+from poise.evaluation.video_measures import compared, hips_of
 from poise.vision.rig import load_rig
 
-Array = np.ndarray
-
-LIMBS = tuple(
-    (f"{side}_{a}", f"{side}_{b}")
-    for side in ("left", "right")
-    for a, b in (("thigh", "shin"), ("shin", "foot"), ("upper_arm", "forearm"), ("forearm", "hand"))
-)
-ROLES = ("head", *dict.fromkeys(role for limb in LIMBS for role in limb))
-LONG_ENOUGH = 4  # frames of a contact whose slide counts
 HOW = "pip download --no-deps pose2sim, unzip the wheel, --recording Pose2Sim/Demo_SinglePerson"
 
 
@@ -43,94 +36,82 @@ class VideoOptions(ProtocolOptions):
     """Options of the protocol."""
 
     recording: Annotated[str, "folder with videos/ and calibration/ of several cameras"] = ""
+    live: Annotated[bool, "each camera as a webcam instead: errors, shaking, and the time of every stage"] = (
+        False
+    )
 
 
 def run(request: Request, progress: Progress) -> list[Row]:
-    """One row for every camera, calibrated and unknown, and for every pair."""
-    videos, cameras = _files(request.options.recording)
-    begun = time.perf_counter()
-    take = watch_videos([str(video) for video in videos], rig=load_rig(cameras), progress=progress)
-    detecting = (time.perf_counter() - begun) / (take.people.frames * len(videos))
-    truth = capture(take)
+    """For every person one row for every camera, calibrated, with its lens alone and unknown, and for every pair."""
+    videos, file = _files(request.options.recording)
+    begun, rig = time.process_time(), load_rig(file)
+    take = watch_videos([str(video) for video in videos], rig=rig, progress=progress)
+    detecting = (time.process_time() - begun) / (take.people.frames * len(videos))
+    truths = [capture(take, person=k + 1) for k in range(len(take.people.people))]
+    if request.options.live:
+        return live_rows(take, truths[0], progress)
     numbers = range(len(videos))
-    sets: list[tuple[tuple[int, ...], bool]] = [((k,), known) for known in (True, False) for k in numbers]
-    sets += [(pair, True) for pair in combinations(numbers, 2)]
+    sets: list[tuple[tuple[int, ...], str]] = [
+        ((k,), known) for known in ("yes", "lens", "no") for k in numbers
+    ]
+    sets += [(pair, "yes") for pair in combinations(numbers, 2)]
     rows: list[Row] = []
     for number, (chosen, known) in enumerate(sets):
         progress("comparing cameras", number, len(sets))
-        begun = time.perf_counter()
-        found = _captured(take, chosen, known)
-        seconds = (time.perf_counter() - begun) / take.people.frames
-        names = "+".join(videos[k].stem for k in chosen)
-        rows.append(
-            {"cameras": names, "calibrated": "yes" if known else "no", **_compared(found, truth, chosen)}
-        )
-        rows[-1] |= {"detecting_ms": 1000.0 * detecting, "solving_ms": 1000.0 * seconds}
+        seen, who = take, {k: (k, 0) for k in range(len(truths))}
+        if len(chosen) > 1:
+            seen = watch_videos([str(videos[k]) for k in chosen], rig=rig)
+            who = followed(seen, truths)
+        for person, truth in enumerate(truths):
+            row: Row = {
+                "cameras": "+".join(videos[k].stem for k in chosen), "calibrated": known, "person": person + 1,
+            }  # fmt: skip
+            if person in who:
+                begun, (own, exchanged) = time.process_time(), who[person]
+                found = _captured(seen, own, chosen if seen is take else range(len(chosen)), known)
+                row |= _compared(found, truth, chosen) | {"exchanged_frames": exchanged}
+                row["focal_off_percent"] = _focal_off(found, truth, chosen)
+                row["solving_ms"] = 1000.0 * (time.process_time() - begun) / len(found.motion)
+            rows.append(row | {"detecting_ms": 1000.0 * detecting})
     return rows
 
 
-def _captured(take: VideoTake, chosen: Sequence[int], known: bool) -> CapturedPerson:
-    watched = take.people.watched(0, take.cameras).of_cameras(chosen)
-    if not known:
-        watched = replace(watched, cameras=[level_camera(take.cameras[chosen[0]].size)])
-    return capture_person(watched, known=known)
+def followed(seen: VideoTake, truths: Sequence[CapturedPerson]) -> dict[int, tuple[int, int]]:
+    """For each true person the one who was followed by two cameras, and in how many frames that was somebody else."""
+    hips = np.stack([hips_of(truth.motion) for truth in truths], axis=1)
+    found = {}
+    for number in range(len(seen.people.people)):
+        trunk = meeting_places(seen.people.watched(number, seen.cameras))[:, list(TORSO)].mean(axis=1)
+        gaps = np.linalg.norm(trunk[:, None] - hips[: len(trunk)], axis=-1)
+        nearest = gaps[np.isfinite(gaps).all(axis=1)].argmin(axis=1)
+        if len(nearest):
+            own = int(np.bincount(nearest).argmax())
+            found[own] = number, int((nearest != own).sum())
+    return found
+
+
+def _captured(take: VideoTake, person: int, chosen: Sequence[int], known: str) -> CapturedPerson:
+    """The person as some cameras see them, calibrated (`yes`), with the focal length alone (`lens`), or not."""
+    watched = take.people.watched(person, take.cameras).of_cameras(chosen)
+    if known == "yes":
+        return capture_person(watched)
+    lens = take.cameras[chosen[0]]
+    if known == "lens":
+        focal = lens.pinhole.focal_length
+        return capture_person(replace(watched, cameras=[level_camera(lens.size, focal)]), known=False)
+    return capture_person(with_focal(replace(watched, cameras=[level_camera(lens.size)])), known=False)
 
 
 def _compared(found: CapturedPerson, truth: CapturedPerson, chosen: Sequence[int]) -> Row:
-    camera = truth.cameras[chosen[0]].rotation
-    own, rough = (_joints(one) @ found.cameras[0].rotation.T for one in (found.motion, found.rough))
-    true = _joints(truth.motion) @ camera.T
-    error, detector = (float(np.linalg.norm(one - true, axis=-1).mean()) for one in (own, rough))
-    return {
-        "error_cm": 100.0 * error,
-        "detector_cm": 100.0 * detector,
-        "lower_percent": 100.0 * (1.0 - error / detector),
-        "limbs_deg": _degrees(own, true),
-        "jitter_ratio": _jitter(found.motion) / _jitter(truth.motion),
-        "slide_cm": 100.0 * _slide(found.motion),
-        "flipped_frames": float(np.sum(_facing(own) * _facing(true) < 0.0)),
-        "height_m": found.motion.skeleton.height,
-    }
+    seen, true = found.cameras[0], truth.cameras[chosen[0]]
+    detector = compared(found.rough, seen, truth.motion, true)["error_cm"]
+    row = compared(found.motion, seen, truth.motion, true)
+    lower = 100.0 * (1.0 - float(row["error_cm"]) / float(detector))
+    return row | {"detector_cm": detector, "lower_percent": lower, "height_m": found.motion.skeleton.height}
 
 
-def _joints(motion: Motion) -> Float[Array, "frames roles 3"]:
-    """Joints from between the hips."""
-    places = np.asarray(motion.positions)[:, [motion.skeleton.index(role) for role in ROLES]]
-    hips = [ROLES.index("left_thigh"), ROLES.index("right_thigh")]
-    return np.asarray(places - places[:, hips].mean(axis=1, keepdims=True))
-
-
-def _degrees(own: Array, true: Array) -> float:
-    """How far limbs are turned from the true ones, on average."""
-    angles = []
-    for first, last in LIMBS:
-        a, b = (one[:, ROLES.index(last)] - one[:, ROLES.index(first)] for one in (own, true))
-        cosine = np.sum(a * b, axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
-        angles.append(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
-    return float(np.mean(angles))
-
-
-def _facing(joints: Float[Array, "frames roles 3"]) -> Float[Array, "frames"]:
-    """Which way the body faces, towards the camera or from it: the side of the left shoulder in the picture."""
-    left, right = (joints[:, ROLES.index(f"{side}_upper_arm"), 0] for side in ("left", "right"))
-    return np.asarray(left - right)
-
-
-def _jitter(motion: Motion) -> float:
-    """Mean jerk of the joints."""
-    return float(np.linalg.norm(np.diff(np.asarray(motion.positions), n=3, axis=0), axis=-1).mean())
-
-
-def _slide(motion: Motion) -> float:
-    """How far the worst standing heel or toe goes over the floor during one contact, in metres."""
-    stands = foot_contacts(motion).points.reshape(len(motion), 4)
-    places, worst = foot_positions(motion).reshape(len(motion), 4, 3), 0.0
-    for point in range(4):
-        frames = np.flatnonzero(stands[:, point])
-        for part in np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1):
-            if len(part) >= LONG_ENOUGH:
-                worst = max(worst, float(np.linalg.norm(np.ptp(places[part, point][:, [0, 2]], axis=0))))
-    return worst
+def _focal_off(found: CapturedPerson, truth: CapturedPerson, chosen: Sequence[int]) -> float:
+    return 100.0 * (found.cameras[0].focal_length / truth.cameras[chosen[0]].focal_length - 1.0)
 
 
 def _files(folder: str) -> tuple[list[Path], Path]:

@@ -10,6 +10,7 @@ from jaxtyping import UInt8
 
 from poise.capture.people.landmarks import NAMES, VISIBLE, handles_of
 from poise.capture.people.live import LivePerson
+from poise.capture.people.take import CapturedPerson
 from poise.formats.camera_file import focal_from_fov
 from poise.performance.perform import PerformedFrame
 from poise.priors.prior import Prior
@@ -47,7 +48,12 @@ class WebcamPerformance:
 
     def __post_init__(self) -> None:
         self._follower = OnePersonFollower(self._finder)
-        self._body = LivePerson(prior=self.prior, height=self.height)
+        self._body = LivePerson(prior=self.prior, height=self.height, lens_known=self.fov is not None)
+
+    @property
+    def measured(self) -> CapturedPerson | None:
+        """The first second, from which the body and how the camera is held are known; None before its end."""
+        return self._body.measured
 
     def step(self, picture: Picture, at: float) -> PerformedFrame | None:
         """The pose in a picture; None while nobody is there, or the person is not known yet."""

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from poise.capture.people.landmarks import INDEX
 from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES, common_ancestor, path
 from poise.skeleton.skeleton import Skeleton
@@ -21,6 +22,14 @@ _LIMBS = {
     "thigh": ("hip", "knee", "thigh", "shin"), "shin": ("knee", "ankle", "shin", "foot"),
     "upper arm": ("shoulder", "elbow", "upper_arm", "forearm"), "forearm": ("elbow", "wrist", "forearm", "hand"),
 }  # fmt: skip
+SOLE, ON_FLOOR = (
+    0.03,
+    0.05,
+)  # metres at which landmarks of standing feet are above the floor, and are off that
+USUAL_SIZE, OTHER_FLOOR = (
+    0.1,
+    0.5,
+)  # how far sizes are off, relatively, and beyond which the floor is not at zero
 _ROUNDS = 4
 
 
@@ -43,6 +52,21 @@ def fitted_body(
             factors[joints] = ratios.get(part, overall)
         skeleton = skeleton.with_offsets(skeleton.offsets * factors[:, None])
     return skeleton if height is None else skeleton.scaled(height / skeleton.height)
+
+
+def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:
+    """How many times larger, and farther, a person is than rough places say: then feet stand on the floor, at zero.
+
+    The more exactly, the higher the camera is; where that is far from what places say, the floor is elsewhere.
+    """
+    feet = places[:, [[INDEX[f"{side}_{part}"] for part in ("heel", "foot_index")] for side in SIDES], 1]
+    lowest = feet.mean(axis=2).min(axis=1)
+    above, seen = float(camera.centre[1]) - SOLE, lowest[np.isfinite(lowest)]
+    if above <= 0.0 or not len(seen) or camera.centre[1] - np.median(seen) <= 0.0:
+        return 1.0
+    factor = np.log(above / (float(camera.centre[1]) - float(np.median(seen))))
+    exact, usual = (above / ON_FLOOR) ** 2, USUAL_SIZE**-2
+    return float(np.exp(factor * exact / (exact + usual))) if abs(factor) < OTHER_FLOOR else 1.0
 
 
 def _seen_lengths(places: Float[Array, "frames 33 3"]) -> dict[str, float]:

@@ -14,10 +14,11 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.people.focal import with_focal
 from poise.capture.people.landmarks import handles_of
 from poise.capture.people.solving import TakeSolver, Trust
 from poise.capture.people.take import CapturedPerson, capture_person, default_prior, rough_poses
-from poise.capture.people.watched import WatchedPerson, rough_places, with_sides
+from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
 from poise.motion.contacts import foot_contacts
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
@@ -45,9 +46,15 @@ class LivePerson:
     """Give it what a camera sees of one person, moment by moment; it answers with poses once it knows the person."""
 
     def __init__(
-        self, *, prior: Prior | None = None, height: float | None = None, trust: Trust | None = None
+        self,
+        *,
+        prior: Prior | None = None,
+        height: float | None = None,
+        trust: Trust | None = None,
+        lens_known: bool = True,
     ) -> None:
         self._prior, self._height, self._trust = prior or default_prior(), height, trust or TRUST
+        self._lens_known = lens_known
         self._seen: deque[WatchedPerson] = deque()
         self._times: deque[float] = deque(maxlen=WINDOW)
         self._window: _Window | None = None
@@ -77,6 +84,7 @@ class LivePerson:
         """The body, its floor and which way is up, from some of what was seen so far."""
         stride = -(-len(self._seen) // MOST)
         some = joined(list(self._seen)[::stride], fps / stride)
+        some = some if self._lens_known else with_focal(some)
         self._found = capture_person(
             some, prior=self._prior, known=False, height=self._height, trust=self._trust
         )
@@ -108,11 +116,12 @@ class _Window(TakeSolver):
         handles, looser = handles_of(body.space.skeleton)
         self._raw, self._on_body = _filled(person), handles
         person = _frames(with_sides(self._raw), slice(-WINDOW, None))
-        super().__init__(body, handles, looser, person, rough_places(person), trust)
+        places = rough_places(person)
+        super().__init__(body, handles, looser, person, flattened(person.cameras[0], places), trust)
         self.held, self._levels = HELD, self._standing_levels(found)
         self._floor = 0.0
         self._stood = np.full((WINDOW, 4, 3), np.nan)  # where heels and toes stand, frame by frame
-        self._place(rough_places(person)[-1:])
+        self._place(places[-1:])
 
     def follow(self, seen: WatchedPerson, *, again: bool) -> Float[Array, "size"]:
         """The pose at the next moment; `again` where nothing is known of the moments before."""
@@ -121,7 +130,8 @@ class _Window(TakeSolver):
         )
         whole = with_sides(replace(self._raw, cameras=self.person.cameras, fps=self.person.fps))
         self.person = _frames(whole, slice(-WINDOW, None))
-        self._shapes = places = rough_places(self.person)
+        places = rough_places(self.person)
+        self._shapes = flattened(self.person.cameras[0], places)
         self._aim()
         if again:
             return self._place(places[-1:])

@@ -40,9 +40,9 @@ from poise.solvers.trajectory import (
 Array = np.ndarray
 Progress = Callable[[int, int], None]
 
-ROUNDS = 16
+ROUNDS = 18
 ASKED_EVERY = 4  # rounds after which the prior is asked again
-CONTACTS = range(4, 10)  # rounds in which feet that stand are looked for; then they are known
+CONTACTS = range(4, 16)  # rounds in which feet that stand are looked for; then they are known
 FEWEST_FRAMES = 3  # in which it can be seen that a foot stands
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
 FIXED = 1e12  # precision of frames that stay as they are

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.capture.people.body import fitted_body
+from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.landmarks import NAMES, handles_of
 from poise.capture.people.solving import Progress, TakeSolver, Trust
 from poise.capture.people.upright import upright_camera
-from poise.capture.people.watched import WatchedPerson, rough_places, with_sides
+from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import floor_height
 from poise.motion.motion import Motion
@@ -61,12 +61,14 @@ def capture_person(
     if not known:
         person = replace(person, cameras=[upright_camera(person.cameras[0], places, person.fps)])
         places = rough_places(person)
+    elif len(person.cameras) == 1 and height is None:
+        places = _at_size(person, places, size_on_floor(person.cameras[0], places))
     body = prior.on_body(fitted_body(prior.space.skeleton, places, height=height))
     if height is not None and len(person.cameras) == 1:
         places = _at_size(person, places, height / fitted_body(prior.space.skeleton, places).height)
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
-    shapes = places if len(person.cameras) == 1 else None
+    shapes = flattened(person.cameras[0], places) if len(person.cameras) == 1 else None
     solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
     motions = [
         Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(q)) for q in (solved.q, start)

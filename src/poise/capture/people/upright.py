@@ -17,9 +17,7 @@ from poise.geometry.cameras import Camera
 Array = np.ndarray
 
 EYE_HEIGHT = 1.5  # metres at which an unknown camera stands; where the floor is, is found afterwards
-EQUIVALENT = (
-    28.0 / 36.0
-)  # long sides of the picture that a camera's focal length has, where nothing is known of it
+USUAL_FIELD = np.radians(60.0)  # that a camera sees along the long side of its picture, where it is not known
 LEANING = np.radians(10.0)  # that a straight body leans, typically, and what the detector's depths add to it
 PITCH, ROLL = np.radians(20.0), np.radians(6.0)  # that cameras are tilted, typically
 MOST_MOMENTS = 4.0  # moments, a second apart, that speak for themselves at most
@@ -28,7 +26,7 @@ _STRAIGHT = 6.0
 
 def level_camera(size: tuple[int, int], focal: float | None = None) -> Camera:
     """A camera at eye height that looks level towards -Z: who faces it faces +Z."""
-    focal = EQUIVALENT * max(size) if focal is None else focal
+    focal = 0.5 * max(size) / np.tan(0.5 * USUAL_FIELD) if focal is None else focal
     intrinsics = np.array([[focal, 0.0, size[0] / 2], [0.0, focal, size[1] / 2], [0.0, 0.0, 1.0]])
     rotation = np.diag([1.0, -1.0, -1.0])
     return Camera(intrinsics, rotation, rotation @ (0.0, -EYE_HEIGHT, 0.0))

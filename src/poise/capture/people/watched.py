@@ -16,6 +16,7 @@ Array = np.ndarray
 
 LEAST_SEEN = 0.1  # visibility below which a landmark says nothing
 EXCHANGE = 1e-3  # sides of the person's square that a frame with sides exchanged costs
+DEPTH = 0.8  # of depths in the detector's shapes that are true
 _OFF = 0.05  # metres at which a ray that misses where others meet counts half
 _ROUNDS = 5
 
@@ -116,6 +117,15 @@ def placed_shapes(
         turned = shapes[frame] @ _turn_to(along).T @ camera.rotation
         found[frame] = turned + _shift(camera.centre, rays, turned, weights[frame])
     return found
+
+
+def flattened(camera: Camera, places: Float[Array, "frames 33 3"]) -> Float[Array, "frames 33 3"]:
+    """Places with the share of their depths that is true, around their middle."""
+    middle = places.mean(axis=1, keepdims=True)
+    along = middle - camera.centre
+    along = along / np.linalg.norm(along, axis=-1, keepdims=True)
+    depths = np.sum((places - middle) * along, axis=-1, keepdims=True)
+    return np.asarray(places - (1.0 - DEPTH) * depths * along)
 
 
 def rays_of(camera: Camera, pixels: Float[Array, "*n 2"]) -> Float[Array, "*n 3"]:
