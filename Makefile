@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ docs-pictures: .venv/.dev ## draw the documentation's pictures again: make docs-
 
 results: .venv/.dev ## measure again what docs/results shows, and write its tables (hours; QUICK=--quick tries it)
 	$(BIN)/python tools/results.py $(QUICK) $(PAGES)
+
+photos: .venv/.dev page ## pose the people of ten real photographs, which pip fetches, on one page to look at (out/photos)
+	$(BIN)/python tools/photos.py
 
 tasks: .venv/.dev ## pose twelve everyday tasks with every prior, on one page to look at
 	$(BIN)/python docs/make_task_pictures.py

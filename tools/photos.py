@@ -12,9 +12,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
-from poise.apps.image import find_in_photo
+from poise.apps.image import FoundInPhoto, find_in_photo
 from poise.capture.image_files import read_photo
 from poise.pictures import draw_pose
 from poise.pictures.overlay import draw_overlay
@@ -52,11 +52,27 @@ def _row(folder: Path, package: str, name: str, frame: int | None, person: int) 
     found = find_in_photo(photo, number=person)
     print(f"{name}: {len(found.points)} points, a person {found.pose.skeleton.height:.2f} m tall", flush=True)
     seen = draw_overlay(photo, found.body.cameras[0], found.points, [found.pose])
-    before = draw_pose(found.pose, size=(460, 640))
-    row = Image.new("RGB", (seen.width + before.width, seen.height))
-    row.paste(seen, (0, 0))
-    row.paste(before, (seen.width, 0))
-    return row.resize((round(row.width * HEIGHT / row.height), HEIGHT))
+    width = round(photo.width * seen.height / photo.height)
+    views = (_around(seen, found, width, seen.height / photo.height), seen.crop((width, 0, *seen.size)))
+    views = [*views, draw_pose(found.pose, size=(round(0.72 * seen.height), seen.height))]
+    row = Image.new("RGB", (3 * HEIGHT, HEIGHT), "white")
+    for number, view in enumerate(views):
+        row.paste(ImageOps.contain(view, (HEIGHT, HEIGHT)), (number * HEIGHT, 0))
+    return row
+
+
+def _around(seen: Image.Image, found: FoundInPhoto, width: int, scale: float) -> Image.Image:
+    """The part of the photo with the person."""
+    left, top, right, bottom = scale * found.person.box
+    margin = 0.15 * max(right - left, bottom - top)
+    box = (
+        max(0, left - margin),
+        max(0, top - margin),
+        min(width, right + margin),
+        min(seen.height, bottom + margin),
+    )
+    part = seen.crop(tuple(round(side) for side in box))
+    return part.resize((round(part.width * HEIGHT / part.height), HEIGHT))
 
 
 def _photo(folder: Path, package: str, name: str, frame: int | None) -> Image.Image:

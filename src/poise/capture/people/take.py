@@ -63,12 +63,14 @@ def capture_person(
         places = rough_places(person)
     elif len(person.cameras) == 1 and height is None:
         places = _at_size(person, places, size_on_floor(person.cameras[0], places))
-    body = prior.on_body(fitted_body(prior.space.skeleton, places, height=height))
-    if height is not None and len(person.cameras) == 1:
-        places = _at_size(person, places, height / fitted_body(prior.space.skeleton, places).height)
+    shapes = flattened(person.cameras[0], places) if len(person.cameras) == 1 else None
+    guessed = fitted_body(prior.space.skeleton, places)
+    size = height or (None if known else guessed.height)
+    body = prior.on_body(fitted_body(prior.space.skeleton, places if shapes is None else shapes, height=size))
+    if height is not None and shapes is not None:
+        places, shapes = (_at_size(person, one, height / guessed.height) for one in (places, shapes))
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
-    shapes = flattened(person.cameras[0], places) if len(person.cameras) == 1 else None
     solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
     motions = [
         Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(q)) for q in (solved.q, start)
