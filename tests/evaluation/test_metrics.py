@@ -1,5 +1,7 @@
 """Metrics on poses whose errors are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,17 @@ def test_frames_and_failures_add_up_over_clips(clip: Motion) -> None:
 
 def test_a_clip_too_short_to_accelerate_does_not_jitter(clip: Motion) -> None:
     assert metrics_of(recovered(clip[:2]))["jitter"] == 1.0
+
+
+def test_methods_with_other_spaces_are_compared_on_the_joints_that_move_in_training(clip: Motion) -> None:
+    turned = clip.rotations.copy()
+    hand = clip.skeleton.index("left_hand")
+    turned[:, hand] = rotations.multiply(
+        turned[:, hand], rotations.quaternion_from_expmap(np.array([0.4, 0.0, 0.0]))
+    )
+    whole = recovered(clip, found=turned)
+    still = replace(whole, space=PoseSpace(clip.skeleton, moving=np.arange(len(clip.skeleton)) == hand))
+    alike = replace(still, in_training=whole.space.moving)
+    assert metrics_of(still)["deg_per_joint"] > 5 * metrics_of(whole)["deg_per_joint"]
+    assert metrics_of(alike)["deg_per_joint"] == pytest.approx(metrics_of(whole)["deg_per_joint"])
+    assert metrics_of(alike)["deg_zeroed"] == pytest.approx(metrics_of(whole)["deg_zeroed"], abs=1e-9)

@@ -1,8 +1,8 @@
-"""Completes the trained weights with what is measured on them, and writes the file that comes with Poise.
+"""Measures the tables that come with Poise beside the trained weights.
 
 `python tools/universal/calibrate.py --data ARCHIVE --weights FOLDER/universal.safetensors`. From the recordings learned
-from: the range of each joint, a few poses far apart, how likely poses are. From performers that were held out for this:
-by how much its deviations are too small.
+from: the range of each joint, a few poses far apart, how likely poses are, what bones say of joint zeros. From
+performers that were held out for this: by how much its deviations are too small.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
+
+from zeros import fitted_zeros  # noqa: E402
 
 from poise.geometry import rotations  # noqa: E402
 from poise.motion.motion import Motion  # noqa: E402
 from poise.priors import medoids  # noqa: E402
 from poise.priors.universal import layout, network  # noqa: E402
 from poise.priors.universal import prior as prior_module  # noqa: E402
+from poise.priors.universal.network import ZeroWeights  # noqa: E402
 from poise.priors.universal.prior import UniversalPrior  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, PoseTable, motion_of, read_table  # noqa: E402
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE  # noqa: E402
@@ -32,6 +35,7 @@ Array = np.ndarray
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 FRAMES = 8  # of each clip that something is chosen on
 POSES = 24
+SEEN = 120  # frames of each performer, at least, that his joint zeros are seen on
 WITHIN = 7.815  # the square distance that 95 % of a Gaussian's truths in three dimensions lie within
 GROUPS = (("LeftHand", "RightHand", "LeftFingerBase", "RightFingerBase", "LThumb", "RThumb"), ("LeftFoot", "RightFoot",
           "LeftToeBase", "RightToeBase"), ("LeftUpLeg", "LeftLeg", "RightUpLeg", "RightLeg"), ("LowerBack", "Spine",
@@ -42,19 +46,22 @@ def main() -> None:
     """Measure and write."""
     options = _options()
     table = read_table(options.data)
-    arrays, header = _read(options.weights)
-    _use(arrays, header)
+    arrays, header = network.read_arrays(options.weights)
+    tables = ranges(table, arrays, header) | {"tempers": np.ones(layout.FREEDOMS)} | _named(_no_zeros())
+    _use(arrays | tables, header)
+    who, (known, unseen) = zeros(table, header)
+    tables |= _named(known)
+    _use(arrays | tables, header)
     chosen = [
         [motion_of(table, k, frames=FRAMES) for k in np.flatnonzero(table.performers == who)]
         for who in CHOICE
     ]
-    arrays |= ranges(table, arrays, header)
-    arrays["tempers"] = grown = tempers(chosen)
-    arrays["zeros.spread"] = arrays["zeros.spread"] * np.outer(grown[3:], grown[3:])
-    _use(arrays, header)
-    arrays["quantiles"] = quantiles(table, header)
-    _write(arrays, header, options.out)
-    print(f"{options.out}: tempers {np.round(arrays['tempers'][6::3], 2).tolist()}")
+    tables["tempers"] = grown = tempers(chosen)
+    tables["zeros.spread"] = known.spread * np.outer(grown[3:], grown[3:])
+    _use(arrays | tables, header)
+    tables["quantiles"] = quantiles(table, header)
+    _write(tables | {"unseen": unseen}, {"performers": who, "measured_on": CHOICE}, options.out)
+    print(f"{options.out}: tempers {np.round(tables['tempers'][6::3], 2).tolist()}")
 
 
 def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str, Array]:
@@ -76,6 +83,35 @@ def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str
     )
     ups = roots[:: max(1, len(flat) // 3000), 1]
     return {"lower": lower - margin, "upper": upper + margin, "poses": few[picked], "ups": ups[picked]}
+
+
+def zeros(table: PoseTable, header: dict) -> tuple[list[str], tuple[ZeroWeights, Array]]:
+    """What bones say of joint zeros: by what recordings of each performer lie off what is expected of them."""
+    names = np.array([clip.split("_")[0] if clip in header["learned_from"] else "" for clip in table.clips])
+    bodies, seen = [], []
+    performers = sorted(set(names) - {""})
+    for who in performers:
+        clips = np.flatnonzero(names == who)
+        motions = [motion_of(table, k, frames=-(-SEEN // len(clips))) for k in clips]
+        bodies.append(table.offsets[clips[0]].astype(float))
+        seen.append(np.median(np.concatenate([_offsets(motion) for motion in motions]), axis=0))
+    return performers, fitted_zeros(np.stack(bodies), np.stack(seen).reshape(len(seen), -1, 3))
+
+
+def _offsets(clip: Motion) -> Array:
+    """Per frame, from what is expected of the root's turn and of the maps to what was recorded."""
+    prior = UniversalPrior(clip.skeleton)
+    space, found = prior.space, []
+    known, free = (space.handles(names) for names in (HANDLES, (*HANDLES, "pelvis")))
+    guides = prior.guide(known), prior.guide(free)
+    for q in space.q_from_frames(clip.root_positions, clip.rotations):
+        expected = guides[0].seen_from(q, space.handle_positions(q, known)[0], given=True).mean
+        turned = guides[1].seen_from(q, space.handle_positions(q, free)[0], given=False).mean[3:ROOT_SIZE]
+        turn = rotations.expmap_from_quaternion(
+            rotations.multiply(rotations.conjugate(turned), q[3:ROOT_SIZE])
+        )
+        found.append(np.concatenate([turn, _nearest(q[ROOT_SIZE:], expected[ROOT_SIZE:])]))
+    return np.stack(found)
 
 
 def tempers(chosen: list[list[Motion]]) -> Array:
@@ -142,20 +178,21 @@ def _use(arrays: dict[str, Array], header: dict) -> None:
     prior_module.shipped = lambda: weights
 
 
-def _read(path: Path) -> tuple[dict[str, Array], dict]:
-    from safetensors import safe_open
+def _no_zeros() -> ZeroWeights:
+    """Every performer calibrated alike."""
+    figure, count = layout.figure(np.zeros((len(layout.JOINTS), 3))).size, layout.FREEDOMS - 3
+    nobody = np.zeros((0, figure)), np.ones(count), np.zeros((0, count))
+    return ZeroWeights(np.zeros(figure), np.ones(figure), *nobody, np.zeros(count), 1e-8 * np.eye(count))
 
-    with safe_open(path, framework="numpy") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["universal"])  # noqa: SIM118
+
+def _named(known: ZeroWeights) -> dict[str, Array]:
+    return {f"zeros.{name}": table for name, table in known._asdict().items()}
 
 
-def _write(arrays: dict[str, Array], header: dict, path: Path) -> None:
+def _write(tables: dict[str, Array], header: dict, path: Path) -> None:
     from safetensors.numpy import save_file
 
-    kept = {
-        n: np.ascontiguousarray(a if a.dtype == np.float16 else a.astype(np.float32))
-        for n, a in arrays.items()
-    }
+    kept = {name: np.ascontiguousarray(table.astype(np.float32)) for name, table in tables.items()}
     save_file(kept, path, {"universal": json.dumps(header)})
 
 
@@ -163,7 +200,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=network.FILE)
+    parser.add_argument("--out", type=Path, default=network.TABLES)
     return parser.parse_args()
 
 

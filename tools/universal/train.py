@@ -23,10 +23,12 @@ from body import Body, exponential, logarithm  # noqa: E402
 from losses import POSITIONS, Pose, alternatives_loss, errors, finished, freedoms_counted, unlikeliness  # noqa: E402
 from network import Network  # noqa: E402
 from tasks import Frames, Sampler, Tasks  # noqa: E402
-from zeros import foretold  # noqa: E402
+from zeros import fitted_zeros  # noqa: E402
 
 from poise.priors.universal import layout  # noqa: E402
+from poise.priors.universal.network import ZeroWeights  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
+from poise.priors.universal.zeros import foretold  # noqa: E402
 
 SAVE_S = 60.0  # seconds between checkpoints
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
@@ -67,7 +69,8 @@ def main() -> None:
         "database": "CMU Graphics Lab Motion Capture Database, mocap.cs.cmu.edu, NSF EIA-0196217",
     }  # fmt: skip
     tables = {"references": body.references, "lengths": lengths, "body": learned.bodies.mean(0)}
-    arrays = {name: value.cpu().numpy() for name, value in tables.items()} | trainer.foretold()
+    arrays = {name: value.cpu().numpy() for name, value in tables.items()}
+    arrays |= {f"zeros.{name}": table for name, table in trainer.told()._asdict().items()}
     write(trainer.average, arrays, header, options.out / "universal.safetensors")
     print("final", json.dumps(trainer.check()))
 
@@ -165,28 +168,27 @@ class Trainer:
         shares, found = self.checks.frames.shares, {}
         picked = torch.rand(count, generator=torch.Generator().manual_seed(1)).double().to(self.device)
         chosen = torch.searchsorted(shares, picked).clamp_max(len(shares) - 1)
-        told = self.foretold()
+        told = self.told()
         with torch.no_grad():
             for name, preset, given in CHECKS:
                 found[name] = {how: self._checked(chosen, preset, given, told, how) for how in WAYS}
         return found
 
-    def foretold(self) -> dict[str, np.ndarray]:
+    def told(self) -> ZeroWeights:
         """What bones say of joint zeros."""
         bodies, zeros = (x.detach().double().cpu().numpy() for x in (self.sampler.frames.bodies, self.zeros))
-        return foretold(bodies, zeros)
+        return fitted_zeros(bodies, zeros)[0]
 
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, chosen: torch.Tensor, preset: int, given: bool, told: dict[str, np.ndarray], how: str
+        self, chosen: torch.Tensor, preset: int, given: bool, told: ZeroWeights, how: str
     ) -> list[float]:
         body, sampler = self.sampler.body, self.checks
         tasks = sampler.exact(chosen, preset, given=given)
-        known = told["zeros.mean"][None]
+        known = told.mean[None]
         if how != "mean":
-            figures = layout.figure(sampler.frames.bodies.double().cpu().numpy())
-            known = known + (figures - told["zeros.centre"]) @ told["zeros.weight"].T
+            known = foretold(told, layout.figure(sampler.frames.bodies.double().cpu().numpy()))
         known = torch.tensor(known, device=self.device).float().expand(len(sampler.frames.bodies), -1)
         zeros = known[tasks.who].reshape(len(chosen), -1, 3)
         mean, variances, factors, *_ = self.average(tasks.inputs)
@@ -197,7 +199,7 @@ class Trainer:
             pose = Pose.named(mean, tasks, zeros)
         counted = freedoms_counted(tasks)
         if how == "spread":
-            values, vectors = np.linalg.eigh(told["zeros.spread"])
+            values, vectors = np.linalg.eigh(told.spread)
             low = torch.tensor(
                 (vectors * np.sqrt(np.maximum(values, 0)))[:, -40:], device=self.device
             ).float()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,15 @@ from jaxtyping import Float
 
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
-from poise.evaluation.methods import METHODS, UNTRAINED, Answer, Method, default_methods, method_named
+from poise.evaluation.methods import (
+    METHODS,
+    UNTRAINED,
+    Answer,
+    Method,
+    default_methods,
+    method_named,
+    training_poses,
+)
 from poise.evaluation.metrics import Joints, Recovered, Scores
 from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
@@ -106,12 +114,12 @@ class _HandlesTask:
 def _fold_scores(task: _HandlesTask) -> list[Scores]:
     method, scores = method_named(task.method), [Scores(task.joints) for _ in task.folds]
     method.learn(task.folds[0].train)
+    moving = training_poses(task.folds[0].train)[0].moving if task.folds[0].train else None
     for fold, own in zip(task.folds, scores, strict=True):
         for clip in fold.test:
             few = clip[:: task.stride]
-            own.add(
-                recover(method, few, task.handles, independent=task.independent, free_root=task.free_root)
-            )
+            found = recover(method, few, task.handles, independent=task.independent, free_root=task.free_root)
+            own.add(replace(found, in_training=moving))
     return scores
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.evaluation.naturalness import features, natural_shares
 from poise.geometry import rotations
@@ -22,7 +22,8 @@ Joints = Literal["all", "paper"]
 class Recovered:
     """Poses that a method recovered, beside what was recorded, over one clip.
 
-    The space says which joints move (in training) and about which references their exponential maps are taken.
+    The space says about which references exponential maps are taken, and which joints move unless those that move in
+    training are given: methods with other spaces are compared on the same joints.
     """
 
     space: PoseSpace
@@ -33,6 +34,12 @@ class Recovered:
     handle_distances: Float[Array, "frames handles"]
     seconds: Float[Array, "frames"]
     failed: int = 0
+    in_training: Int[Array, "moving"] | None = None
+
+    @property
+    def moving(self) -> Int[Array, "moving"]:
+        """The joints whose rotations are compared."""
+        return self.space.moving if self.in_training is None else self.in_training
 
 
 @dataclass
@@ -54,7 +61,7 @@ class Scores:
         """Take in one clip."""
         self.failed += recovered.failed
         self._parts.append(_parts(recovered, self.joints))
-        self._turns.setdefault(_performer(recovered.space), []).append(_missed_turns(recovered))
+        self._turns.setdefault(_performer(recovered), []).append(_missed_turns(recovered))
 
     def take(self, other: Scores) -> None:
         """Take in what was gathered elsewhere."""
@@ -97,14 +104,14 @@ class Scores:
         return float(np.degrees(np.concatenate(left).mean()))
 
 
-def _performer(space: PoseSpace) -> bytes:
+def _performer(recovered: Recovered) -> bytes:
     """The body that was posed, and the joints that are compared: one key for all clips of a performer."""
-    return space.skeleton.offsets.tobytes() + space.moving.tobytes()
+    return recovered.space.skeleton.offsets.tobytes() + recovered.moving.tobytes()
 
 
 def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
     """Rotation vectors from the poses that were found to the recorded ones."""
-    moving = recovered.space.moving
+    moving = recovered.moving
     back = rotations.conjugate(recovered.rotations[:, moving])
     return rotations.expmap_from_quaternion(rotations.multiply(back, recovered.true_rotations[:, moving]))
 
@@ -112,9 +119,10 @@ def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
 def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
     space, joints = recovered.space, ~recovered.space.skeleton.is_end_site
     skeleton, looks = space.skeleton, {}
-    counted = paper_joints(skeleton)
-    paper = space.moving[counted[space.moving]] if np.any(counted[space.moving]) else space.moving
-    moving, joints = (paper, joints & counted) if which == "paper" else (space.moving, joints)
+    counted, moving = paper_joints(skeleton), recovered.moving
+    paper = moving[counted[moving]] if np.any(counted[moving]) else moving
+    if which == "paper":
+        moving, joints = paper, joints & counted
     found, axes = world_transforms(skeleton, recovered.root_positions, recovered.rotations)
     truth, true_axes = world_transforms(skeleton, recovered.true_root_positions, recovered.true_rotations)
     look = features(skeleton, found, axes, recovered.rotations)

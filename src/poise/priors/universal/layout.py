@@ -75,11 +75,16 @@ DIRECTED = (  # bones whose directions at rest differ between performers: a sign
     "LeftArm", "RightArm",
 )  # fmt: skip
 
+SIZED = (
+    *BONES, "LeftToeBase_end", "RightToeBase_end", "LeftHandIndex1", "LeftHandIndex1_end", "LThumb_end",
+    "RightHandIndex1", "RightHandIndex1_end", "RThumb_end",
+)  # fmt: skip
+
 
 def figure(offsets: np.ndarray) -> np.ndarray:
     """What a body's bones say of how its joints were calibrated: directions at rest, and logarithms of lengths."""
     directed = offsets[..., [JOINTS.index(name) for name in DIRECTED], :]
-    lengths = np.linalg.norm(offsets[..., [JOINTS.index(name) for name in BONES], :], axis=-1)
+    lengths = np.linalg.norm(offsets[..., [JOINTS.index(name) for name in SIZED], :], axis=-1)
     units = directed / np.maximum(np.linalg.norm(directed, axis=-1, keepdims=True), 1e-6)
     return np.concatenate(
         [units.reshape(*offsets.shape[:-2], -1), np.log(np.maximum(lengths, 1e-3))], axis=-1

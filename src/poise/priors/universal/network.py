@@ -20,7 +20,8 @@ from poise.skeleton.skeleton import read_only
 
 Array = np.ndarray
 
-FILE = Path(__file__).with_name("universal.safetensors")
+FILE = Path(__file__).with_name("universal.safetensors")  # as trained
+TABLES = FILE.with_name("tables.safetensors")  # what was then measured on it, by tools/universal/calibrate.py
 SMALLEST = 2e-5  # radians or metres squared: no freedom is surer
 _FACTOR_SCALE = 0.3
 _LEAST, _MOST = -14.0, 3.0  # of the logarithm of a variance
@@ -42,12 +43,15 @@ class NetworkLayers(NamedTuple):
 
 
 class ZeroWeights(NamedTuple):
-    """What is known of joint zeros (see `zeros`): mean + weight @ (figure - centre), and the covariance around it."""
+    """What bones say of joint zeros (see `zeros`): Gaussian processes over bodies, and the covariance around them."""
 
-    centre: Array
-    mean: Array
-    weight: Array
-    spread: Array
+    centre: Float[Array, "figure"]
+    scale: Float[Array, "figure"]
+    figures: Float[Array, "bodies figure"]  # centred and scaled
+    reach: Float[Array, "zeros"]  # the square of the kernel's length
+    weight: Float[Array, "bodies zeros"]
+    mean: Float[Array, "zeros"]
+    spread: Float[Array, "zeros zeros"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +79,17 @@ class Weights:
 @cache
 def shipped() -> Weights:
     """The weights that come with Poise, read once."""
-    return read_weights(FILE)
+    arrays, header = read_arrays(FILE)
+    return from_arrays(arrays | read_arrays(TABLES)[0], header)
 
 
-def read_weights(path: Path) -> Weights:
-    """Weights from a file that the training has written."""
+def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """What a file of weights or tables holds, and its header."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        header = json.loads(file.metadata()["universal"])
-    return from_arrays(arrays, header)
+        return arrays, json.loads(file.metadata()["universal"])
 
 
 def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:

@@ -67,14 +67,8 @@ class UniversalPrior(Savable):
     kind = "universal"
     about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
     Options = PriorOptions
-    held_out = HeldOut(
-        0.0384, 0.182, 1.14, (0.745, 1.23, 1.89, 2.7, 3.32, 4.68),
-        {
-            "chest": 1.1, "forearm": 0.84, "neck": 1.1, "shin": 1.1, "shoulder": 1.1, "spine": 0.94, "toes": 0.99,
-            "upper_arm": 0.95,
-        },
-    )  # fmt: skip
-    """On the performers of `recordings.CHOICE`, by tools/calibrate.py."""
+    held_out = HeldOut(0.24, 0.211, 1.15, (0.536, 0.944, 1.56, 2.49, 3.35, 6.23))
+    """On the performers learned from, with joint zeros that their bones foretell, by tools/calibrate.py."""
     schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
 
     def __init__(self, skeleton: Skeleton, zeros: Zeros | None = None) -> None:

@@ -1,7 +1,8 @@
 """Joint zeros: how a performer's joints were calibrated, which no handle shows.
 
 The same pose has other rotations for each performer: a constant offset of the root and of every joint. Of a stranger,
-his bones say a little of it; clips of him say nearly all. What remains unknown belongs to the covariance of his poses.
+his bones say a little of it, since bodies alike were often calibrated alike; clips of him say nearly all. What remains
+unknown belongs to the covariance of his poses.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.priors.universal import layout
-from poise.priors.universal.network import Weights
+from poise.priors.universal.network import Weights, ZeroWeights
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
@@ -44,8 +45,15 @@ def of_anyone(weights: Weights) -> Zeros:
 def of_bones(skeleton: Skeleton, weights: Weights) -> Zeros:
     """What the bones of a body with the canonical joints say of its zeros."""
     figure = layout.figure(skeleton.offsets[[skeleton.index(name) for name in layout.JOINTS]])
-    predicted = weights.zeros.weight @ (figure - weights.zeros.centre)
-    return Zeros(weights.zeros.mean + predicted, weights.zeros.spread)
+    return Zeros(foretold(weights.zeros, figure), weights.zeros.spread)
+
+
+def foretold(known: ZeroWeights, figures: Float[Array, "*bodies figure"]) -> Float[Array, "*bodies zeros"]:
+    """The mean of the zeros of bodies with these figures, by those of the bodies that are most alike."""
+    own = (figures - known.centre) / known.scale
+    apart = np.sum((own[..., None, :] - known.figures) ** 2, axis=-1)
+    kernel = np.exp(-0.5 * apart[..., None] / known.reach)
+    return np.asarray(known.mean + np.sum(kernel * known.weight, axis=-2))
 
 
 class MappedZeros(NamedTuple):
