@@ -1,5 +1,7 @@
 """The protocol `uncertainty`: claims against errors, and what a suggested handle is worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -26,3 +28,20 @@ def test_a_right_claim_beats_a_constant_one() -> None:
     assert found["held_95"] == pytest.approx(0.95, abs=0.02)
     assert found["next_over_random"] == pytest.approx(1.0)
     assert found["next_of_best"] == pytest.approx(2 / 3)
+
+
+def test_so_many_frames_of_each_fold_are_tested_and_a_constant_goes_by_held_out_frames() -> None:
+    options = UncertaintyOptions(frames=9, suggest=0)
+    (row,) = evaluate(Request("uncertainty", methods=("gaussian-10",), options=options)).rows
+    assert 4 <= float(row["frames"]) <= 9 + 4
+    assert all(
+        0.0 <= float(row[f"{group}_{share}"]) <= 1.0 for group in ("legs", "arms") for share in (50, 95)
+    )
+
+
+def test_a_constant_of_held_out_frames_is_judged_on_the_test_frames() -> None:
+    errors = np.full((4, 2), 0.02)
+    claims = Claims(("legs",) * 2, errors, errors / 2, errors > 0.0, {0.95: errors > 0.0}, np.empty(0))
+    own, small = metrics([claims]), metrics([replace(claims, constant=np.full(2, 0.004))])
+    assert small["nats_constant"] > own["nats_constant"] + 5.0
+    assert small["nats"] == own["nats"]

@@ -10,6 +10,7 @@ from poise.priors.held_out import OF_OTHERS, kept
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
+from poise.solvers.uncertainty import Uncertainty
 
 HANDLES = {"right_hand": (-0.3, 1.2, 0.4), "left_foot": (0.1, 0.1, 0.0), "right_foot": (-0.1, 0.1, 0.2)}
 
@@ -57,12 +58,30 @@ def test_the_suggested_handle_takes_most_away(solution: Solution) -> None:
     assert 0.0 <= found[-1].share < 0.01 < found[0].share <= 1.0
     own = 3 * skeleton.index(found[0].joint) + np.arange(3)
     places = uncertainty.places
-    left = places - places[:, own] @ np.linalg.solve(
-        places[np.ix_(own, own)] + 25e-6 * np.eye(3), places[own]
-    )
+    left = places - places[:, own] @ np.linalg.solve(places[np.ix_(own, own)] + 4e-6 * np.eye(3), places[own])
     moving = np.repeat(~skeleton.is_end_site, 3)
-    spread = [np.sqrt(np.diag(part)[moving].reshape(-1, 3).sum(axis=1)).sum() for part in (left, places)]
-    assert found[0].share == pytest.approx(1 - spread[0] / spread[1], abs=1e-6)
+    spread = [np.sqrt(np.diag(part)[moving].reshape(-1, 3).sum(axis=1)) + 0.01 for part in (left, places)]
+    assert found[0].share == pytest.approx(1 - np.prod(spread[0] / spread[1]) ** (3 / moving.sum()), abs=1e-6)
+
+
+def test_a_handle_that_settles_several_joints_is_worth_more_than_one_that_halves_the_widest(
+    solution: Solution,
+) -> None:
+    skeleton = solution.space.skeleton
+    joints = [skeleton.index(name) for name in ("left_hand", "left_upper_arm", "left_forearm", "neck")]
+    places = np.zeros((3 * len(skeleton),) * 2)
+    for one, other, value in ((0, 0, 0.3**2), (1, 1, 0.05**2), (2, 2, 0.05**2), (3, 3, 0.05**2), (1, 2, 0.049 * 0.05),
+                              (1, 3, 0.049 * 0.05), (2, 3, 0.049 * 0.05)):  # fmt: skip
+        for a, b in ((joints[one], joints[other]), (joints[other], joints[one])):
+            places[3 * a : 3 * a + 3, 3 * b : 3 * b + 3] = value * np.eye(3)
+    several = Uncertainty(
+        solution.space, solution.q, solution.uncertainty.covariance,
+        record=solution.uncertainty.record, squares=1.0, rows=3.0,
+    )  # fmt: skip
+    several.__dict__["places"] = places
+    first, *_, last = several.suggestions(("left_hand", "neck", "left_forearm"))
+    assert last.joint == "left_hand"
+    assert first.share > 1.1 * last.share
 
 
 def test_radii_grow_with_the_share(solution: Solution) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import UnknownNameError
+from poise.evaluation.report import Progress, Request, Row
+from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
 from poise.priors import medoids, mgik
 from poise.priors.auto import AutoPrior
@@ -32,6 +34,7 @@ from poise.solvers.solve import Solver
 Array = np.ndarray
 Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]
 Learner = Callable[[Sequence[Motion]], Prior]
+Measured = Callable[[Learner, Sequence[Fold]], Mapping[str, float]]
 
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100}
 """How the method "style" learns: Grochow et al. 2004 found three dimensions to suit all their data."""
@@ -143,6 +146,18 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
         valid = dict.fromkeys((*others, *_EXAMPLES, *learnable()))
         raise UnknownNameError(f"method of the {protocol} protocol" if protocol else "method", name, valid)
     return learnable()[name].learn
+
+
+def rows_by_method(
+    request: Request, progress: Progress, methods: Sequence[str], measured: Measured
+) -> list[Row]:
+    """What is measured of every method's learner on the folds; `methods` unless others are asked for."""
+    folds, names = request.folds(), request.methods or methods
+    rows: list[Row] = []
+    for number, name in enumerate(names):
+        progress(name, number, len(names))
+        rows.append({"method": name, **measured(learner_named(name, protocol=request.protocol), folds)})
+    return rows
 
 
 LEARNERS: dict[str, Learner] = {

@@ -6,16 +6,17 @@ how likely it finds their poses. The percentiles of its own test frames are spre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.evaluation.methods import Learner, learner_named
+from poise.evaluation.methods import Learner, rows_by_method
 from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Request, Row
-from poise.evaluation.splits import Fold, against
+from poise.evaluation.splits import Fold, load_split
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.solvers.calibration import calibrate
@@ -24,13 +25,6 @@ from poise.solvers.solution import STRANGE
 Array = np.ndarray
 
 METHODS = ("gaussian-100", "style", "local")
-ACTIONS = (
-    ("07_01 07_02 07_03 07_04 07_05 07_06", "07_07 07_08 07_09 07_10"),  # walks
-    ("14_02", "14_03"),  # boxing
-    ("124_01", "124_02"),  # a pitch
-    ("16_36 16_56 16_39", "16_40 16_35"),  # runs
-    ("13_11", "13_13"),  # jumps
-)
 
 
 def roc_area(known: Float[Array, "known"], unknown: Float[Array, "unknown"]) -> float:
@@ -89,11 +83,10 @@ def _performer() -> list[Fold]:
     return [Fold(tuple(clips[:4]), tuple(clips[4:])) for clips in acted.values()]
 
 
-def _actions() -> list[Fold]:
-    return [fold for train, test in ACTIONS for fold in against(train.split(), test.split())()]
-
-
-SPLITS = {"performer": _performer, "actions": _actions}
+SPLITS: dict[str, Callable[[], list[Fold]]] = {
+    "performer": _performer,
+    "actions": partial(load_split, "actions"),
+}
 
 
 def _check(request: Request) -> None:
@@ -105,13 +98,7 @@ def _check(request: Request) -> None:
 
 
 def _run(request: Request, progress: Progress) -> list[Row]:
-    folds, methods = request.folds(), request.methods or METHODS
-    rows: list[Row] = []
-    for number, name in enumerate(methods):
-        progress(name, number, len(methods))
-        found = metrics(learner_named(name, protocol="novelty"), folds, request.options.stride)
-        rows.append({"method": name, **found})
-    return rows
+    return rows_by_method(request, progress, METHODS, partial(metrics, stride=request.options.stride))
 
 
 PROTOCOL = Protocol(

@@ -48,6 +48,14 @@ NEW_GAITS = (
     ("02_01 02_02 02_03 127_03", "10_04"),
     ("05_01 06_01 127_06 127_07", "10_04"),
 )
+ACTIONS = (  # six actions, each of one performer
+    ("07_01 07_02 07_03 07_04 07_05 07_06", "07_07 07_08 07_09 07_10"),  # walks
+    ("14_02", "14_03"),  # boxing
+    ("124_01", "124_02"),  # a pitch
+    ("16_36 16_56 16_39", "16_40 16_35"),  # runs
+    ("13_11", "13_13"),  # jumps
+    ("06_03 06_04 06_05", "06_06 06_07"),  # with a ball
+)
 STRIDES = ("35_01", "35_02", "35_03", "35_04", "35_05")
 EVERY_LEARNED = 12  # of the strangers' training clips each twelfth frame is learned from
 EVERY = 10  # of everything there is, each tenth clip is kept for the test
@@ -221,6 +229,7 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "many-gaits": _draws(MANY_GAITS),
     "late-gaits": _draws(LATE_GAITS),
     "new-gaits": lambda: _archived_draws(NEW_GAITS),
+    "actions": _draws(ACTIONS),
     "strides": _leave_one_out(lambda: STRIDES),
     "everything": _everything,
     "strangers": _strangers,

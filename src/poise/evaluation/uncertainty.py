@@ -15,8 +15,9 @@ from typing import Annotated
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.evaluation.methods import UNTRAINED, Learner, learner_named
+from poise.evaluation.methods import UNTRAINED, Learner, rows_by_method
 from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Request, Row
+from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.priors.held_out import OF_OTHERS, held_out_of
@@ -46,6 +47,7 @@ class Claims:
     opened: Bool[Array, "frames joints"]  # whether the prior by itself leaves a joint open
     held: dict[float, Float[Array, "frames joints"]]
     gains: Float[Array, "suggested candidates"]  # metres of mean joint error, the suggested candidate first
+    constant: Float[Array, "joints"] | None = None  # the deviations of held-out frames, where there are any
 
 
 def _gains(frames: HeldFrames, frame: int, before: Solution) -> list[float]:
@@ -56,7 +58,9 @@ def _gains(frames: HeldFrames, frame: int, before: Solution) -> list[float]:
     return [start - float(frames.error(frame, frames.solve(frame, name)).mean()) for name in suggested]
 
 
-def measure(prior: Prior, clip: Motion, *, stride: int, suggest: int) -> Claims:
+def measure(
+    prior: Prior, clip: Motion, *, stride: int, suggest: int, constant: Float[Array, "joints"] | None = None
+) -> Claims:
     """A clip's frames; every `suggest`-th of them with one more handle."""
     frames = HeldFrames(prior, clip)
     errors, deviations, opened, gains = [], [], [], []
@@ -79,6 +83,7 @@ def measure(prior: Prior, clip: Motion, *, stride: int, suggest: int) -> Claims:
         np.array(opened),
         {share: np.array(found) for share, found in held.items()},
         np.array(gains),
+        constant,
     )
 
 
@@ -97,8 +102,11 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
     for group in GROUPS:
         members = opened & (groups == group)
         if members.any():
-            found[f"{group}_95"] = float(held[0.95][members].mean())
-    constant = np.broadcast_to(np.sqrt((errors**2).mean(axis=0) / 3), errors.shape)
+            found |= {f"{group}_{100 * share:.0f}": float(of[members].mean()) for share, of in held.items()}
+    own = _constant(errors)
+    constant = np.vstack(
+        [np.broadcast_to(own if p.constant is None else p.constant, p.errors.shape) for p in parts]
+    )
     nats, alike = (float(_nats(errors, claim)[opened].mean()) for claim in (deviations, constant))
     found |= {
         "deviation_cm": 100 * float(deviations[opened].mean()),
@@ -115,6 +123,11 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
     return found
 
 
+def _constant(errors: Float[Array, "frames joints"]) -> Float[Array, "joints"]:
+    """The deviations that suit errors best, the same for every frame."""
+    return np.sqrt((errors**2).mean(axis=0) / 3)
+
+
 def _nats(errors: Array, deviations: Array) -> Array:
     """-ln of the density of places, in centimetres, under an isotropic Gaussian."""
     floored = np.maximum(deviations, OPEN)
@@ -125,40 +138,32 @@ def _nats(errors: Array, deviations: Array) -> Array:
 class UncertaintyOptions(EveryFrame):
     """How frames are taken."""
 
+    frames: Annotated[
+        int, Range(least=0), "test on so many frames of each fold at most, instead of every Nth"
+    ] = 0
     suggest: Annotated[int, Range(least=0), "try one more handle on every Nth tested frame; 0 for none"] = 8
 
 
-class _Learned:
-    """Priors with their held-out records, learned once where folds have the same clips."""
-
-    def __init__(self, learn: Learner) -> None:
-        self._learn = learn
-        self._found: tuple[Sequence[Motion], Prior] | None = None
-
-    def of(self, train: Sequence[Motion]) -> Prior:
-        """The prior of these clips."""
-        if self._found is None or self._found[0] is not train:
-            prior = self._learn(train)
-            if held_out_of(prior) is OF_OTHERS:  # the universal prior comes with its own
-                calibrate(prior, train, self._learn)
-            self._found = train, prior
-        return self._found[1]
+def claims(learn: Learner, folds: Sequence[Fold], options: UncertaintyOptions) -> dict[str, float]:
+    """The metrics over all folds; priors are learned once where folds have the same clips."""
+    parts: list[Claims] = []
+    learned: Sequence[Motion] | None = None
+    for fold in folds:
+        if learned is not fold.train:
+            learned, prior, constant = fold.train, learn(fold.train), None
+            if held_out_of(prior) is OF_OTHERS and (tried := calibrate(prior, learned, learn)):
+                constant = _constant(np.array([one.errors for one in tried]))
+        total = sum(len(clip) for clip in fold.test)
+        stride = -(-total // options.frames) if options.frames else options.stride
+        parts += [
+            measure(prior, clip, stride=stride, suggest=options.suggest, constant=constant)
+            for clip in fold.test
+        ]
+    return metrics(parts)
 
 
 def _run(request: Request, progress: Progress) -> list[Row]:
-    options: UncertaintyOptions = request.options
-    folds, methods = request.folds(), request.methods or METHODS
-    rows: list[Row] = []
-    for number, name in enumerate(methods):
-        learn = learner_named(name, protocol="uncertainty")
-        progress(name, number, len(methods))
-        measured = partial(measure, stride=options.stride, suggest=options.suggest)
-        parts, priors = [], _Learned(learn)
-        for fold in folds:
-            prior = priors.of(fold.train)
-            parts += [measured(prior, clip) for clip in fold.test]
-        rows.append({"method": name, **metrics(parts)})
-    return rows
+    return rows_by_method(request, progress, METHODS, partial(claims, options=request.options))
 
 
 PROTOCOL = Protocol(

@@ -7,14 +7,13 @@ claims grow with a power of it. `solvers.calibration` fits this when a model is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.schema import mapping, real, record, row
+from poise.schema import real, record, row
 
 Array = np.ndarray
 Kept = TypeVar("Kept")
@@ -22,7 +21,6 @@ Kept = TypeVar("Kept")
 SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 KEPT = ("held_out", "known_frames")
 STEEPEST = 0.5  # errors grow no faster than the distance from what was expected
-FEWEST = 30  # ratios of a part that say enough
 SMALLEST = 1e-4  # of ratios and novelties, for logarithms
 BELIEF = 3.0  # rows of handles that are as typical as those of the record, beside the ones at hand
 
@@ -34,7 +32,6 @@ class HeldOut(NamedTuple):
     typical: float
     factor: float  # of all claims
     multiples: tuple[float, ...]  # within which `SHARES` of all joints were, in widened deviations
-    parts: Mapping[str, float] = {}  # of a body, by role without its side: how much wider than other joints
 
     @classmethod
     def of(
@@ -43,12 +40,8 @@ class HeldOut(NamedTuple):
         claims: Float[Array, "frames joints"],
         squares: Float[Array, "frames"],
         rows: Float[Array, "frames"],
-        parts: Sequence[str] = (),
     ) -> HeldOut:
-        """From errors of joints, what was claimed of them (NaN where nothing is open), and what novelty is made of.
-
-        `parts` names the joints' parts of the body.
-        """
+        """From errors of joints, what was claimed of them (NaN where nothing is open), and what novelty is made of."""
         ratios, typical = (
             np.maximum(errors / claims, SMALLEST),
             max(float(np.median(squares / rows)), SMALLEST),
@@ -58,9 +51,7 @@ class HeldOut(NamedTuple):
         slope = min(max(float(off @ against / max(off @ off, 1e-9)), 0.0), STEEPEST)
         left = ratios / np.exp(slope * logs)[:, None]
         factor = float(np.sqrt(np.nanmean(left**2) / 3))
-        own = {part: left[:, [other == part for other in parts]] / factor for part in set(parts) - {""}}
-        wider = {part: float(np.sqrt(np.nanmean(of**2) / 3)) for part, of in own.items() if _enough(of)}
-        return cls(slope, typical, factor, tuple(np.nanquantile(left / factor, SHARES).tolist()), wider)
+        return cls(slope, typical, factor, tuple(np.nanquantile(left / factor, SHARES).tolist()))
 
     def widening(self, squares: float, rows: float) -> float:
         """How much wider than claimed, for so many rows of handles and the sum of their squared distances."""
@@ -77,16 +68,7 @@ class HeldOut(NamedTuple):
         """From what a file keeps."""
         _FIELDS(fields, "held_out")
         slope, typical, factor = (float(fields[name]) for name in ("slope", "typical", "factor"))
-        return cls(slope, typical, factor, tuple(map(float, fields["multiples"])), dict(fields["parts"]))
-
-
-def part_of(role: str) -> str:
-    """A role without its side."""
-    return role.removeprefix("left_").removeprefix("right_")
-
-
-def _enough(ratios: Float[Array, "frames joints"]) -> bool:
-    return int(np.isfinite(ratios).sum()) >= FEWEST
+        return cls(slope, typical, factor, tuple(map(float, fields["multiples"])))
 
 
 def _novelty(squares: Any, rows: Any, typical: float) -> Any:
@@ -98,7 +80,7 @@ _POSITIVE = real(1e-9, 1e6)
 _FIELDS = record(
     {
         "slope": real(0.0, STEEPEST), "typical": _POSITIVE, "factor": _POSITIVE,
-        "multiples": row(*(_POSITIVE for _ in SHARES)), "parts": mapping(_POSITIVE),
+        "multiples": row(*(_POSITIVE for _ in SHARES)),
     }
 )  # fmt: skip
 OF_OTHERS = HeldOut(0.419, 0.627, 1.8, (0.556, 0.985, 1.68, 2.62, 3.52, 5.69))

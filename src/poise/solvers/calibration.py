@@ -14,10 +14,10 @@ from jaxtyping import Float
 
 from poise.errors import PoiseError
 from poise.motion.motion import Motion
-from poise.priors.held_out import HeldOut, kept, part_of
+from poise.priors.held_out import HeldOut, kept
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.skeleton import Skeleton, read_only
+from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Solver
@@ -71,30 +71,29 @@ class Tried(NamedTuple):
     likelihood: float
 
 
-def calibrate(prior: Prior, motions: Sequence[Motion], learn: Learn) -> None:
+def calibrate(prior: Prior, motions: Sequence[Motion], learn: Learn) -> list[Tried]:
     """Give a prior learned from clips the record of held-out frames, and percentiles by how likely those are.
 
-    Clips that are too short to learn from without a part of them, or a body without handles, leave it as it is.
+    Clips that are too short to learn from without a part of them, or a body without handles, leave it as it is. The
+    held-out frames are returned.
     """
     if not set(HANDLES) & set(prior.space.skeleton.roles):
-        return
+        return []
     try:
         tried = [row for own, held in _parted(motions) for row in tries(learn(own), held)]
     except PoiseError:
-        return
-    if len(tried) < FEWEST:
-        return
-    kept(prior, held_out=record_of(tried, prior.space.skeleton))
-    if hasattr(prior, "quantiles"):
-        prior.quantiles = read_only(np.percentile([one.likelihood for one in tried], np.arange(101)))
+        return []
+    if len(tried) >= FEWEST:
+        kept(prior, held_out=record_of(tried))
+        if hasattr(prior, "quantiles"):
+            prior.quantiles = read_only(np.percentile([one.likelihood for one in tried], np.arange(101)))
+    return tried
 
 
-def record_of(tried: Sequence[Tried], skeleton: Skeleton) -> HeldOut:
+def record_of(tried: Sequence[Tried]) -> HeldOut:
     """What held-out frames of bodies of one topology say."""
     errors, claims, squares, rows, _ = map(np.array, zip(*tried, strict=True))
-    roles = {joint: part_of(role) for role, joint in skeleton.roles.items()}
-    moving = np.flatnonzero(~skeleton.is_end_site)
-    return HeldOut.of(errors, claims, squares, rows, [roles.get(skeleton.names[j], "") for j in moving])
+    return HeldOut.of(errors, claims, squares, rows)
 
 
 def _parted(motions: Sequence[Motion]) -> Iterator[tuple[list[Motion], list[Motion]]]:

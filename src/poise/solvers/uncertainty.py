@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
-from poise.priors.held_out import HeldOut, part_of
+from poise.priors.held_out import HeldOut
 from poise.priors.prior import STIFFEST
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -28,12 +28,15 @@ from poise.solvers.run import Runner
 
 Array = np.ndarray
 
-MEASURED = 0.005  # metres to which a handle places its joint
+MEASURED = 0.002  # metres to which one more handle places its joint
+CLOSE = (
+    0.01  # metres: deviations much below this count little; both chosen on frames held out of training clips
+)
 OPEN = 0.002  # metres: a joint less open than this need not be suggested
 
 
 class Suggestion(NamedTuple):
-    """A joint, and the share of what is open that a handle on it would settle."""
+    """A joint, and the share by which a handle on it would lower the deviations of joints, their geometric mean."""
 
     joint: str
     share: float
@@ -133,31 +136,22 @@ class Uncertainty:
         return np.stack([self.space.integrate(self.q, step) for step in steps])
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
-        """Which joint to give a handle next, best first: the share of all deviations that it would take away.
+        """Which joint to give a handle next, best first: the share by which it would lower deviations of joints.
 
-        Parts of the body that were farther off than others on held-out frames count for more. A joint that the handles
-        place already is left out, unless it is named.
+        That is their geometric mean: a handle that settles several joints says more than one that halves the widest.
+        A joint that the handles place already is left out, unless it is named.
         """
-        skeleton, places = self.space.skeleton, self._weighed
+        skeleton, places = self.space.skeleton, self.places
         moving, variances = ~skeleton.is_end_site, np.diag(places).reshape(-1, 3).sum(axis=1)
         open_joints = [skeleton.names[j] for j in np.flatnonzero(moving) if variances[j] > 3 * OPEN**2]
-        total, found = np.sqrt(variances[moving]).sum(), []
+        logs, found = _logs(variances[moving]), []
         for name in joints if joints is not None else open_joints or skeleton.names[:1]:
             j = skeleton.index(name)
             own = slice(3 * j, 3 * j + 3)
             settled = np.linalg.solve(places[own, own] + MEASURED**2 * np.eye(3), places[own])
             left = variances - np.sum(places[own] * settled, axis=0).reshape(-1, 3).sum(axis=1)
-            found.append(Suggestion(name, 1.0 - float(np.sqrt(np.maximum(left[moving], 0.0)).sum() / total)))
+            found.append(Suggestion(name, 1.0 - float(np.exp(np.mean(_logs(left[moving]) - logs)))))
         return sorted(found, key=lambda one: -one.share)
-
-    @property
-    def _weighed(self) -> Float[Array, "axes axes"]:
-        """The covariance of all joints' places, each as much wider as its part was on held-out frames."""
-        skeleton, wider = self.space.skeleton, np.ones(len(self.space.skeleton))
-        for role, joint in skeleton.roles.items():
-            wider[skeleton.index(joint)] = self.record.parts.get(part_of(role), 1.0)
-        axes = np.repeat(wider, 3)
-        return np.asarray(self.places * np.outer(axes, axes))
 
     @cached_property
     def _joints(self) -> Handles:
@@ -167,6 +161,11 @@ class Uncertainty:
     @cached_property
     def _jacobian(self) -> Float[Array, "axes freedoms"]:
         return self.space.handle_positions(self.q, self._joints)[1]
+
+
+def _logs(variances: Float[Array, "joints"]) -> Float[Array, "joints"]:
+    """Of deviations; those that are close say little."""
+    return np.log(np.sqrt(np.maximum(variances, 0.0)) + CLOSE)
 
 
 @compiled
