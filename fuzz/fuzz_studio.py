@@ -24,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import msgspec
@@ -51,7 +52,7 @@ from poise.studio.uploads import Uploads
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 SOUND = {"requests": 0.5}  # of the inputs are not damaged; 0.05 of others
-VARIETY = 500  # requests that others are made of
+PATIENCE = 0.2  # seconds without an answer after which nothing more is sent
 DEFECTS = Path(__file__).parent / "defects"
 HARM = (
     "/tmp",
@@ -63,37 +64,44 @@ HARM = (
 Try = Callable[[bytes], str]
 
 
+class Target(NamedTuple):
+    """Sound inputs, what is done with one, and how others like them are made, where there are more than a few."""
+
+    seeds: list[bytes]
+    attempt: Try
+    another: Callable[[np.random.Generator], bytes] | None = None
+
+
 def main() -> int:
     """Fuzzes, and returns 1 if anything failed."""
     found = parser(__doc__, count=10_000)
     found.add_argument("--only", nargs="*", default=list(TARGETS), choices=list(TARGETS))
     options = found.parse_args()
-    targets: dict[str, tuple[list[bytes], Try]] = {}
+    targets: dict[str, Target] = {}
 
     def prepare() -> None:
         """In the child: a fork takes no threads along."""
         os.environ["POISE_CACHE"] = own = tempfile.mkdtemp(dir=folder)
         place = Place(Path(own))
         targets.update({name: TARGETS[name](place) for name in options.only})
-        for seeds, attempt in targets.values():  # what is compiled at first use must not count as slow
-            for seed in seeds:
+        for target in targets.values():  # what is compiled at first use must not count as slow
+            for seed in target.seeds:
                 with suppress(Exception):
-                    attempt(seed)
+                    target.attempt(seed)
 
     with tempfile.TemporaryDirectory() as folder:
         cases = {name: partial(_case, targets, name) for name in options.only}
         return 1 if run(cases, options, prepare=prepare) else 0
 
 
-def _case(
-    targets: dict[str, tuple[list[bytes], Try]], name: str, generator: np.random.Generator, folder: Path
-) -> str:
+def _case(targets: dict[str, Target], name: str, generator: np.random.Generator, folder: Path) -> str:
     """One of the seeds, seldom as it is, is tried."""
-    seeds, attempt = targets[name]
-    seed = seeds[int(generator.integers(len(seeds)))]
+    target = targets[name]
+    seeds = target.seeds
+    seed = target.another(generator) if target.another else seeds[int(generator.integers(len(seeds)))]
     data = seed if generator.random() < SOUND.get(name, 0.05) else Mutator(generator, tuple(seeds))(seed)
     (folder / "input").write_bytes(data)
-    return attempt(data)
+    return target.attempt(data)
 
 
 class Place:
@@ -122,10 +130,13 @@ class Place:
     def exchanged(self, port: int, data: bytes) -> bytes:
         """What a studio answers to bytes, until it hangs up."""
         answer = b""
-        line = socket.create_connection(("127.0.0.1", port), timeout=LONGEST_SECONDS)
+        line = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         with line as client, suppress(TimeoutError, ConnectionError):  # hung up on
             client.sendall(data)
-            client.shutdown(socket.SHUT_WR)
+            with suppress(TimeoutError):
+                while part := client.recv(65536):
+                    answer += part
+            client.shutdown(socket.SHUT_WR)  # whoever waits for more learns that there is none
             while part := client.recv(65536):
                 answer += part
         self.errors.check()
@@ -152,7 +163,7 @@ class Errors(logging.Handler):
             raise AssertionError(f"an error in the server's log: {self.format(found[0])}")
 
 
-def datagrams(place: Place) -> tuple[list[bytes], Try]:
+def datagrams(place: Place) -> Target:
     layout = marker_layout(place.walk.skeleton, LOCOMOTION)
     performance = Performance(place.local, layout, fps=20.0)
     take = virtual_markers(place.walk, layout)
@@ -173,10 +184,10 @@ def datagrams(place: Place) -> tuple[list[bytes], Try]:
         return "refused" if any("error" in answer for answer in answers) else "taken"
 
     known = [path.read_bytes() for path in sorted(DEFECTS.glob("*.datagram"))]
-    return [*known, b'{"a": ' + b"[" * 30_000, *seeds, f"{header}\n{row}".encode()], attempt
+    return Target([*known, b'{"a": ' + b"[" * 30_000, *seeds, f"{header}\n{row}".encode()], attempt)
 
 
-def scenes(place: Place) -> tuple[list[bytes], Try]:
+def scenes(place: Place) -> Target:
     session, path = place.session, place.folder / "odd.scene"
     session.files.write(session.state, path)
     whole = path.read_bytes()
@@ -192,10 +203,10 @@ def scenes(place: Place) -> tuple[list[bytes], Try]:
             raise AssertionError("a pose that is not finite")
         return "taken"
 
-    return [whole, text, text], attempt
+    return Target([whole, text, text], attempt)
 
 
-def uploads(place: Place) -> tuple[list[bytes], Try]:
+def uploads(place: Place) -> Target:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("a.bvh", "clips/b.amc"):
@@ -211,7 +222,7 @@ def uploads(place: Place) -> tuple[list[bytes], Try]:
         place.errors.check()
         return _answered(answer)
 
-    return [content.getvalue(), b"HIERARCHY"], attempt
+    return Target([content.getvalue(), b"HIERARCHY"], attempt)
 
 
 def sound_messages() -> list[bytes]:
@@ -227,7 +238,7 @@ def sound_messages() -> list[bytes]:
     return [msgspec.msgpack.encode(message) for message in seeds]
 
 
-def messages(place: Place) -> tuple[list[bytes], Try]:
+def messages(place: Place) -> Target:
     session = place.session
     decoder = msgspec.msgpack.Decoder(said.ClientMessage)
 
@@ -241,10 +252,10 @@ def messages(place: Place) -> tuple[list[bytes], Try]:
             raise AssertionError("a pose that is not finite")
         return "taken"
 
-    return sound_messages(), attempt
+    return Target(sound_messages(), attempt)
 
 
-def frames(place: Place) -> tuple[list[bytes], Try]:
+def frames(place: Place) -> Target:
     """Bytes of a websocket after a sound hello, to a session that is resumed; a message that is refused ends them."""
     hello = _frame(msgspec.msgpack.encode(said.Hello(protocol=said.PROTOCOL, token=_joined(place))))
     end = _frame(msgspec.msgpack.encode(said.RemoveHandle(id="the-end")))
@@ -262,7 +273,7 @@ def frames(place: Place) -> tuple[list[bytes], Try]:
         refused = [part for part in answer.split(b"\xa5error")[1:] if b"the-end" not in part]
         return _refusal(str(refused)) if refused else "taken"
 
-    return seeds, attempt
+    return Target(seeds, attempt)
 
 
 def _frame(payload: bytes, kind: int = 0x82) -> bytes:
@@ -272,14 +283,14 @@ def _frame(payload: bytes, kind: int = 0x82) -> bytes:
     return bytes([kind]) + length + bytes(4) + payload
 
 
-def requests(place: Place) -> tuple[list[bytes], Try]:
+def requests(place: Place) -> Target:
     token, security.MOST_GUESSES = (
         _joined(place),
         sys.maxsize,
     )  # else nothing but "too many" would be answered
     known = [line for path in DEFECTS.glob("*.request") for line in path.read_bytes().splitlines()]
-    odd = np.random.default_rng(0)
-    seeds = [_request(odd, [*PATHS, *known], token.encode()) for _ in range(VARIETY)]
+    another = partial(_request, paths=[*PATHS, *known], token=token.encode())
+    seeds = [another(np.random.default_rng(number)) for number in range(20)]
     asked = [0]
 
     def attempt(data: bytes) -> str:
@@ -290,7 +301,7 @@ def requests(place: Place) -> tuple[list[bytes], Try]:
         taken = answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 101"))
         return "taken" if taken else _refusal(answer.decode("latin-1"))
 
-    return seeds, attempt
+    return Target(seeds, attempt, another)
 
 
 def _request(odd: np.random.Generator, paths: list[bytes], token: bytes) -> bytes:

@@ -130,7 +130,8 @@ def server_of(studio: Studio) -> uvicorn.Server:
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(_is_news)
     return uvicorn.Server(config)
 
 
