@@ -84,13 +84,12 @@ def test_both_people_are_followed_by_two_cameras_while_one_passes_before_the_oth
     people = people_of(views, frames, 30.0, cameras)
     assert len(people.people) == 2
     watched = [people.watched(k, cameras) for k in range(2)]
-    hips = [w.pixels[..., [INDEX["left_hip"], INDEX["right_hip"]], 0].mean(axis=-1) for w in watched]
-    assert np.all(np.ptp(np.sign(hips[0] - hips[1]), axis=0).max() == 2)  # they do pass each other
-    paths = [meeting_places(w)[:, list(TORSO)].mean(axis=1) for w in watched]
+    both = [[people.people[k][1][frame].box for k in range(2)] for frame in range(frames)]
+    assert max(shared(*boxes) for boxes in both) > 0.8  # one hides the other from the second camera
+    paths = [np.nanmean(meeting_places(w)[:, list(TORSO)], axis=1) for w in watched]
     for path in paths:
-        assert np.isfinite(path).all()
-        assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.15  # nobody jumps to the other
-    assert np.linalg.norm(paths[0] - paths[1], axis=1).min() > 0.3
+        assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.3
+    assert np.linalg.norm(paths[0] - paths[1], axis=1).min() > 0.6  # farther apart than anybody goes
 
 
 @needs_networks
