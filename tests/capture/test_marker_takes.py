@@ -22,6 +22,7 @@ from poise.capture.markers import (
 )
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.formats import read, write
+from poise.motion.marker_names import known_marker, sides_swapped
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
 from poise.priors.broad import BroadPrior
@@ -133,6 +134,36 @@ def test_labels_of_other_laboratories_are_known(complete: Markers) -> None:
     )
     assert len(take.layout) == 41
     assert "LASI is LFWT" in take.matched
+
+
+@pytest.mark.parametrize(
+    ("label", "marker"),
+    [
+        *(
+            ("LASI", "LFWT"),
+            ("R.ASIS", "RFWT"),
+            ("r asis", "RFWT"),
+            ("L.Knee.Lat", "LKNE"),
+            ("RLMAL", "RANK"),
+        ),
+        *(("LFRA", "LFRM"), ("RCAL", "RHEE"), ("R.Shoulder", "RSHO"), ("LFAulna", "LWRB"), ("IJ", "CLAV")),
+    ],
+)
+def test_other_layouts_name_the_same_places(label: str, marker: str) -> None:
+    assert known_marker(label) == marker
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_swapped_sides_are_refused(complete: Markers, lower: bool) -> None:
+    legs = ("FWT", "BWT", "THI", "KNE", "SHN", "ANK", "HEE", "TOE")
+    kept = [k for k, label in enumerate(complete.labels) if not lower or label[1:] in legs]
+    labels = [complete.labels[k] for k in kept]
+    right = replace(complete, labels=tuple(labels), points=complete.points[:, kept])
+    other = {"L": "R", "R": "L"}
+    swapped = replace(right, labels=tuple(other.get(label[0], label[0]) + label[1:] for label in labels))
+    assert not sides_swapped(right)
+    with pytest.raises(InvalidValueError, match="left and right are swapped"):
+        solve(match(swapped, template()))
 
 
 def test_a_marker_of_no_known_name_goes_where_it_moves_along(complete: Markers) -> None:

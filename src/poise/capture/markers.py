@@ -17,6 +17,7 @@ from poise.capture.marker_takes import MatchedTake
 from poise.capture.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
 from poise.errors import InvalidValueError
 from poise.motion.gaps import gaps_of, spline_errors
+from poise.motion.marker_names import sides_swapped
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.performer import Body
@@ -128,6 +129,12 @@ def solve(
     """
     if not np.isfinite(take.markers.points).all(axis=2).any():
         raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
+    if sides_swapped(take.markers):
+        raise InvalidValueError(
+            f"{take.markers.name}: left and right are swapped: labels of the left are on the right of a body that "
+            "faces as its waist and feet do. Swap them by a mapping file, or check which axis is up",
+            settings=("map", "up"),
+        )
     space = prior.space if prior is not None else PoseSpace(template())
     start = prior.mean if prior is not None else None
     calibration = calibrate(

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+import numpy as np
+from jaxtyping import Float
+
+from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS
 
-# Plug-in Gait and its relatives name some of the same places otherwise.
-_ALIASES = {
-    "RBAK": "RBAC",
-    **{
-        f"{side}{other}": f"{side}{name}"
-        for side in "LR"
-        for other, name in (
-            *(("ASI", "FWT"), ("ASIS", "FWT"), ("PSI", "BWT"), ("PSIS", "BWT")),
-            *(("TIB", "SHN"), ("5MT", "MT5"), ("HEEL", "HEE"), ("ANKL", "ANK")),
-            *(
-                ("FRA", "FRM"),
-                ("KNEE", "KNE"),
-                ("ELBW", "ELB"),
-                ("SHLD", "SHO"),
-                ("FHEAD", "FHD"),
-                ("BHEAD", "BHD"),
-            ),
-        )
-    },
+Array = np.ndarray
+
+_SWAPPED = -0.5  # cosine between where the left should be and where its labels are
+
+# What Plug-in Gait and its relatives, Helen Hayes (R.ASIS), CODA, Rajagopal (RLMAL) and Cortex (R.Knee.Lat) call the
+# same places, without sides, points and spaces. A place by two names takes the first that a file has.
+_PLACES = {
+    "FWT": ("ASI", "ASIS"),
+    "BWT": ("PSI", "PSIS"),
+    "SHO": ("SHLD", "SHOULDER", "SHOULD", "ACR", "ACROMION", "ACROMIUM"),
+    "ELB": ("ELBW", "ELBOW", "ELBOWLAT", "LEL", "EPILAT"),
+    "FRM": ("FRA",),
+    "WRA": ("WRISTRAD", "FARADIUS", "WRIST", "WRI"),
+    "WRB": ("WRISTULN", "WRISTULNA", "FAULNA"),
+    "THI": ("THIGH",),
+    "KNE": ("KNEE", "KNEELAT", "LFC"),
+    "SHN": ("TIB", "SHANK", "SHA"),
+    "ANK": ("ANKL", "ANKLE", "ANKLELAT", "LMAL", "MALL"),
+    "HEE": ("HEEL", "CAL", "CALCA"),
+    "TOE": ("MET",),
+    "MT5": ("5MT", "TOELAT", "FOOTLAT", "FOOTLATERAL"),
+    "FHD": ("FHEAD",),
+    "BHD": ("BHEAD",),
+}
+_ALIASES = {"RBAK": "RBAC", "IJ": "CLAV", "PX": "STRN", "XIPH": "STRN"} | {
+    f"{side}{other}": f"{side}{name}" for side in "LR" for name, others in _PLACES.items() for other in others
 }
 
 
 def known_marker(label: str) -> str | None:
     """The marker of the 41-marker set that a label means; None for one of another set."""
-    name = label.rpartition(":")[2].strip().upper()
+    name = re.sub(r"[\s._-]", "", label.rpartition(":")[2]).upper()
     name = _ALIASES.get(name, name)
     return name if name in OPTICAL_LABELS else None
 
@@ -43,3 +55,26 @@ def known_markers(labels: Iterable[str]) -> dict[str, str]:
         if marker is not None and marker not in found.values():
             found[label] = marker
     return found
+
+
+def sides_swapped(markers: Markers) -> bool:
+    """Whether labels say left where right is, by what is ahead (waist or toes) and up (waist over knees or ankles)."""
+    at = {
+        name: markers.points[:, markers.labels.index(label)]
+        for label, name in known_markers(markers.labels).items()
+    }
+
+    def middle(part: str) -> Float[Array, "frames 3"] | None:
+        return 0.5 * (at[f"L{part}"] + at[f"R{part}"]) if {f"L{part}", f"R{part}"} <= set(at) else None
+
+    front, back, toes, heels = (middle(part) for part in ("FWT", "BWT", "TOE", "HEE"))
+    low = middle("KNE") if middle("KNE") is not None else middle("ANK")
+    ahead, behind = (front, back) if back is not None else (toes, heels)
+    if front is None or low is None or ahead is None or behind is None:
+        return False
+    left, leftwards = at["LFWT"] - at["RFWT"], np.cross(front - low, ahead - behind)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = np.sum(left * leftwards, axis=-1) / (
+            np.linalg.norm(left, axis=-1) * np.linalg.norm(leftwards, axis=-1)
+        )
+    return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < _SWAPPED)
