@@ -37,6 +37,9 @@ HELD = 4  # one clip in so many is held out, or that part of a single one
 TRIED = 60  # frames that the weights are chosen on
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 KNOWN = 95.0  # percent of the held-out frames on which the expert keeps its whole weight
+LEAST = (
+    0.025  # metres: an expert that is off by less knows its task, however close it was on the held-out frames
+)
 NEVER = 1e6  # metres: an expert that never fades
 
 
@@ -179,7 +182,7 @@ def _chosen(people: Prior, expert: Prior, held: Sequence[Motion]) -> tuple[float
         ]
         for number, weight in enumerate(WEIGHTS):
             errors[number] += len(few) * _error(BlendPrior([universal, own], [weight, 1.0 - weight]), few)
-    reach = max(float(np.percentile(gaps, KNOWN)), 1e-3) if gaps else NEVER
+    reach = max(float(np.percentile(gaps, KNOWN)), LEAST) if gaps else NEVER
     return WEIGHTS[int(np.argmin(errors))], reach
 
 
