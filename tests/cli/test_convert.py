@@ -38,6 +38,16 @@ def test_mirrored_twice_is_the_motion_again(poise, walk: Path, tmp_path: Path) -
     )
 
 
+def test_the_unit_to_write_is_chosen_and_refused_where_a_format_has_its_own(
+    poise, walk: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "metres.bvh"
+    assert poise("convert", walk, out, "--to-units", "m").code == 0
+    assert library.read(out).origin.units == "m"
+    np.testing.assert_allclose(library.read(out).root_positions, library.read(walk).root_positions, atol=1e-5)
+    assert poise("convert", walk, tmp_path / "out.glb", "--to-units", "cm").code != 0
+
+
 def test_markers_are_trimmed_too(poise, tmp_path: Path) -> None:
     points = np.random.default_rng(0).normal(size=(50, 2, 3))
     take = library.write(Markers(("A", "B"), points, fps=50.0), tmp_path / "take.trc")

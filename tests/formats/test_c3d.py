@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import poise
+from poise.cli.main import main
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
 from poise.formats import c3d
 from poise.formats.c3d_layout import check_layout
@@ -136,6 +137,25 @@ def test_written_markers_read_back(
     np.testing.assert_allclose(again.points, points, atol=1e-6)
     expected = residuals if residuals is not None else np.where(gaps, np.nan, 0.0)
     np.testing.assert_allclose(again.residuals, expected, atol=0.01 / 127 + 1e-6)
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_analog_channels_stay_beside_the_frames_that_are_kept(tmp_path: Path, start: int) -> None:
+    source = raw_file(tmp_path / "forces.c3d", some_points(2, frames=6), labels=["A", "B"])
+    content = ezc3d.c3d(str(source))
+    samples = np.arange(1 * 3 * 24, dtype=float).reshape(1, 3, 24)
+    content["data"]["analogs"] = samples
+    content["parameters"]["ANALOG"]["RATE"]["value"] = [200]
+    content["parameters"]["ANALOG"]["LABELS"]["value"] = ["Fx1", "Fy1", "EMG"]
+    content.write(str(source))
+    target = tmp_path / "cut.c3d"
+    assert main(["convert", str(source), str(target), "--start", str(start / 50.0), "--to-units", "m"]) == 0
+    kept = ezc3d.c3d(str(target))
+    np.testing.assert_allclose(kept["data"]["analogs"], samples[:, :, 4 * start :])
+    assert kept["parameters"]["ANALOG"]["LABELS"]["value"] == ["Fx1", "Fy1", "EMG"]
+    assert kept["parameters"]["ANALOG"]["RATE"]["value"][0] == 200
+    assert kept["parameters"]["POINT"]["UNITS"]["value"] == ["m"]
+    np.testing.assert_allclose(c3d.read(target).points, c3d.read(source).points[start:], atol=1e-6)
 
 
 def test_measured_and_filled_points_stay_apart(tmp_path: Path) -> None:

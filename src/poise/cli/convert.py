@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.options import End, KeepFirst, Onto, Start, Units, Up, reading, warn_of
+
+if TYPE_CHECKING:
+    from poise.motion.markers import Markers
+    from poise.motion.motion import Motion
 
 app = App(
     name="convert",
@@ -39,6 +43,10 @@ def convert(
     units: Units = None,
     keep_first: KeepFirst = False,
     up: Up = None,
+    to_units: Annotated[
+        str | None,
+        Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ...; else the format's own."),
+    ] = None,
     onto: Onto = None,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
@@ -57,5 +65,19 @@ def convert(
         changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
     warn_of(original)
     with terminal.counting(f"writing {target.name}") as report:
-        save(changed, target, onto=onto, progress=report)
+        save(
+            changed, target, onto=onto, progress=report, **_writing(original, source, target, start, to_units)
+        )
     print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")
+
+
+def _writing(
+    original: Motion | Markers, source: Path, target: Path, start: float | None, units: str | None
+) -> dict[str, Any]:
+    """Options of the writer: the unit, and for C3D the file whose analog channels stay, from its first frame on."""
+    from poise.motion.edit import frames_between
+
+    options: dict[str, Any] = {} if units is None else {"units": units}
+    if original.origin.format == "c3d" and target.suffix.lower() == ".c3d":
+        options["analogs"] = (source, frames_between(original, start or 0.0, None).start)
+    return options

@@ -29,6 +29,7 @@ from poise.formats.laboratory import (
     world_from_laboratory,
 )
 from poise.formats.text import unique_names
+from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
 
@@ -88,10 +89,17 @@ def read(
     return Markers(names, points, rate, residuals=residuals * unit.metres, name=file.stem, origin=origin)
 
 
-def write(markers: Markers, path: str | os.PathLike[str]) -> None:
-    """Writes markers as C3D in millimetres, Z up.
+def write(
+    markers: Markers,
+    path: str | os.PathLike[str],
+    *,
+    units: str = "mm",
+    analogs: tuple[Path, int] | None = None,
+) -> None:
+    """Writes markers as C3D, Z up, in millimetres or another unit that has a name.
 
-    Gaps get the residual -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
+    `analogs` is a C3D file whose analog channels are kept, and its frame that is the first here. Gaps get the residual
+    -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
     """
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a C3D file holds markers; got {type(markers).__name__}")
@@ -102,15 +110,37 @@ def write(markers: Markers, path: str | os.PathLike[str]) -> None:
     content = _ezc3d().c3d()
     group = content["parameters"]["POINT"]
     group["RATE"]["value"] = [markers.fps]
-    group["UNITS"]["value"] = ["mm"]
+    group["UNITS"]["value"] = [units]
     group["LABELS"]["value"] = list(markers.labels)
     content.add_parameter("POINT", "X_SCREEN", ["+X"])
     content.add_parameter("POINT", "Y_SCREEN", ["+Z"])
     residuals, step = _stored_residuals(markers)
-    group["SCALE"]["value"] = [-step]  # below zero: coordinates are stored as floats
+    scale = 1.0 / (_MILLIMETRES * metres_per_unit(units))
+    group["SCALE"]["value"] = [-step * scale]  # below zero: coordinates are stored as floats
     content["data"]["points"] = _laboratory_points(markers)
-    content["data"]["meta_points"]["residuals"] = residuals
+    content["data"]["points"][:3] *= scale
+    content["data"]["meta_points"]["residuals"] = np.where(residuals < 0.0, residuals, residuals * scale)
+    if analogs is not None:
+        _keep_analogs(content, *analogs, frames=len(markers))
     _save(content, path)
+
+
+def _keep_analogs(content: Any, source: Path, first: int, *, frames: int) -> None:
+    """Puts the analog channels of another file beside points that are some of its frames; none of an odd file."""
+    try:
+        other = _load(source)
+    except OddLayoutError:  # which its reader has warned of
+        return
+    samples, group = other["data"]["analogs"], other["parameters"]["ANALOG"]
+    if samples.shape[1] == 0:
+        return
+    each = samples.shape[2] // other["data"]["points"].shape[2]
+    content["data"]["analogs"] = samples[:, :, first * each : (first + frames) * each]
+    own = content["parameters"]["ANALOG"]
+    own["RATE"]["value"] = [content["parameters"]["POINT"]["RATE"]["value"][0] * each]
+    for name in ("LABELS", "DESCRIPTIONS", "UNITS"):
+        if name in group:
+            own[name]["value"] = [_readable(text) for text in group[name]["value"]][: samples.shape[1]]
 
 
 def write_filled(
