@@ -5,7 +5,7 @@ import pytest
 
 import poise
 from poise.capture.people.landmarks import INDEX, NAMES, handles_of
-from poise.capture.people.live import FEWEST, MEASURED, LivePerson
+from poise.capture.people.live import FEWEST, MEASURED, LivePerson, _Calm
 from poise.capture.people.upright import level_camera
 from poise.capture.people.watched import WatchedPerson
 from poise.motion.contacts import foot_contacts, foot_slide
@@ -61,6 +61,23 @@ def test_the_newest_pose_is_near_the_truth_and_standing_feet_stay(walk, moments)
     feet = np.asarray(found.positions)[:, [found.skeleton.index(f"{s}_foot") for s in ("left", "right")], 1]
     assert np.all(feet.min(axis=1) < 0.25)
     assert np.all(feet > -0.05)
+
+
+def test_shaking_is_calmed_and_fast_turns_are_followed() -> None:
+    walk = poise.performer.act("walk", seconds=0.2, fps=10, seed=1)
+    space, rng = PoseSpace(walk.skeleton), np.random.default_rng(0)
+    still = space.q_from_frames(walk.root_positions, walk.rotations)[0]
+    calm = _Calm(space, still)
+    poses = [space.integrate(still, rng.normal(0.0, 0.01, space.freedoms)) for _ in range(60)]
+    found = [calm.step(q, 1 / 30) for q in poses]
+    shaking = [np.abs(np.diff(np.stack(one), axis=0)).mean() for one in (poses, found)]
+    assert shaking[1] < 0.5 * shaking[0]
+    moved = still.copy()
+    for _ in range(15):
+        moved = moved.copy()
+        moved[0] += 0.1  # metres, 3 a second
+        found.append(calm.step(moved, 1 / 30))
+    assert moved[0] - found[-1][0] < 0.1
 
 
 def test_who_comes_back_elsewhere_is_placed_there_at_once(moments) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +23,7 @@ from poise.capture.people.watched import WatchedPerson, flattened, rough_places,
 from poise.motion.contacts import foot_contacts
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
+from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.solution import Solution, Status
 from poise.solvers.trajectory import tangent_step
 
@@ -39,6 +41,11 @@ HISTORY = 60  # frames from which it is found where a detector exchanged left an
 FLOOR_WITHIN = 0.3  # seconds in which the floor is put below standing feet
 LONGEST_GAP = 0.5  # seconds after which who comes back is placed again
 PLACING = 8  # steps that place a body
+CALM, QUICK, PACE = (
+    4.0,
+    2.0,
+    1.5,
+)  # hertz of a freedom that stays, more for each unit a second, and of its speed
 TRUST = Trust(memory=0.2)  # chosen on the take of two persons, see docs/video.md
 
 
@@ -58,6 +65,7 @@ class LivePerson:
         self._seen: deque[WatchedPerson] = deque()
         self._times: deque[float] = deque(maxlen=WINDOW)
         self._window: _Window | None = None
+        self._calm: _Calm | None = None
         self._first = 0.0
 
     @property
@@ -75,7 +83,11 @@ class LivePerson:
         self._seen.append(seen)
         self._times.append(at)
         if self._window is not None:
-            return self._solution(self._window.follow(seen, again=gap > LONGEST_GAP))
+            again = gap > LONGEST_GAP
+            q = self._window.follow(seen, again=again)
+            if again or self._calm is None:
+                self._calm = _Calm(self._body.space, q)
+            return self._solution(self._calm.step(q, max(gap, 1e-3)))
         if at - self._first >= MEASURED and len(self._seen) >= FEWEST:
             self._measure((len(self._seen) - 1) / (at - self._first))
         return None
@@ -95,6 +107,25 @@ class LivePerson:
 
     def _solution(self, q: Float[Array, "size"]) -> Solution:
         return Solution(q, self._body.space, tuple, Status.REACHED, 1, 0.0, self._body)
+
+
+class _Calm:
+    """Poses with less shaking: freedoms that stay are smoothed, fast ones follow (Casiez et al. 2012, One Euro)."""
+
+    def __init__(self, space: PoseSpace, q: Float[Array, "size"]) -> None:
+        self._space, self._q, self._last, self._speed = space, q, q, np.zeros(space.freedoms)
+
+    def step(self, q: Float[Array, "size"], seconds: float) -> Float[Array, "size"]:
+        """The next pose, so many seconds after the last."""
+        self._speed += _share(PACE, seconds) * (tangent_step(self._last, q) / seconds - self._speed)
+        share = _share(CALM + QUICK * np.abs(self._speed), seconds)
+        self._last, self._q = q, self._space.integrate(self._q, share * tangent_step(self._q, q))
+        return self._q
+
+
+def _share(hertz: Any, seconds: float) -> Any:
+    """Of the way to a new value that a low pass of so many hertz goes at once."""
+    return 1.0 / (1.0 + 1.0 / (2.0 * np.pi * hertz * seconds))
 
 
 def joined(moments: Sequence[WatchedPerson], fps: float) -> WatchedPerson:
