@@ -72,7 +72,7 @@ PICTURES := $(filter-out $(DRAWN_ELSEWHERE),$(wildcard docs/make_*.py))
 docs-pictures: .venv/.dev ## draw the documentation's pictures again: make docs-pictures PICTURES=docs/make_style_pictures.py
 	@for script in $(PICTURES); do echo "$$script"; $(BIN)/python "$$script"; done
 
-results: .venv/.dev ## measure again what docs/results shows, and write its tables (hours; QUICK=--quick tries it)
+results: .venv/.dev ## measure again what docs/results shows, and write its tables: make results PAGES=handles (topology takes hours)
 	$(BIN)/python tools/results.py $(QUICK) $(PAGES)
 
 photos: .venv/.dev page ## pose the people of ten real photographs, which pip fetches, on one page to look at (out/photos)

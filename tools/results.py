@@ -1,6 +1,6 @@
 """Runs the evaluations whose tables docs/results shows, and writes the tables: `make results`.
 
-A table stands between two comments. The first names its command and its columns:
+A table stands between two comments. The first names its command, which may take several lines, and its columns:
 
     <!-- poise evaluate handles --methods dls,gaussian-100
     method deg_per_joint mpjpe_cm -->
@@ -24,7 +24,7 @@ from poise.cli import main
 
 FOLDER = Path(__file__).parents[1] / "docs" / "results"
 TABLE = re.compile(
-    r"<!-- (?P<command>poise evaluate [^\n]*)\n(?P<columns>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL
+    r"<!-- (?P<command>poise evaluate [^<]*?)\n(?P<columns>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL
 )
 STRIDE = "64"  # of a quick run
 SPREAD = ", spread"
@@ -69,12 +69,12 @@ def renewed(text: str, *, quick: bool = False) -> str:
     known: dict[str, Rows] = {}
 
     def put(found: re.Match[str]) -> str:
-        command = found["command"]
+        command = " ".join(found["command"].split())
         if command not in known:
             print(command, flush=True)
             known[command] = measured(command, quick=quick)
         made = table(known[command], found["columns"].split())
-        return f"<!-- {command}\n{found['columns']} -->\n\n{made}\n\n<!-- end -->"
+        return f"<!-- {found['command']}\n{found['columns']} -->\n\n{made}\n\n<!-- end -->"
 
     return TABLE.sub(put, text)
 

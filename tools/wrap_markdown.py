@@ -1,4 +1,4 @@
-"""Wraps the paragraphs and list items of Markdown files at 100 columns; tables, code and headings stay as they are.
+"""Wraps the paragraphs and list items of Markdown files at 100 columns; tables, code, comments and headings stay.
 
 python tools/wrap_markdown.py README.md docs/*.md            --check only names files with lines that are too long
 """
@@ -18,7 +18,7 @@ def wrapped(text: str) -> str:
     """The text with its paragraphs wrapped."""
     out: list[str] = []
     block: list[str] = []
-    fenced = False
+    fenced = commented = False
 
     def flush() -> None:
         if block:
@@ -32,9 +32,10 @@ def wrapped(text: str) -> str:
             flush()
             fenced = not fenced
             out.append(line)
-        elif fenced or not stripped or STAYS.match(stripped):
+        elif fenced or commented or not stripped or STAYS.match(stripped):
             flush()
             out.append(line)
+            commented = (commented or stripped.startswith("<!--")) and "-->" not in stripped
             in_list = in_list and (not stripped or line.startswith(" "))
         elif ITEM.match(line):
             flush()
