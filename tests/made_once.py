@@ -59,9 +59,9 @@ def _source() -> str:
 
 def _keep(model: Storable, path: Path) -> None:
     """Two processes may learn the same model at once; the file appears whole. Models of another source go."""
-    if not path.parent.exists():
-        shutil.rmtree(KEPT, ignore_errors=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for other in set(KEPT.iterdir()) - {path.parent}:
+        shutil.rmtree(other, ignore_errors=True)
     unfinished = path.with_name(f"{os.getpid()}.poise")
     save(model, unfinished)
     unfinished.replace(path)
