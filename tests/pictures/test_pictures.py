@@ -133,8 +133,12 @@ def test_the_camera_goes_along_with_a_walk_so_that_the_person_stays_in_the_pictu
             assert abs(columns.mean() - 80) < 25
 
 
-def test_an_mp4_can_be_read_back(tmp_path):
+@pytest.mark.parametrize("encoder", ["av", "cv2"])
+def test_an_mp4_can_be_read_back(tmp_path, monkeypatch, encoder):
     cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
+    pytest.importorskip(encoder, reason="PyAV is not installed")
+    if encoder == "cv2":
+        monkeypatch.setitem(sys.modules, "av", None)
     path = pictures.animate(standing_still(20), tmp_path / "still.mp4", size=(161, 120), fps=20)
     video = cv2.VideoCapture(str(path))
     assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 7
@@ -144,6 +148,7 @@ def test_an_mp4_can_be_read_back(tmp_path):
     assert there
     assert frame.shape == (120, 160, 3)
     assert frame.mean() > 150
+    assert (b"avc1" in path.read_bytes()) == (encoder == "av")
 
 
 @pytest.mark.parametrize("name", ["clip.mp4", "clip.gif", "clip.png"])
@@ -154,6 +159,7 @@ def test_a_picture_without_a_folder_to_lie_in_is_refused(tmp_path, name):
 
 def test_mp4_without_opencv_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
+    monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(MissingExtraError, match=r"poise\[video\]"):
         pictures.animate(standing_still(2), tmp_path / "still.mp4", size=(64, 64))
     assert list(tmp_path.iterdir()) == []

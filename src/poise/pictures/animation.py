@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -189,21 +191,37 @@ def _palette(reel: _Reel) -> Image.Image:
 
 
 def write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:
-    """Pictures of one even size as a film."""
+    """Pictures of one even size as a film: H.264, which plays everywhere, where PyAV is installed; else VP9."""
+    encode = _by_opencv if find_spec("av") is None else _by_av
+    with replacing(target, "wb") as file, tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / "clip.mp4"  # encoders write to a name, not to an open file
+        encode(pictures, size, part, rate)
+        with part.open("rb") as written:
+            shutil.copyfileobj(written, file)
+
+
+def _by_av(pictures: Iterator[Image.Image], size: tuple[int, int], path: Path, rate: float) -> None:
+    import av
+
+    with av.open(str(path), "w") as film:
+        stream = film.add_stream("libx264", rate=Fraction(rate).limit_denominator(1001))
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        for picture in pictures:
+            film.mux(stream.encode(av.VideoFrame.from_image(picture)))
+        film.mux(stream.encode())
+
+
+def _by_opencv(pictures: Iterator[Image.Image], size: tuple[int, int], path: Path, rate: float) -> None:
     try:
         import cv2
     except ImportError as error:
         raise MissingExtraError("opencv-python-headless", extra="video", purpose="writing MP4") from error
-    with replacing(target, "wb") as file, tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "clip.mp4"  # OpenCV writes to a name, not to an open file
-        for codec in _CODECS:
-            writer = cv2.VideoWriter(str(part), cv2.VideoWriter.fourcc(*codec), rate, size)
-            if writer.isOpened():
-                break
-        else:
-            raise FileAccessError(f"cannot write {target}: this OpenCV has no video encoder")
-        for picture in pictures:
-            writer.write(np.asarray(picture)[:, :, ::-1])
-        writer.release()
-        with part.open("rb") as written:
-            shutil.copyfileobj(written, file)
+    for codec in _CODECS:
+        writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*codec), rate, size)
+        if writer.isOpened():
+            break
+    else:
+        raise FileAccessError(f"cannot write {path.name}: this OpenCV has no video encoder")
+    for picture in pictures:
+        writer.write(np.asarray(picture)[:, :, ::-1])
+    writer.release()
