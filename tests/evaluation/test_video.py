@@ -7,6 +7,7 @@ import pytest
 
 from poise.errors import InvalidValueError
 from poise.evaluation import video_measures as video
+from poise.evaluation import video_simulated
 from poise.evaluation.report import Request, evaluate
 from poise.performer import act
 
@@ -23,6 +24,18 @@ def test_slide_and_jitter_see_what_is_wrong() -> None:
     assert video._slide(sliding) > video._slide(walk) + 0.02
     shaken = replace(walk, root_positions=walk.root_positions + 0.01 * (steps % 2)[:, None])
     assert video._jitter(shaken) > 1.5 * video._jitter(walk)
+
+
+def test_a_simulated_detector_is_as_far_off_as_a_real_one() -> None:
+    walk = act("walk", seconds=2.0, fps=30, seed=1)
+    camera = video_simulated._camera(walk, 0.0)
+    seen = [video_simulated.as_detected(walk, [camera], np.random.default_rng(seed)) for seed in range(8)]
+    pixels = np.stack([one.pixels / one.sides[..., None, None] for one in seen])
+    staying, changing = pixels.mean(axis=1).std(axis=0).mean(), (pixels - pixels.mean(axis=0)).std()
+    assert 0.006 < staying < 0.010
+    assert changing == pytest.approx(np.hypot(video_simulated.STAYS, video_simulated.CHANGES), rel=0.2)
+    steps = np.diff(pixels - pixels.mean(axis=0), axis=1).std()
+    assert steps < 0.8 * np.sqrt(2.0) * video_simulated.CHANGES  # errors of frames in a row are alike
 
 
 def test_errors_are_seen_from_the_hips() -> None:

@@ -26,6 +26,7 @@ from poise.errors import InvalidValueError
 from poise.evaluation.report import ABOUT, Progress, Protocol, ProtocolOptions, Request, Row
 from poise.evaluation.video_live import live_rows
 from poise.evaluation.video_measures import compared, hips_of
+from poise.evaluation.video_simulated import simulated_rows
 from poise.vision.rig import load_rig
 
 HOW = "pip download --no-deps pose2sim, unzip the wheel, --recording Pose2Sim/Demo_SinglePerson"
@@ -39,10 +40,15 @@ class VideoOptions(ProtocolOptions):
     live: Annotated[bool, "each camera as a webcam instead: errors, shaking, and the time of every stage"] = (
         False
     )
+    simulated: Annotated[bool, "the detector's errors simulated on clips whose truth is known instead"] = (
+        False
+    )
 
 
 def run(request: Request, progress: Progress) -> list[Row]:
     """For every person one row for every camera, calibrated, with its lens alone and unknown, and for every pair."""
+    if request.options.simulated:
+        return simulated_rows(request, progress)
     videos, file = _files(request.options.recording)
     begun, rig = time.process_time(), load_rig(file)
     take = watch_videos([str(video) for video in videos], rig=rig, progress=progress)
