@@ -1,7 +1,7 @@
 """Whatever roles a user gives, and whatever the offsets, what is known of a body is finite and consistent."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -29,6 +29,7 @@ def check_everything(skeleton):
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(ROLES), st.sampled_from(BODY.names), max_size=6))
+@example({"pelvis": "pelvis", "spine": "pelvis", "left_thigh": "spine"})
 def test_any_roles_by_hand(roles):
     check_everything(BODY.with_roles(**roles))
 

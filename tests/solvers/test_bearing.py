@@ -1,5 +1,7 @@
 """What a body does unasked: heading, balance, arms that hang, feet on the floor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,12 @@ def test_limbs_stay_out_of_the_body(people: UniversalPrior, hand: tuple[float, f
 
     assert deepest(apart=False) > 0.02
     assert deepest(apart=True) < 0.01
+
+
+def test_roles_given_by_hand_count(upright: Pose) -> None:
+    bearing.places_of(upright)
+    other = replace(upright, skeleton=upright.skeleton.with_roles(left_hand=upright.skeleton.roles["head"]))
+    np.testing.assert_array_equal(bearing.places_of(other)["left_hand"], upright.positions["head"])
 
 
 def test_hips_are_a_seat_where_they_are_held_low(upright: Pose) -> None:

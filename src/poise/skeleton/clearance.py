@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.skeleton.measure import standing_height
 from poise.skeleton.roles import MAIN_ROLES, SIDES
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Skeleton, kept_for_body
 
 Array = np.ndarray
 
@@ -56,7 +54,7 @@ def _radius(segment: str) -> float:
     return _RADII[segment.split("_")[-1]]
 
 
-@cache
+@kept_for_body
 def _pairs(skeleton: Skeleton) -> tuple[Int[Array, "2 4 pairs"], Float[Array, "pairs"]]:
     """Of every pair, the ends of both parts, each in the middle of two joints; and how far apart they touch."""
     joint = {role: skeleton.index(role) for role in MAIN_ROLES}
@@ -67,6 +65,6 @@ def _pairs(skeleton: Skeleton) -> tuple[Int[Array, "2 4 pairs"], Float[Array, "p
     return np.array(table).transpose(2, 0, 1), np.array([between(skeleton, *pair) for pair in PAIRS])
 
 
-@cache
+@kept_for_body
 def _height(skeleton: Skeleton) -> float:
     return standing_height(skeleton)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,6 +16,7 @@ from poise.geometry import rotations
 from poise.savable import Savable
 
 Array = np.ndarray
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +160,11 @@ class Skeleton:
         return replace(self, **changes)
 
     @cached_property
+    def given_roles(self) -> frozenset[tuple[str, str]]:
+        """The roles given by hand."""
+        return frozenset(self.role_overrides.items())
+
+    @cached_property
     def _index_of(self) -> dict[str, int]:
         return {name: joint for joint, name in enumerate(self.names)}
 
@@ -272,6 +278,20 @@ class Pose(Savable):
         positions, matrices = world_transforms(self.skeleton, self.root_position, self.rotations)
         positions.flags.writeable = matrices.flags.writeable = False
         return positions, matrices
+
+
+def kept_for_body(function: Function) -> Function:
+    """Remembers what a function found for bodies: equal ones may have other roles, and those count here."""
+
+    @lru_cache(maxsize=256)
+    def kept(_roles: frozenset[tuple[str, str]], skeleton: Skeleton, *given: Any) -> Any:
+        return function(skeleton, *given)
+
+    @wraps(function)
+    def found(skeleton: Skeleton, *given: Any) -> Any:
+        return kept(skeleton.given_roles, skeleton, *given)
+
+    return cast(Function, found)
 
 
 def read_only(values: Any, *, dtype: Any = np.float64) -> Array:

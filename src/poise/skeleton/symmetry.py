@@ -39,7 +39,7 @@ def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
     for joint, parent in enumerate(skeleton.parents.tolist()):
         if parent >= 0 and result[joint] == joint:
             other = partner.get(joint, -1)
-            if other < 0 or skeleton.parents[other] != result[parent]:
+            if other < 0 or result[other] != other or skeleton.parents[other] != result[parent]:
                 other = _alike_below(skeleton, joint, int(result[parent]), result)
             result[joint], result[other] = other, joint
     return result

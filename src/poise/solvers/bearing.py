@@ -17,7 +17,7 @@ from jaxtyping import Float
 from poise.skeleton import clearance
 from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane, floor
 
 Array = np.ndarray
@@ -168,7 +168,7 @@ class _Stature:
 _ROLES = (*FLOOR_ROLES, "left_shin", "right_shin", "left_hand", "right_hand", "pelvis")
 
 
-@lru_cache(maxsize=32)
+@kept_for_body
 def _body(skeleton: Skeleton) -> _Stature:
     neutral = neutral_pose(skeleton)
     heights = neutral.positions[:, 1] - neutral.positions[:, 1].min()
@@ -180,7 +180,7 @@ def _body(skeleton: Skeleton) -> _Stature:
     return _Stature(skeleton.height, neutral.local(hips, LEFT), rest, joints)
 
 
-@lru_cache(maxsize=64)
+@kept_for_body
 def _below(skeleton: Skeleton, role: str) -> set[int]:
     """A joint and all that it carries."""
     top = skeleton.index(role)
@@ -207,7 +207,7 @@ def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list
 @lru_cache(maxsize=256)
 def _balance(carriers: tuple[_Carrier, ...], sway: float) -> CentreOfMass | None:
     corners = _support(carriers, MARGIN)
-    return None if corners is None else CentreOfMass(list(corners), tolerance=sway, name="balance")
+    return None if corners is None else CentreOfMass(tuple(corners), tolerance=sway, name="balance")
 
 
 def _support(carriers: tuple[_Carrier, ...], margin: float) -> Float[Array, "4 2"] | None:

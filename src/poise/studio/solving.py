@@ -21,7 +21,7 @@ from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle as Point
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
@@ -296,12 +296,12 @@ def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
     return [Condition(None, constraint) for constraint in found]
 
 
-@lru_cache(maxsize=256)
+@kept_for_body
 def _facing(skeleton: Skeleton, heading: Vec3, at: Vec3, looks: bool) -> Constraint:
     return bearing.facing(heading, skeleton, at=at, tolerance=bearing.TURN * (LOOKING if looks else 1.0))
 
 
-@lru_cache(maxsize=256)
+@kept_for_body
 def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3) -> list[Constraint]:
     return bearing.hanging(skeleton, busy=busy, at=at)
 
@@ -340,7 +340,7 @@ def _overreaches(state: State, dragged: str, solved: SolvedState) -> bool:
     return math.hypot(*way) > FAR * skeleton.height or max(lacking, default=0.0) > UNMET
 
 
-@lru_cache(maxsize=256)
+@kept_for_body
 def _is_hips_or_leg(skeleton: Skeleton, joint: str) -> bool:
     roles = ("pelvis", "left_thigh", "right_thigh")
     hips = {skeleton.index(role) for role in roles if role in skeleton.roles}
@@ -489,7 +489,7 @@ def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
     return {side for joint in held if (side := _side_below_knee(skeleton, joint)) is not None}
 
 
-@lru_cache(maxsize=256)
+@kept_for_body
 def _side_below_knee(skeleton: Skeleton, joint: str) -> str | None:
     shins = {side: f"{side}_shin" for side in ("left", "right") if f"{side}_shin" in skeleton.roles}
     chain = skeleton.chain(joint)
