@@ -461,6 +461,15 @@ def test_a_mesh_whose_parts_do_not_fit_is_refused(
         read_mesh(tmp_path / "a.glb")
 
 
+def test_a_skin_without_joints_carries_nothing(tmp_path: Path, red_character: bytes) -> None:
+    (tmp_path / "a.glb").write_bytes(red_character)
+    content, binary = document(tmp_path / "a.glb")
+    content["skins"][0]["joints"] = []
+    glb(tmp_path / "a.glb", content, binary)
+    with pytest.raises(ParseError, match="no mesh on its joints"):
+        read_mesh(tmp_path / "a.glb")
+
+
 def test_numbers_that_signal_they_are_none_are_refused(tmp_path: Path, red_character: bytes) -> None:
     (tmp_path / "a.glb").write_bytes(red_character)
     binary = red_character.index(b"BIN\0") + 4

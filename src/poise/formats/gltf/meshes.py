@@ -87,7 +87,7 @@ def _skin_of(rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, en
     else:
         carriers = [(node, np.eye(4))]
     anchors = [one if one in rig.joints else above[one] for one, _ in carriers]
-    if any(anchor < 0 for anchor in anchors):
+    if not anchors or any(anchor < 0 for anchor in anchors):
         return None
     number = {joint: k for k, joint in enumerate(rig.joints)}
     joints = np.array([number[anchor] for anchor in anchors])
