@@ -84,6 +84,18 @@ def test_a_handle_that_settles_several_joints_is_worth_more_than_one_that_halves
     assert first.share > 1.1 * last.share
 
 
+def test_alternatives_meet_the_handles_and_differ_where_the_pose_is_open(solution: Solution) -> None:
+    found = solution.uncertainty.alternatives(4)
+    skeleton, joints = solution.space.skeleton, solution.space.forward(np.stack(found))[0]
+    held = [skeleton.index(name) for name in HANDLES]
+    assert np.linalg.norm(joints[:, held] - np.array(list(HANDLES.values())), axis=-1).max() < 0.002
+    apart = np.linalg.norm(joints[:, None] - joints, axis=-1).max(axis=-1)
+    assert len(found) == 4
+    assert apart[np.triu_indices(4, 1)].min() > 0.05
+    widest = np.linalg.norm(joints - np.asarray(solution.positions), axis=-1).max(axis=0)
+    assert widest[skeleton.index("left_hand")] > 10 * widest[held].max()
+
+
 def test_radii_grow_with_the_share(solution: Solution) -> None:
     half, most = solution.uncertainty.radii(0.5), solution.uncertainty.radii(0.95)
     assert 0 < half["left_hand"] < solution.deviation["left_hand"] * 2 < most["left_hand"]

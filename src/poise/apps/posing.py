@@ -175,9 +175,8 @@ def claims(solution: Solution) -> dict[str, Any]:
 
 
 def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
-    """Other poses that the handles leave open."""
-    drawn = solution.uncertainty.samples(count, np.random.default_rng(0))
-    return [solution.space.pose_from_q(q) for q in drawn]
+    """Other poses that the handles leave open, unlike each other."""
+    return [solution.space.pose_from_q(q) for q in solution.uncertainty.alternatives(count)]
 
 
 def suggested(solution: Solution) -> str:

@@ -8,8 +8,8 @@ the farther the handles are from where the guide expected them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,8 @@ MEASURED = 0.002  # metres to which one more handle places its joint
 CLOSE = (
     0.01  # metres: deviations much below this count little; both chosen on frames held out of training clips
 )
+APART = 1.5  # deviations that an alternative lies out
+ROUNDS = 8  # steps back to the constraints, at most
 OPEN = 0.002  # metres: a joint less open than this need not be suggested
 
 
@@ -73,10 +75,14 @@ class Uncertainty:
         record: HeldOut,
         squares: float,
         rows: float,
+        met: Callable[[Float[Array, "size"]], Float[Array, "size"]] = lambda q: q,
     ) -> None:
-        """`squares` and `rows` say how new the handles were to the prior, by which its claims were widened."""
+        """`squares` and `rows` say how new the handles were to the prior, by which its claims were widened.
+
+        `met` moves a pose to the constraints.
+        """
         self.space, self.q, self.covariance = space, q, covariance
-        self.record, self.squares, self.rows = record, squares, rows
+        self.record, self.squares, self.rows, self._met = record, squares, rows, met
 
     @classmethod
     def of(
@@ -89,11 +95,12 @@ class Uncertainty:
         """Around a solved pose; `floats` are the constraints' parameters that it was solved for."""
         gap, covariance = runner.spread(q)
         covariance[_maps(covariance)] += 1.0 / STIFFEST * runner.problem.free[ROOT_FREEDOMS:]
-        rows, noise = _rows(runner.problem, q, floats)
+        _, rows, noise = _rows(runner.problem, q, floats)
         squares, count = novelty(covariance, gap, rows, noise)
         covariance *= record.widening(squares, count) ** 2
+        met = partial(_met, runner.problem, floats, covariance.copy())
         condition(covariance, rows, noise)
-        return cls(runner.problem.space, q, covariance, record=record, squares=squares, rows=count)
+        return cls(runner.problem.space, q, covariance, record=record, squares=squares, rows=count, met=met)
 
     @property
     def widening(self) -> float:
@@ -134,6 +141,19 @@ class Uncertainty:
             np.zeros(len(self.covariance)), self.covariance, size=count, method="eigh"
         )
         return np.stack([self.space.integrate(self.q, step) for step in steps])
+
+    def alternatives(self, count: int = 4) -> list[Float[Array, "size"]]:
+        """Poses unlike this one and each other that meet the constraints, the most open ways first, both ways of each.
+
+        A way is one in which joints are open together (an elbow that swings, a body that crouches or bends): a
+        principal component of their places. Each pose lies `APART` deviations out.
+        """
+        axes = np.repeat(~self.space.skeleton.is_end_site, 3)
+        values, ways = np.linalg.eigh(self.places[np.ix_(axes, axes)])
+        kept = np.flatnonzero(values > OPEN**2)[::-1][: (count + 1) // 2]
+        steps = self.covariance @ self._jacobian[axes].T @ (ways[:, kept] / np.sqrt(values[kept]))
+        both = [sign * APART * step for step in steps.T for sign in (1.0, -1.0)]
+        return [self._met(self.space.integrate(self.q, step)) for step in both[:count]]
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
         """Which joint to give a handle next, best first: the share by which it would lower deviations of joints.
@@ -236,10 +256,21 @@ def _maps(covariance: Array) -> tuple[Array, Array]:
     return numbers, numbers
 
 
-def _rows(problem: Problem, q: Array, floats: Array) -> tuple[Array, Array]:
-    """The Jacobian and the variances of the constraints' rows; inequalities that hold say nothing and are left out."""
+def _met(problem: Problem, floats: Array, covariance: Array, q: Array) -> Array:
+    """A pose moved to the constraints, by the likeliest change."""
+    for _ in range(ROUNDS):
+        errors, rows, noise = _rows(problem, q, floats)
+        if len(errors) == 0 or np.abs(errors).max() < problem.settings.tolerance:
+            break
+        spread = rows @ covariance
+        q = problem.space.integrate(q, spread.T @ np.linalg.solve(spread @ rows.T + np.diag(noise), errors))
+    return q
+
+
+def _rows(problem: Problem, q: Array, floats: Array) -> tuple[Array, Array, Array]:
+    """Errors, Jacobian and variances of the constraints' rows; inequalities that hold say nothing and are left out."""
     errors, jacobian = np.empty(len(problem.rows)), np.empty((len(problem.rows), problem.space.freedoms))
     evaluate(q, problem.body, (problem.integers, floats), errors, jacobian)
     noise = np.maximum(problem.rows[:, dual_step.VARIANCE], problem.settings.tolerance**2)
     idle = (problem.rows[:, dual_step.INEQUALITY] == 1.0) & (errors < -problem.settings.tolerance)
-    return (jacobian[~idle], noise[~idle]) if idle.any() else (jacobian, noise)
+    return (errors[~idle], jacobian[~idle], noise[~idle]) if idle.any() else (errors, jacobian, noise)
