@@ -14,6 +14,7 @@ from poise.priors.style.prior import StylePrior
 from poise.solvers import core
 from poise.solvers.constraints import Pinned, Position
 from poise.solvers.problem import Problem
+from poise.solvers.run import Runner
 from poise.solvers.solve import Solver, solve, track
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -73,6 +74,23 @@ def test_tracking_goes_on_from_the_last_frame_and_is_the_same_every_time(
     first, second = track(), track()
     assert np.array_equal(first, second)
     assert np.abs(np.diff(first[:, 7:], axis=0)).max() < 0.5  # nothing pops
+
+
+def test_other_starts_are_tried_where_a_tracked_pose_is_unlikely(
+    style: StylePrior, truth: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losses rise by 20 nats at one frame, which moves by more than 4 cm; only that one is solved from all starts."""
+    losses = dict(enumerate([5.0, 6.0, 26.0, 7.0]))
+    frame, cold, searched = 0, Runner._cold, []
+    monkeypatch.setattr(Runner, "rank", lambda _, __: (0.0, losses[frame]))
+    monkeypatch.setattr(Runner, "_cold", lambda self, q: [searched.append(frame), *cold(self, q)][1:])
+    monkeypatch.setattr(Problem, "farthest", lambda _, __: 0.05)
+    solver = Solver(style, targets_of(style, truth[0]), root="given")
+    q = truth[0]
+    for frame in losses:
+        solver.problem.retarget(targets_of(style, truth[frame]))
+        q = solver.solve(np.concatenate([truth[frame, :7], q[7:]])).q
+    assert searched == [0, 2]
 
 
 def test_the_root_is_found_upright_from_handles(style: StylePrior, truth: np.ndarray) -> None:

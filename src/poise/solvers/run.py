@@ -27,6 +27,8 @@ _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
 DISTINCT = 0.1  # radians at some joint by which two poses differ
 ASTRAY = 0.1  # metres or radians that a row lacks at the frame before, from which other starts are tried too
+MOVED, UNLIKELY = 0.04, 10.0  # less, if the loss is by so many nats above the usual
+USUAL = 0.1  # how fast the usual loss follows
 
 
 @dataclass(eq=False)
@@ -49,6 +51,7 @@ class Runner:
         self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
+        self._usual = np.inf  # loss of tracked frames
         self._prediction: Any = None if guide.predictor is None else guide.blank()
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
@@ -113,19 +116,27 @@ class Runner:
     def _tracked(self, q: Array, last: Optimum, *, follows: bool) -> list[Optimum]:
         """From the last frame's state, and from another start if the guide has a better one.
 
-        Where targets have moved far, all starts are tried too, unless the pose follows others in time: it would jump.
+        Where targets have moved far, or the pose is less likely than those before, all starts are tried too, unless the
+        pose follows others in time: it would jump.
         """
         plan = self.guide.plan
         if self.dragging and plan.dragged:
             return [self._through(Start(q, last.state), plan.dragged)]
-        astray = not follows and self.problem.farthest(q) > ASTRAY
+        lacking = 0.0 if follows else self.problem.farthest(q)
         on = self._through(Start(q, last.state), plan.tracked)
-        if astray:
+        if lacking > ASTRAY or (lacking > MOVED and self._is_unlikely(on)):
             return self._ranked([on, *self._cold(q)])
         other = self.guide.alternative(q, self.problem.targets, on.state)
         if other is None:
             return [on]
         return self._ranked([on, self._through(self._pinned(other), plan.tracked)])
+
+    def _is_unlikely(self, on: Optimum) -> bool:
+        """Whether a tracked frame's loss is well above that of the frames before."""
+        _, loss = self.rank(on)
+        unlikely = loss > self._usual + UNLIKELY
+        self._usual = loss if np.isinf(self._usual) else self._usual + USUAL * (loss - self._usual)
+        return unlikely
 
     def _cold(self, q: Array) -> list[Optimum]:
         """From the guide's starts, as far as its smooth stage keeps them apart."""

@@ -60,17 +60,21 @@ class LatentGuide(Guide):
         self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before, the newest first; their motion counts if the frame rate is known."""
+        """Take in the frames before, the newest first; their motion counts if the frame rate is known.
+
+        Velocities that a frame does not show are as the style expects them: no misfit, but they count in D (Eq. 3).
+        """
         known = 0 if self._fps is None else min(len(before), 2)
         if known == self._known == 0:
             return
         self._known = known
         if known not in self._stages:
             self._stages[known] = self.prior.observed(fps=self._fps, known=known)
-        stages = self._stages[known]
+        stages, whole = self._stages[known], float(self.prior.model.features.dimension)
         frame = stages[-1].frame(before)
         self._forms = tuple(
-            LatentForm(stage.arrays, frame.base, frame.ups, frame.contrasts) for stage in stages
+            LatentForm(stage.arrays._replace(features=whole), frame.base, frame.ups, frame.contrasts)
+            for stage in stages
         )
 
     # --- one style alone -------------------------------------------------------------------------------------------
@@ -241,7 +245,8 @@ class LatentGuide(Guide):
         """Fill the local shape for a pose brought near; sigma^2 at the latent point."""
         form, maps = self._forms[stage], q[ROOT_SIZE:]
         mean, left, variance, misfit = self._misfit(form, q, state)
-        near = math.sqrt(min(1.0, form.style.features * variance / max(misfit, 1e-300)))
+        shown = len(maps) + len(left)
+        near = math.sqrt(min(1.0, shown * variance / max(misfit, 1e-300)))
         aims = self._aims(form, q) - (1.0 - near) * left
         self._local = shape.room(form.style, 0)
         shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
