@@ -23,7 +23,7 @@ from poise.priors.style.prior import StylePrior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.bearing import heading_of
+from poise.solvers.bearing import heading_of, overhang
 from real_data import recording
 
 STANDING = """
@@ -72,6 +72,22 @@ def test_hips_face_as_the_feet_go(walk: Motion, tmp_path: Path) -> None:
     made = keyframe(UniversalPrior(walk.skeleton), read_script(_script(tmp_path, text)))
     headings = np.array([heading_of(pose) for pose in made.motion])
     assert np.degrees(np.arccos(headings @ [1.0, 0.0, 0.0])).max() < 25.0
+
+
+def test_the_weight_stays_over_feet_that_are_keyed(walk: Motion, tmp_path: Path) -> None:
+    text = STANDING.replace("[-0.3, 1.2, 0.3]", "[-0.45, 1.1, 0.85]").replace(
+        "0.1, 0.09, 0.0", "0.12, 0.08, 0.0"
+    )
+    script = _script(
+        tmp_path, text.replace("-0.1, 0.09, 0.1", "-0.12, 0.08, 0.0").replace("fps = 20", "fps = 10")
+    )
+    over = []
+    for balance in (True, False):
+        made = keyframe(UniversalPrior(walk.skeleton), script, balance=balance)
+        space, last = made.trajectory.space, made.motion[len(made.motion) - 1]
+        over.append(overhang(last, space.centre_of_mass(space.q_from_pose(last))[0]))
+        assert made.worst < 1e-3
+    assert over[0] < 0.0 < 0.05 < over[1]
 
 
 @pytest.mark.parametrize("kind", ["style", "gaussian"])

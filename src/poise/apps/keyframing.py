@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.keyframing_heading import headings_of
+from poise.apps.keyframing_balance import balances_of
+from poise.apps.keyframing_heading import headings_of, places_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations
@@ -84,14 +85,19 @@ def keyframe(
     script: Script | str | os.PathLike[str],
     *,
     heading: bool = True,
+    balance: bool = True,
     progress: Progress = lambda _done, _all: None,
 ) -> Keyframed:
     """The motion of a script or of its file, on the body of the model.
 
-    Unasked, hips face as the feet go, softly; `heading` switches that off.
+    Unasked, hips face as the feet go and the weight stays over them, softly; `heading` and `balance` switch that off.
     """
     script = script if isinstance(script, Script) else read_script(Path(script))
-    script = replace(script, keeps_heading=script.keeps_heading and heading)
+    script = replace(
+        script,
+        keeps_heading=script.keeps_heading and heading,
+        keeps_balance=script.keeps_balance and balance,
+    )
     names, weights = script.weights()
     return keyframe_in(script, _priors(script, prior, names), weights, progress=progress)
 
@@ -232,14 +238,19 @@ def _frames(
     some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
-    facing = headings_of(script, paths, prior.space.skeleton, script.times[some])
-    followed = follow(paths, script.turns, script.times[some])
+    skeleton, times = prior.space.skeleton, script.times[some]
+    places = places_of(paths, skeleton)
+    facing = headings_of(script, places, skeleton, times)
+    carried = balances_of(script, places, skeleton, times)
+    followed = follow(paths, script.turns, times)
     for timed in script.constraints:
         for frame in np.flatnonzero(timed.holds(script.times)[some]):
             followed[frame].append(timed.constraint)
     return [
-        Frame([*constraints, *ground, *heading], tuple(shares))
-        for constraints, heading, shares in zip(followed, facing, weights[some].tolist(), strict=True)
+        Frame([*constraints, *ground, *heading, *balance], tuple(shares))
+        for constraints, heading, balance, shares in zip(
+            followed, facing, carried, weights[some].tolist(), strict=True
+        )
     ]
 
 

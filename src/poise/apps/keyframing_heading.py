@@ -27,20 +27,27 @@ APART = 0.03  # metres that they must then be apart
 WOBBLE = 0.05  # metres that this changes by while nobody strides
 
 
+def places_of(paths: Sequence[HandlePath], skeleton: Skeleton) -> dict[str, HandlePath]:
+    """The paths of joints that have a role, by role."""
+    at = {skeleton.index(path.handle.joint): path for path in paths if path.handle.offset == (0.0, 0.0, 0.0)}
+    return {role: at[skeleton.index(role)] for role in skeleton.roles if skeleton.index(role) in at}
+
+
 def headings_of(
-    script: Script, paths: Sequence[HandlePath], skeleton: Skeleton, times: Float[Array, "frames"]
+    script: Script, places: dict[str, HandlePath], skeleton: Skeleton, times: Float[Array, "frames"]
 ) -> Iterator[list[Constraint]]:
     """Which way hips face at some times, softly: as the script says, else as its feet do."""
-    at = {skeleton.index(path.handle.joint): path for path in paths if path.handle.offset == (0.0, 0.0, 0.0)}
-    places = {role: at[skeleton.index(role)] for role in skeleton.roles if skeleton.index(role) in at}
-    headings = np.full((len(times), 3), np.nan)
-    if script.heading is not None:
-        headings[:] = script.heading
-    elif script.keeps_heading and not _says_facing(script, places):
-        headings = _from_feet(script, places, times)
-    for heading in headings:
+    asked = script.heading is not None or (script.keeps_heading and not _says_facing(script, places))
+    for heading in forward_of(script, places, times) if asked else np.full((len(times), 3), np.nan):
         known = "pelvis" in skeleton.roles and np.all(np.isfinite(heading))
         yield [bearing.facing(heading, skeleton, at=np.zeros(3), tolerance=STEADY)] if known else []
+
+
+def forward_of(script: Script, places: dict[str, HandlePath], times: Float[Array, "frames"]) -> Way:
+    """Which way is forward: as the script says, else as its feet go; NaN where they do not say."""
+    if script.heading is not None:
+        return np.tile(np.array(script.heading, dtype=np.float64), (len(times), 1))
+    return _from_feet(script, places, times)
 
 
 def _says_facing(script: Script, places: dict[str, HandlePath]) -> bool:

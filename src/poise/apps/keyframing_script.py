@@ -136,6 +136,7 @@ class Script:
     heading: tuple[float, float, float] | None = None
     """Which way the hips face, softly; where it is left out, the feet say, if `keeps_heading`."""
     keeps_heading: bool = True
+    keeps_balance: bool = True
 
     @property
     def times(self) -> Float[Array, "frames"]:

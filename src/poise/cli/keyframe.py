@@ -62,6 +62,9 @@ def keyframe(
     heading: Annotated[
         bool, Parameter(negative="--no-heading", help="Face as the feet go where no key says otherwise.")
     ] = True,
+    balance: Annotated[
+        bool, Parameter(negative="--no-balance", help="Keep the weight over the feet where they are keyed.")
+    ] = True,
     live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
     onto: Onto = None,
 ) -> None:
@@ -79,12 +82,12 @@ def keyframe(
 
     prior = model_or_people(model)
     if not live:
-        _solve(prior, script, output, onto, heading)
+        _solve(prior, script, output, onto, heading=heading, balance=balance)
         return
     terminal.note(f"watching {script}; Ctrl-C ends")
     for _ in watched(script):
         try:
-            _solve(prior, script, output, onto, heading)
+            _solve(prior, script, output, onto, heading=heading, balance=balance)
         except PoiseError as error:
             terminal.warn(str(error))
 
@@ -102,12 +105,14 @@ def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
     print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
 
 
-def _solve(prior: Prior, script: Path, output: Path, onto: Path | None, heading: bool) -> None:
+def _solve(
+    prior: Prior, script: Path, output: Path, onto: Path | None, *, heading: bool, balance: bool
+) -> None:
     from poise.apps.keyframing import keyframe
     from poise.apps.outputs import save
 
     with terminal.counting("solving") as report:
-        made = keyframe(prior, script, heading=heading, progress=report)
+        made = keyframe(prior, script, heading=heading, balance=balance, progress=report)
     with terminal.counting(f"writing {output.name}") as report:
         save(made.motion, output, onto=onto, progress=report)
     for miss in made.misses():

@@ -37,6 +37,9 @@ HEEL, TIP, SIDE = (
     0.025,
 )  # of a foot behind the ankle and before the toes; half its width, of stature
 SWING = (0.2, 0.25)  # radians that an idle upper arm and forearm swing from hanging, typically
+HEEL_UP = (
+    0.7  # of a foot's length: an ankle no higher than this above its rest may have its toes on the floor
+)
 NEARBY = 0.03  # metres between two parts that may come to touch
 TOUCH = 0.01  # metres that they give way, typically
 SEAT = 0.07  # half of what one sits on, of stature
@@ -71,6 +74,30 @@ def balanced(
     Feet and knees carry it where they are low; hands and hips only where they are `held` there.
     """
     return _balance(tuple(_carriers(places, skeleton, held)), sway)
+
+
+def balanced_among(
+    moments: Sequence[Places], skeleton: Skeleton, *, held: Collection[str] = ()
+) -> CentreOfMass | None:
+    """The same for a body that moves: over all that carries it at some moments."""
+    found = [support(places, skeleton, held=held) for places in moments]
+    known = [corners for corners in found if corners is not None]
+    if not known:
+        return None
+    return CentreOfMass(list(_rectangle(np.concatenate(known), 0.0)), tolerance=SWAY, name="balance")
+
+
+def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) -> Places:
+    """Places with the toes of feet whose ankles alone are known: ahead of them, on the floor where a heel may be up."""
+    body, found = _body(skeleton), dict(places)
+    for side in SIDES:
+        foot, toes = f"{side}_foot", f"{side}_toes"
+        if foot not in places or toes in places or toes not in body.rest:
+            continue
+        length = float(np.linalg.norm(skeleton.offsets[skeleton.index(toes)]))
+        lifted = max(0.0, places[foot][1] - body.rest[foot] - HEEL_UP * length)
+        found[toes] = places[foot] * (1.0, 0.0, 1.0) + length * forward + (0.0, body.rest[toes] + lifted, 0.0)
+    return found
 
 
 def support(

@@ -48,7 +48,7 @@ def script_of(state: State) -> Script:
         name="timeline", duration=end, fps=timeline.fps, paths=paths, pins=pins,
         changes=[StyleChange(name=MODEL)], models={}, floor=None if state.feet == "free" else 0.0,
         turns=_turns(state), heading=None if _turns(state) or not state.bearing.heading else state.anchors.get(HEADING),
-        keeps_heading=state.bearing.heading,
+        keeps_heading=state.bearing.heading, keeps_balance=state.bearing.balance and state.feet != "free",
     )  # fmt: skip
 
 
