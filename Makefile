@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ characters: .venv/.dev ## carry motions onto every character of a folder, check 
 
 studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
+
+studio-latency: .venv/.dev page ## measure in the real page how long the pointer waits for its frame, under every model
+	@tools/browser.sh
+	$(BIN)/python tools/pointer_latency.py
 
 FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio
 SECONDS_EACH := 600

@@ -33,7 +33,10 @@ SIZE, SHOWN = (1280, 720), (960, 540)
 FRAME = 90  # milliseconds
 QUALITY, STILL_QUALITY = 72, 88
 ARROW = ((0, 0), (0, 17), (4, 13.5), (7, 20), (9.6, 18.8), (6.8, 12.6), (12, 12.4))
-NO_HINTS = "localStorage.setItem('poise.hints', 'drag second prior turn animate')"
+NO_HINTS = (
+    "localStorage.setItem('poise.hints', 'drag second prior turn animate');"
+    "localStorage.setItem('poise.view.hints', 'false')"
+)
 
 
 # --- a hand and a camera ---------------------------------------------------------------------------------------------

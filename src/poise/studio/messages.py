@@ -58,7 +58,7 @@ Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 Easing = Literal["none", "in", "out", "in-out"]
 Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
-PropKind = Literal["box", "chair", "shelf", "mesh", "picture"]
+PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
 PropSize = tuple[Metres, Metres, Metres]
 RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
@@ -105,7 +105,7 @@ class SceneHandle(Part):
 
 
 class Prop(Part):
-    """Something in the scene, standing at its position; `upload` is the GLB of a mesh or the image of a picture."""
+    """Something in the scene, standing at its position; `upload` is the file of a mesh, picture or video."""
 
     id: Name
     kind: PropKind

@@ -22,8 +22,8 @@ MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # of all together; the oldest make 
 LONGEST_NAME = 200  # bytes
 ARCHIVE = ".zip"
 OTHERS = (
-    ".poise", ".poses", ".scene", ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".mkv", ".toml",
-    ARCHIVE,
+    ".poise", ".poses", ".scene", ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".m4v",
+    ".webm", ".mkv", ".toml", ARCHIVE,
 )  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 import poise
@@ -340,6 +342,23 @@ def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
     assert studio.ask("stage.props.group.children.length") == 1
     studio.press("Remove box")
     studio.wait("window.poise.state.scene.value.props.length === 0")
+
+
+def test_a_video_to_work_from_follows_the_playhead(studio: StudioPage, tmp_path: Path) -> None:
+    path = tmp_path / "reference.webm"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"VP80"), 10.0, (64, 96))
+    for frame in range(20):
+        writer.write(np.full((96, 64, 3), 12 * frame, np.uint8))
+    writer.release()
+    studio.page.get_by_role("button", name="Props", exact=True).click()
+    studio.page.get_by_label("GLB, picture or video").set_input_files(path)
+    studio.wait("window.poise.state.scene.value.props[0]?.kind === 'video'")
+    assert studio.ask("state.scene.value.props[0].size")[:2] == pytest.approx([1.2, 1.8])
+    studio.wait("window.poise.stage.props.videos.size === 1")
+    studio.work_in("Animate")
+    studio.show_frame(30)
+    moment = "[...stage.props.videos.values()][0].image.currentTime"
+    studio.until(lambda: abs(studio.ask(moment) - 1.0) < 1e-3, "the video to be at one second")
 
 
 def test_a_deleted_handle_is_not_painted(studio: StudioPage) -> None:

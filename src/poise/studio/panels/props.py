@@ -13,7 +13,11 @@ from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import replanted, vec3
 from poise.studio.state import MOST_PROPS, State
 
-FILES = {"mesh": (".glb",), "picture": (".png", ".jpg", ".jpeg", ".webp", ".bmp")}
+FILES = {
+    "mesh": (".glb",),
+    "picture": (".png", ".jpg", ".jpeg", ".webp", ".bmp"),
+    "video": (".mp4", ".m4v", ".mov", ".webm"),
+}
 
 
 class PropsPanel:

@@ -109,10 +109,10 @@ export interface OpenPoses {
   upload: string;
 }
 
-/** Something in the scene, standing at its position; `upload` is the GLB of a mesh or the image of a picture. */
+/** Something in the scene, standing at its position; `upload` is the file of a mesh, picture or video. */
 export interface Prop {
   id: string;
-  kind: "box" | "chair" | "shelf" | "mesh" | "picture";
+  kind: "box" | "chair" | "shelf" | "mesh" | "picture" | "video";
   position: [number, number, number];
   size: [number, number, number];
   rotation: [number, number, number, number];

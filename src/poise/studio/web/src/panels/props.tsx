@@ -5,6 +5,7 @@ import type { Vec3 } from "../arrays";
 import { clamp } from "../arrays";
 import type { Prop } from "../messages";
 import { meshSize } from "../stage/props";
+import { openVideo } from "../stage/video";
 import * as state from "../state";
 import { putProp, say } from "../studio";
 import { degreesFromQuaternion, quaternionFromDegrees } from "../turns";
@@ -23,16 +24,18 @@ export function PropsSection(): JSX.Element {
   const props = state.scene.value?.props ?? [];
   return (
     <Section title="Props" aside={<Add />} closed>
-      {!props.length && <p class="empty">Chairs, shelves and boxes to pose with; a GLB; a picture to work from.</p>}
+      {!props.length && (
+        <p class="empty">Chairs, shelves and boxes to pose with; a GLB; a picture or video to work from.</p>
+      )}
       <ul class="handles">
         {props.map((prop) => (
           <Row key={prop.id} prop={prop} />
         ))}
       </ul>
       <PickFiles
-        label="GLB or picture"
+        label="GLB, picture or video"
         icon={Box}
-        accept=".glb,.png,.jpg,.jpeg,.webp"
+        accept=".glb,.png,.jpg,.jpeg,.webp,.mp4,.m4v,.mov,.webm"
         onFiles={(files) => files.forEach((file) => void addFile(file))}
       />
     </Section>
@@ -68,23 +71,38 @@ function add(prop: Pick<Prop, "kind" | "size" | "position"> & { upload?: string 
   state.selectProp(id);
 }
 
+function kindOf({ name }: File): "mesh" | "picture" | "video" {
+  if (/\.glb$/i.test(name)) return "mesh";
+  return /\.(mp4|m4v|mov|webm)$/i.test(name) ? "video" : "picture";
+}
+
 async function addFile(file: File): Promise<void> {
-  const mesh = /\.glb$/i.test(file.name);
+  const kind = kindOf(file);
   const address = URL.createObjectURL(file);
-  const size = await (mesh ? meshSize(address) : pictureSize(file)).catch(() => null);
+  const measure = { mesh: meshSize, picture: pictureSize, video: videoSize }[kind];
+  const size = await measure(address).catch(() => null);
   URL.revokeObjectURL(address);
   if (!size) {
-    state.notify(`${file.name} cannot be shown: expected a GLB with a mesh, or a PNG, JPEG or WebP picture.`);
+    state.notify(
+      `${file.name} cannot be shown: expected a GLB with a mesh, a picture, or a video that this browser plays.`,
+    );
     return;
   }
   const id = await upload(file);
   const within = size.map((metres) => clamp(metres, 0.01, 20)) as Vec3;
-  if (id) add({ kind: mesh ? "mesh" : "picture", size: within, position: mesh ? [0, 0, 0.7] : BEHIND, upload: id });
+  if (id) add({ kind, size: within, position: kind === "mesh" ? [0, 0, 0.7] : BEHIND, upload: id });
 }
 
-async function pictureSize(file: File): Promise<Vec3> {
-  const { width, height } = await createImageBitmap(file);
-  return [(PICTURE_HEIGHT * width) / height, PICTURE_HEIGHT, 0.01];
+const boardOf = (width: number, height: number): Vec3 => [(PICTURE_HEIGHT * width) / height, PICTURE_HEIGHT, 0.01];
+
+async function pictureSize(address: string): Promise<Vec3> {
+  const { width, height } = await createImageBitmap(await (await fetch(address)).blob());
+  return boardOf(width, height);
+}
+
+async function videoSize(address: string): Promise<Vec3> {
+  const { videoWidth, videoHeight } = await openVideo(address);
+  return boardOf(videoWidth, videoHeight);
 }
 
 function Row({ prop }: { prop: Prop }): JSX.Element {

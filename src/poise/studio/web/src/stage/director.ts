@@ -2,7 +2,7 @@
 import { effect } from "@preact/signals";
 import { type Vec3, floats, furthest, jointPosition } from "../arrays";
 import { others } from "../advice";
-import { ahead, bodyIsShown, frame, shownJoints } from "../shown";
+import { ahead, bodyIsShown, clock, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import * as view from "../view";
 import { listen } from "../studio";
@@ -64,6 +64,7 @@ export class Director {
     effect(() => this.followMarkers());
     effect(() => this.turnForPhoto(state.workspace.value === "photo"));
     effect(() => this.stage.props.show(state.props.value));
+    effect(() => this.stage.props.seek(frame.value / clock.value.fps));
     effect(() => this.stage.setFlat(view.flat.value));
     effect(() => this.stage.setNavigation(view.navigation.value));
     effect(() => this.showSkins());

@@ -1,4 +1,4 @@
-/** What stands about the body: boxes, chairs, shelves, meshes from files, and pictures to work from. */
+/** What stands about the body: boxes, chairs, shelves, meshes from files, pictures and videos to work from. */
 import {
   Box3,
   BoxGeometry,
@@ -10,11 +10,13 @@ import {
   type Object3D,
   PlaneGeometry,
   SRGBColorSpace,
+  type Texture,
   TextureLoader,
   Vector3,
 } from "three";
 import type { Vec3 } from "../arrays";
 import type { Prop } from "../messages";
+import { TimedPicture, timedPicture } from "./video";
 
 const BOARD = 0.03; // metres, of which chairs and shelves are made
 const LEG = 0.04;
@@ -23,6 +25,9 @@ const material = new MeshStandardMaterial({ color: "#b9b2a6", roughness: 0.85 })
 export class Props {
   readonly group = new Group();
   private readonly shown = new Map<string, { readonly made: string; readonly object: Object3D }>();
+
+  private readonly videos = new Map<Object3D, TimedPicture>();
+  private seconds = 0;
 
   constructor(private readonly changed: () => void) {}
 
@@ -40,14 +45,22 @@ export class Props {
     this.changed();
   }
 
+  /** Videos show this moment. */
+  seek(seconds: number): void {
+    this.seconds = seconds;
+    this.videos.forEach((video) => video.seek(seconds));
+  }
+
   private take(id: string, object: Object3D): void {
     object.removeFromParent();
+    this.videos.get(object)?.dispose();
+    this.videos.delete(object);
     this.shown.delete(id);
   }
 
   private make(prop: Prop, made: string): Object3D {
     const object = new Group();
-    if (prop.kind === "mesh" || prop.kind === "picture") void this.load(prop, object);
+    if (prop.upload) void this.load(prop, object);
     else for (const part of boxesOf(prop)) object.add(part);
     this.group.add(object);
     this.shown.set(prop.id, { made, object });
@@ -58,11 +71,20 @@ export class Props {
   private async load(prop: Prop, into: Group): Promise<void> {
     const address = fileOf(prop);
     try {
-      into.add(prop.kind === "mesh" ? await fitted(address, prop.size) : await pictureOf(address, prop.size));
+      if (prop.kind === "mesh") into.add(await fitted(address, prop.size));
+      else into.add(board(await this.mapOf(prop, into), prop.size));
     } catch {
       boxesOf({ ...prop, kind: "box" }).forEach((part) => into.add(part));
     }
     this.changed();
+  }
+
+  private async mapOf(prop: Prop, on: Object3D): Promise<Texture> {
+    if (prop.kind === "picture") return new TextureLoader().loadAsync(fileOf(prop));
+    const video = await timedPicture(fileOf(prop), this.changed);
+    this.videos.set(on, video);
+    video.seek(this.seconds);
+    return video;
   }
 }
 
@@ -91,8 +113,7 @@ async function fitted(address: string, size: Vec3): Promise<Object3D> {
   return mesh;
 }
 
-async function pictureOf(address: string, [width, height]: Vec3): Promise<Object3D> {
-  const map = await new TextureLoader().loadAsync(address);
+function board(map: Texture, [width, height]: Vec3): Object3D {
   map.colorSpace = SRGBColorSpace;
   const look = new MeshBasicMaterial({ map, transparent: true, opacity: 0.85, side: DoubleSide, toneMapped: false });
   const plane = new Mesh(new PlaneGeometry(width, height), look);
