@@ -96,7 +96,11 @@ def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) ->
             continue
         length = float(np.linalg.norm(skeleton.offsets[skeleton.index(toes)]))
         lifted = max(0.0, places[foot][1] - body.rest[foot] - HEEL_UP * length)
-        found[toes] = places[foot] * (1.0, 0.0, 1.0) + length * forward + (0.0, body.rest[toes] + lifted, 0.0)
+        found[toes] = (
+            np.asarray(places[foot]) * (1.0, 0.0, 1.0)
+            + length * forward
+            + (0.0, body.rest[toes] + lifted, 0.0)
+        )
     return found
 
 

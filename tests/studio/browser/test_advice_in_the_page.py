@@ -1,7 +1,16 @@
 """What the page suggests while the hand rests: which handle to pin, what else is possible, which model fits."""
 
+import pytest
+
 from poise.performer import act
 from studio_page import StudioPage
+
+
+@pytest.fixture
+def studio(studio: StudioPage) -> StudioPage:
+    """After the tour: nothing is suggested beside it."""
+    studio.press("Skip the tour")
+    return studio
 
 
 def test_the_next_handle_is_suggested_and_pinned_by_a_click(studio: StudioPage) -> None:

@@ -6,6 +6,7 @@ import { looksLike, nextHandle } from "../advice";
 import * as state from "../state";
 import { chooseModel, handleOn } from "../studio";
 import * as view from "../view";
+import { touring } from "./hint";
 
 const WORTH = 0.2; // of what is open: a handle that settles less is not offered
 
@@ -13,7 +14,7 @@ const WORTH = 0.2; // of what is open: a handle that settles less is not offered
 const dismissed = signal<ReadonlySet<string>>(new Set());
 
 export function Advice(): JSX.Element | null {
-  if (!view.hints.value || state.workspace.value !== "pose") return null;
+  if (!view.hints.value || touring.value || state.workspace.value !== "pose") return null;
   const model = state.models.value.find(({ id }) => id === looksLike.value);
   const next = nextHandle.value;
   return (

@@ -1,5 +1,5 @@
 /** The tour on first use: five steps, one at a time, each gone once its thing was done; it can be skipped. */
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { X } from "lucide-preact";
 import * as state from "../state";
@@ -36,6 +36,9 @@ const STEPS: readonly Step[] = [
 
 const KEPT = "poise.hints";
 const done = signal<ReadonlySet<string>>(new Set((localStorage.getItem(KEPT) ?? "").split(" ")));
+
+/** Whether the tour has steps left. */
+export const touring = computed(() => STEPS.some(({ name }) => !done.value.has(name)));
 
 function finish(name: string): void {
   if (done.value.has(name)) return;
