@@ -60,8 +60,8 @@ def test_the_suggested_handle_takes_most_away(solution: Solution) -> None:
     places = uncertainty.places
     left = places - places[:, own] @ np.linalg.solve(places[np.ix_(own, own)] + 4e-6 * np.eye(3), places[own])
     moving = np.repeat(~skeleton.is_end_site, 3)
-    spread = [np.sqrt(np.diag(part)[moving].reshape(-1, 3).sum(axis=1)) + 0.01 for part in (left, places)]
-    assert found[0].share == pytest.approx(1 - np.prod(spread[0] / spread[1]) ** (3 / moving.sum()), abs=1e-6)
+    spread = [np.sqrt(np.diag(part)[moving].reshape(-1, 3).sum(axis=1)).sum() for part in (left, places)]
+    assert found[0].share == pytest.approx(1 - spread[0] / spread[1], abs=1e-6)
 
 
 def test_a_handle_that_settles_several_joints_is_worth_more_than_one_that_halves_the_widest(
@@ -79,9 +79,9 @@ def test_a_handle_that_settles_several_joints_is_worth_more_than_one_that_halves
         record=solution.uncertainty.record, squares=1.0, rows=3.0,
     )  # fmt: skip
     several.__dict__["places"] = places
-    first, *_, last = several.suggestions(("left_hand", "neck", "left_forearm"))
-    assert last.joint == "left_hand"
-    assert first.share > 1.1 * last.share
+    found = several.suggestions(("left_hand", "neck", "left_forearm"))
+    assert found[-1].joint == "left_hand"
+    assert found[-1].share > 0.5 > found[0].share
 
 
 def test_alternatives_meet_the_handles_and_differ_where_the_pose_is_open(solution: Solution) -> None:

@@ -38,7 +38,7 @@ OPEN = 0.002  # metres: a joint less open than this need not be suggested
 
 
 class Suggestion(NamedTuple):
-    """A joint, and the share by which a handle on it would lower the deviations of joints, their geometric mean."""
+    """A joint, and the share of what is open that a handle on it would settle."""
 
     joint: str
     share: float
@@ -156,22 +156,24 @@ class Uncertainty:
         return [self._met(self.space.integrate(self.q, step)) for step in both[:count]]
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
-        """Which joint to give a handle next, best first: the share by which it would lower deviations of joints.
+        """Which joint to give a handle next, best first, with the share of all deviations that it would take away.
 
-        That is their geometric mean: a handle that settles several joints says more than one that halves the widest.
-        A joint that the handles place already is left out, unless it is named.
+        Best lowers their geometric mean most: a handle that settles several joints says more than one that halves the
+        widest. A joint that the handles place already is left out, unless it is named.
         """
         skeleton, places = self.space.skeleton, self.places
         moving, variances = ~skeleton.is_end_site, np.diag(places).reshape(-1, 3).sum(axis=1)
         open_joints = [skeleton.names[j] for j in np.flatnonzero(moving) if variances[j] > 3 * OPEN**2]
-        logs, found = _logs(variances[moving]), []
+        total, found = np.sqrt(variances[moving]).sum(), []
         for name in joints if joints is not None else open_joints or skeleton.names[:1]:
             j = skeleton.index(name)
             own = slice(3 * j, 3 * j + 3)
             settled = np.linalg.solve(places[own, own] + MEASURED**2 * np.eye(3), places[own])
             left = variances - np.sum(places[own] * settled, axis=0).reshape(-1, 3).sum(axis=1)
-            found.append(Suggestion(name, 1.0 - float(np.exp(np.mean(_logs(left[moving]) - logs)))))
-        return sorted(found, key=lambda one: -one.share)
+            deviations = np.sqrt(np.maximum(left[moving], 0.0))
+            share = 1.0 - float(deviations.sum() / total)
+            found.append((float(np.log(deviations + CLOSE).sum()), Suggestion(name, share)))
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
     @cached_property
     def _joints(self) -> Handles:
@@ -181,11 +183,6 @@ class Uncertainty:
     @cached_property
     def _jacobian(self) -> Float[Array, "axes freedoms"]:
         return self.space.handle_positions(self.q, self._joints)[1]
-
-
-def _logs(variances: Float[Array, "joints"]) -> Float[Array, "joints"]:
-    """Of deviations; those that are close say little."""
-    return np.log(np.sqrt(np.maximum(variances, 0.0)) + CLOSE)
 
 
 @compiled
