@@ -31,7 +31,7 @@ Array = np.ndarray
 Own = TypeVar("Own", bound="LatentPrior")
 
 INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in the middle stage (section 6.2)
-SHARED = 200  # training poses by which correlations of residuals count half
+SHARED = 200  # training poses by which correlations of residuals count half; fewer count no less
 PROJECT_STEPS = 20
 SAMPLED = 300  # training poses whose likelihoods give the percentiles
 
@@ -224,14 +224,14 @@ class LatentPrior(Savable):
 
 
 def residual_correlation(model: LatentModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:
-    """How the joints' deviations from the style's predictions go together, shrunk to independence by how few there are.
+    """How the joints' deviations from the style's predictions go together, shrunk halfway or less, by their number.
 
     Whole, it would fit the training poses better and new ones worse: a short clip shows few independent deviations.
     """
     left = maps - model.predict(model.latents)[:, : maps.shape[1]]
     spread = left.std(axis=0)
     scaled = left / np.where(spread > 1e-9, spread, np.inf)
-    correlation = scaled.T @ scaled / (len(scaled) + SHARED)
+    correlation = max(0.5, len(scaled) / (len(scaled) + SHARED)) * scaled.T @ scaled / len(scaled)
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(correlation)
 
