@@ -1,6 +1,7 @@
 """Functions compile wherever Poise is installed."""
 
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -51,3 +52,21 @@ def test_two_processes_that_compile_at_once_never_share_a_file() -> None:
     again = compiled(twice)
     assert again(21) == 42
     assert again.stats.cache_hits
+
+
+def test_a_change_of_a_callee_reaches_its_callers(tmp_path: Path) -> None:
+    (tmp_path / "caller.py").write_text(
+        "from callee import inner\nfrom poise.compiled import compiled\n\n\n"
+        "@compiled\ndef outer(x: float) -> float:\n    return inner(x) + 1.0\n\n\nprint(outer(1.0))\n"
+    )
+    answers = []
+    for factor in (2.0, 30.0):
+        (tmp_path / "callee.py").write_text(
+            "from poise.compiled import compiled\n\n\n"
+            f"@compiled\ndef inner(x: float) -> float:\n    return {factor} * x\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "caller.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        answers.append(float(ran.stdout))
+    assert answers == [3.0, 31.0]

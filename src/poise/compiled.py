@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -30,9 +31,30 @@ def compiled(function: Function) -> Function:
 def _compiled(function: Function, *, cache: bool) -> Function:
     dispatcher: Any = njit(cache=cache, **_OPTIONS)(function)
     if cache:
+        _depend_on_callees(dispatcher, function)
         _ignore_unreadable_index(dispatcher._cache._cache_file)
         _name_by_content(dispatcher._cache._cache_file)
     return cast(Function, dispatcher)
+
+
+def _depend_on_callees(dispatcher: Any, function: Function) -> None:
+    """Code of functions from other modules is part of a function's own: it is compiled again when their files change.
+
+    Numba looks at the file that a function stands in alone, and would keep what its callees did before.
+    """
+    file, names = dispatcher._cache._cache_file, dict(dispatcher.py_func.__globals__)
+    rooms = [
+        one for one in names.values() if isinstance(one, ModuleType) and one.__name__.startswith("poise")
+    ]
+    callees = [value for known in (names, *map(vars, rooms)) for value in list(known.values())]
+    others = [
+        one for one in callees if isinstance(one, type(dispatcher)) and one.__module__ != function.__module__
+    ]
+    stamps = {
+        str(one._cache._cache_file._source_stamp) for one in others if hasattr(one._cache, "_cache_file")
+    }
+    everything = repr((file._source_stamp, sorted(stamps)))
+    file._source_stamp = hashlib.sha256(everything.encode()).hexdigest()
 
 
 def _ignore_unreadable_index(file: Any) -> None:
