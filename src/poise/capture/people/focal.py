@@ -26,12 +26,7 @@ _WEIGHT = 1.0 / (2.0 * CURVED * EXACT**2)
 
 def with_focal(person: WatchedPerson) -> WatchedPerson:
     """The same person before a camera with the likeliest focal length; its own is the usual one."""
-    stride = max(1, len(person) // MOST)
-    chosen = replace(
-        person,
-        pixels=person.pixels[::stride], visibility=person.visibility[::stride], shapes=person.shapes[::stride],
-        sides=person.sides[::stride],
-    )  # fmt: skip
+    chosen = person.frames(slice(None, None, max(1, len(person) // MOST)))
     tried = np.linspace(-np.log(WITHIN), np.log(WITHIN), 9)
     least = min(misfit(chosen, by) for by in tried)
 

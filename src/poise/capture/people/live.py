@@ -146,7 +146,7 @@ class _Window(TakeSolver):
         """It begins with the body where it was seen last."""
         handles, looser = handles_of(body.space.skeleton)
         self._raw, self._on_body = _filled(person), handles
-        person = _frames(with_sides(self._raw), slice(-WINDOW, None))
+        person = with_sides(self._raw).frames(slice(-WINDOW, None))
         places = rough_places(person)
         super().__init__(body, handles, looser, person, flattened(person.cameras[0], places), trust)
         self.held, self._levels = HELD, self._standing_levels(found)
@@ -157,10 +157,10 @@ class _Window(TakeSolver):
     def follow(self, seen: WatchedPerson, *, again: bool) -> Float[Array, "size"]:
         """The pose at the next moment; `again` where nothing is known of the moments before."""
         self._raw = (
-            _filled(seen) if again else joined([_frames(self._raw, slice(1 - HISTORY, None)), seen], 1.0)
+            _filled(seen) if again else joined([self._raw.frames(slice(1 - HISTORY, None)), seen], 1.0)
         )
         whole = with_sides(replace(self._raw, cameras=self.person.cameras, fps=self.person.fps))
-        self.person = _frames(whole, slice(-WINDOW, None))
+        self.person = whole.frames(slice(-WINDOW, None))
         places = rough_places(self.person)
         self._shapes = flattened(self.person.cameras[0], places)
         self._aim()
@@ -207,14 +207,15 @@ class _Window(TakeSolver):
         return self.space.integrate(self._q[-1], tangent_step(self._q[-2], self._q[-1]))
 
     def _place(self, places: Float[Array, "1 33 3"]) -> Float[Array, "size"]:
-        """All frames are alike: the one that is seen now, from its rough places."""
+        """All frames are alike: the one that is seen now, from its rough places, with a foot on the floor."""
         self._q = np.repeat(rough_poses(self.prior, self._on_body, places), WINDOW, axis=0)
         self._stood[:], self.held = np.nan, 0
         self._hold_feet(self._q)
         self._ask(self._q)
         for _ in range(PLACING):
             self._step(self._q)
-        self.held, self._floor = HELD, 0.0
+        self.held = HELD
+        self._floor = float(np.min(self.space.points(self._q[-1:], self._feet)[0, :, 1] - self._levels))
         return self._newest()
 
     def _newest(self) -> Float[Array, "size"]:
@@ -236,12 +237,5 @@ class _Window(TakeSolver):
 
 def _filled(person: WatchedPerson) -> WatchedPerson:
     """A whole window that begins with its first moment for as long as there was nothing before."""
-    first = _frames(person, slice(0, 1))
+    first = person.frames(slice(0, 1))
     return joined([*[first] * (WINDOW - len(person)), person], person.fps)
-
-
-def _frames(person: WatchedPerson, chosen: slice) -> WatchedPerson:
-    return WatchedPerson(
-        person.cameras, person.pixels[chosen], person.visibility[chosen], person.shapes[chosen],
-        person.sides[chosen], person.fps,
-    )  # fmt: skip

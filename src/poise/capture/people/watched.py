@@ -43,6 +43,17 @@ class WatchedPerson:
     def __len__(self) -> int:
         return len(self.pixels)
 
+    def frames(self, chosen: slice) -> WatchedPerson:
+        """Some of the frames."""
+        return WatchedPerson(
+            self.cameras,
+            self.pixels[chosen],
+            self.visibility[chosen],
+            self.shapes[chosen],
+            self.sides[chosen],
+            self.fps,
+        )
+
     def of_cameras(self, chosen: Sequence[int]) -> WatchedPerson:
         """What some of the cameras saw."""
         own = list(chosen)
