@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from bodies import person
 from poise.apps import serving
 from poise.skeleton import Pose, Skeleton
+from running_server import served
 
 
 def bones_of(skeleton: Skeleton) -> list[dict[str, object]]:
@@ -32,18 +32,10 @@ def asked(character: serving.ServedCharacter, **message: object) -> dict[str, ob
 
 
 def test_a_character_is_posed_over_the_socket() -> None:
-    ready, ports = threading.Event(), []
-
-    def bound(number: int) -> None:
-        ports.append(number)
-        ready.set()
-
-    threading.Thread(target=lambda: serving.serve(0, ready=bound), daemon=True).start()
-    assert ready.wait(60)
     skeleton = person()
     hand = [*(Pose.rest(skeleton).positions["left_hand"] + (-0.1, -0.2, 0.2))]
     with (
-        socket.create_connection(("127.0.0.1", ports[0]), timeout=120) as link,
+        socket.create_connection(("127.0.0.1", served()), timeout=120) as link,
         link.makefile("rwb") as lines,
     ):
         for message in ({"open": bones_of(skeleton)}, {"pose": {"left_hand": hand}}, {"nonsense": 1}):
@@ -78,12 +70,18 @@ def test_a_root_on_the_floor_and_other_trees_are_left_out() -> None:
         ({"open": [{"name": "a", "parent": None, "head": [0, 0]}]}, "length 3"),
         ({"pose": {"left_hand": [0, 1, 0]}}, "no character is open"),
         ({}, "expected a line with"),
+        ({"open": [{"name": "a", "parent": None, "head": [0, 1e300, 0]}]}, "<= 10000"),
     ],
 )
 def test_what_cannot_be_answered_is_said(message: dict[str, object], words: str) -> None:
     import re
 
     assert re.search(words, str(asked(serving.ServedCharacter(), **message)["error"]))
+
+
+def test_a_line_nested_without_end_is_an_error() -> None:
+    answer = serving.ServedCharacter().answer(b'{"open": ' + b"[" * 100_000)
+    assert answer.keys() == {"error"}
 
 
 def test_the_manifest_of_the_add_on_has_the_version_of_poise() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
-from poise.apps import serving
 from poise.performer import act
+from running_server import served
 
 BLENDER = os.environ.get("POISE_BPY", "")
 FOLDER = Path(__file__).parents[2] / "blender"
@@ -20,15 +19,7 @@ pytestmark = pytest.mark.skipif(not BLENDER, reason="POISE_BPY does not name a P
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    ready, ports = threading.Event(), []
-
-    def bound(number: int) -> None:
-        ports.append(number)
-        ready.set()
-
-    threading.Thread(target=lambda: serving.serve(0, ready=bound), daemon=True).start()
-    assert ready.wait(60)
-    return ports[0]
+    return served()
 
 
 @pytest.mark.parametrize("character", ["metarig", "person"])

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
+from poise.bounds import FARTHEST
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.carrying import check_person
 from poise.motion.motion import Motion
@@ -29,22 +31,24 @@ from poise.solvers.solve import Solver
 
 HOST, PORT = "127.0.0.1", 39550
 LONGEST = 4_000_000  # bytes of a line
-Place = tuple[float, float, float]
+Coordinate = Annotated[float, Meta(ge=-FARTHEST, le=FARTHEST)]
+Place = tuple[Coordinate, Coordinate, Coordinate]
+Name = Annotated[str, Meta(max_length=200)]
 
 
 class ServedBone(msgspec.Struct):
     """A bone where it is at rest."""
 
-    name: str
-    parent: str | None
+    name: Name
+    parent: Name | None
     head: Place
 
 
 class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
     """What may be asked, one at a time."""
 
-    open: list[ServedBone] | None = None
-    pose: dict[str, Place] | None = None
+    open: Annotated[list[ServedBone], Meta(max_length=2000)] | None = None
+    pose: Annotated[dict[Name, Place], Meta(max_length=200)] | None = None
     rest: bool = False
 
 
@@ -69,7 +73,7 @@ class ServedCharacter:
             raise InvalidValueError(
                 "expected a line with open (bones), pose (places by handle) or rest (true)"
             )
-        except (msgspec.DecodeError, PoiseError) as error:
+        except (msgspec.DecodeError, RecursionError, PoiseError) as error:
             return {"error": str(error)}
 
     def _open(self, bones: list[ServedBone]) -> dict[str, Any]:
