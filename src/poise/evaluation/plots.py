@@ -75,7 +75,7 @@ def search_figure(report: Report) -> Plot:
 
 
 def graph_figure(step: GraphStep) -> Plot:
-    """Fig. 4 of Chai and Hodgins 2005: a search goes on from the last frame's neighbours over the neighbour graph."""
+    """Fig. 4 of Chai and Hodgins 2005: a search starts at the last frame's neighbours in the neighbour graph."""
     figure, panels = _figure("Poses in the two dimensions in which they vary most", columns=3)
     before, linked = (
         (step.before, CLASSIC, "neighbours of the frame before"),

@@ -77,9 +77,9 @@ class Stream:
 
     def take(self, frame: LiveFrame) -> str:
         """What a frame of a feed is answered with."""
-        told = frame.turns if self.performance.channels == OrientationPerformance.channels else frame.places
+        turned = self.performance.channels == OrientationPerformance.channels
         try:
-            return pose_line(self._step(dict(told), frame.seconds))
+            return pose_line(self._step(dict(frame.turns if turned else frame.places), frame.seconds))
         except PoiseError as error:
             self._skip(str(error))
             return msgspec.json.encode({"error": str(error)}).decode()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.skeleton.measure import standing_height
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Skeleton, kept_for_body
 
@@ -14,7 +13,7 @@ Array = np.ndarray
 _RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
 _LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (
     ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
-PAIRS = (
+_PAIRS = (
     *((f"{side}_forearm", other) for side in SIDES for other in ("torso", "head", "left_thigh", "right_thigh")),
     ("left_forearm", "right_forearm"), ("left_shin", "right_shin"),
     ("left_shin", "right_thigh"), ("right_shin", "left_thigh"),
@@ -28,12 +27,12 @@ def depths(
     ends, touching = _pairs(skeleton)
     points = 0.5 * (positions[:, ends[0]] + positions[:, ends[1]])
     found = touching[:, None] - apart(*points.transpose(1, 2, 0, 3))
-    return dict(zip(PAIRS, found, strict=True))
+    return dict(zip(_PAIRS, found, strict=True))
 
 
 def between(skeleton: Skeleton, a: str, b: str) -> float:
     """How far the middles of two parts are from each other where they touch."""
-    return _height(skeleton) * (_radius(a) + _radius(b))
+    return skeleton.height * (_radius(a) + _radius(b))
 
 
 def apart(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -61,10 +60,5 @@ def _pairs(skeleton: Skeleton) -> tuple[Int[Array, "2 4 pairs"], Float[Array, "p
     shoulders = (joint["left_upper_arm"], joint["right_upper_arm"])
     ends = {"torso": ((joint["pelvis"],) * 2, shoulders), "head": ((joint["head"],) * 2,) * 2}
     ends |= {name: ((joint[a],) * 2, (joint[b],) * 2) for name, (a, b) in _LIMBS.items()}
-    table = [[ends[pair[part]][end] for pair in PAIRS] for part in (0, 1) for end in (0, 1)]
-    return np.array(table).transpose(2, 0, 1), np.array([between(skeleton, *pair) for pair in PAIRS])
-
-
-@kept_for_body
-def _height(skeleton: Skeleton) -> float:
-    return standing_height(skeleton)
+    table = [[ends[pair[part]][end] for pair in _PAIRS] for part in (0, 1) for end in (0, 1)]
+    return np.array(table).transpose(2, 0, 1), np.array([between(skeleton, *pair) for pair in _PAIRS])

@@ -27,8 +27,9 @@ _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
 DISTINCT = 0.1  # radians at some joint by which two poses differ
 ASTRAY = 0.1  # metres or radians that a row lacks at the frame before, from which other starts are tried too
-MOVED, UNLIKELY = 0.04, 10.0  # less, if the loss is by so many nats above the usual
-USUAL = 0.1  # how fast the usual loss follows
+MOVED = 0.04  # metres or radians from which they are tried where the frame is also unlikely:
+UNLIKELY = 10.0  # nats that its loss is above the mean of such frames,
+USUAL = 0.1  # which moves by this share of every new one
 
 
 @dataclass(eq=False)
@@ -51,7 +52,7 @@ class Runner:
         self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
-        self._usual = np.inf  # loss of tracked frames
+        self._usual = np.inf  # mean loss of tracked frames whose targets had moved by `MOVED`
         self._prediction: Any = None if guide.predictor is None else guide.blank()
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
@@ -132,7 +133,7 @@ class Runner:
         return self._ranked([on, self._through(self._pinned(other), plan.tracked)])
 
     def _is_unlikely(self, on: Optimum) -> bool:
-        """Whether a tracked frame's loss is well above that of the frames before."""
+        """Whether a frame's loss is well above the mean of those whose targets moved as far; it counts for the next."""
         _, loss = self.rank(on)
         unlikely = loss > self._usual + UNLIKELY
         self._usual = loss if np.isinf(self._usual) else self._usual + USUAL * (loss - self._usual)

@@ -30,7 +30,7 @@ POLL = 0.2  # seconds
 LONGEST = 1e12  # seconds: clocks count from anywhere
 DAMAGED = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
 """What reading bytes that are not what they should be ends in; such a packet is passed over."""
-_LARGEST = 65_535  # bytes of a datagram
+LARGEST = 65_535  # bytes of a datagram
 BODY = (*(f"{side}_{part}" for side in SIDES for part in ("hand", "foot", "upper_arm")), "pelvis", "head")
 """What is followed of a feed that has a whole body, as roles."""
 FEEDS = {  # its name, which is its module's, and what is written after the colon
@@ -120,7 +120,7 @@ def datagrams(server: socket.socket, go_on: GoOn) -> Iterator[bytes]:
     server.settimeout(POLL)
     while go_on():
         try:
-            yield server.recv(_LARGEST)
+            yield server.recv(LARGEST)
         except TimeoutError:
             continue
 

@@ -44,11 +44,11 @@ def read_channels(info: Any) -> tuple[dict[str, list[int]], float]:
     found: dict[str, dict[str, int]] = {}
     scale, channel = 1.0, info.desc().child("channels").first_child()
     for column in range(info.channel_count()):
-        told = {word: channel.child_value(word) for word in ("label", "marker", "type", "unit")}
-        scale = _SCALES.get(told["unit"].lower(), scale)
-        if told["marker"] and told["type"].lower().startswith("position"):
-            found.setdefault(told["marker"], {})[told["type"][-1].lower()] = column
-        elif match := _LABEL.match(told["label"]):
+        said = {word: channel.child_value(word) for word in ("label", "marker", "type", "unit")}
+        scale = _SCALES.get(said["unit"].lower(), scale)
+        if said["marker"] and said["type"].lower().startswith("position"):
+            found.setdefault(said["marker"], {})[said["type"][-1].lower()] = column
+        elif match := _LABEL.match(said["label"]):
             found.setdefault(match[1], {})[match[2].lower()] = column
         channel = channel.next_sibling()
     return {name: [at[c] for c in "xyz"] for name, at in found.items() if set("xyz") <= set(at)}, scale

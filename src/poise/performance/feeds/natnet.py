@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from poise.errors import PoiseError
-from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, address
+from poise.performance.feeds import DAMAGED, LARGEST, POLL, GoOn, LiveFrame, Ready, address
 
 COMMANDS, DATA, GROUP = 1510, 1511, "239.255.42.99"
 _CONNECT, _INFO, _ASK_NAMES, _NAMES, _FRAME, _ALIVE = 0, 1, 4, 5, 7, 10
@@ -171,11 +171,11 @@ def _multicast() -> socket.socket:
 def _both(link: socket.socket, group: socket.socket, go_on: GoOn) -> Iterator[bytes]:
     """What comes to either socket; nothing, from time to time, while nothing comes."""
     while go_on():
-        found = select.select([link, group], [], [], 0.2)[0]
+        found = select.select([link, group], [], [], POLL)[0]
         if not found:
             yield b""
         for one in found:
             try:
-                yield one.recv(65_535)
+                yield one.recv(LARGEST)
             except ConnectionRefusedError:
                 yield b""  # nobody is there yet
