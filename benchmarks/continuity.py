@@ -17,7 +17,6 @@ from itertools import count
 import numpy as np
 
 from benchmarks.table import Row
-from poise.performer.bodies import Body
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.studio import messages as said
@@ -39,7 +38,7 @@ def run() -> list[Row]:
     """Median, 95th percentile and worst of steps and releases, for each model."""
     os.environ.setdefault("POISE_CACHE", tempfile.mkdtemp())
     models, known = ModelStore(), recipes()
-    models.add(UniversalPrior(Body().skeleton), "people")
+    models.add(UniversalPrior(), "people")
     for name in MODELS[1:]:
         models.add(known[name].cached(), name)
     return [row for name in MODELS for row in _rows(name, models)]

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from poise.performer.bodies import Body
 from poise.pictures import labels
 from poise.pictures.scene import Floor, figure, marker, render, rod
 from poise.pictures.view import fitted
@@ -89,7 +88,7 @@ def opened(models: ModelStore | None = None) -> Iterator[Session]:
     """A session as a new page has it."""
     if models is None:
         models = ModelStore()
-        models.add(UniversalPrior(Body().skeleton), "people")
+        models.add(UniversalPrior(), "people")
     uploads, autosave = Uploads(), Autosave()
     session = Session(models, uploads, autosave)
     try:

@@ -14,6 +14,14 @@ from typing import Any
 class Savable:
     """Whatever can be written to a file that its extension describes, and looked at. A notebook shows its picture."""
 
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+        return ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.summary})"
+
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Writes it as the extension says: .png, .gif or .mp4 is a picture, .bvh, .glb and others a motion file.
 

@@ -10,7 +10,7 @@ from poise.capture.people import focal
 from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.landmarks import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
 from poise.capture.people.solving import Trust
-from poise.capture.people.take import capture_person, default_prior
+from poise.capture.people.take import capture_person
 from poise.capture.people.upright import level_camera, upright_camera
 from poise.capture.people.watched import (
     DEPTH,
@@ -167,7 +167,7 @@ def test_two_cameras_give_the_body_and_one_camera_nearly_so(walk, places):
 
 def test_an_unknown_camera_gives_a_body_that_stands_on_the_floor(places):
     person = replace(seen_by([FRONT], places), cameras=[level_camera((640, 480), FRONT.focal_length)])
-    found = capture_person(person, known=False, prior=default_prior(), height=1.8)
+    found = capture_person(person, known=False, prior=poise.UniversalPrior(), height=1.8)
     assert found.motion.skeleton.height == pytest.approx(1.8)
     feet = np.asarray(found.motion.positions)[
         :, [found.motion.skeleton.index(f"{s}_toes") for s in ("left", "right")]

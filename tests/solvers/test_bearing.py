@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from poise.apps.posing import pose_by_handles
-from poise.performer.bodies import Body
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.clearance import depths
 from poise.skeleton.skeleton import Pose
@@ -16,7 +15,7 @@ from poise.solvers.solution import Solution
 
 @pytest.fixture(scope="module")
 def people() -> UniversalPrior:
-    return UniversalPrior(Body().skeleton)
+    return UniversalPrior()
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,12 @@ import numpy as np
 
 from poise.apps.constraint_tables import Timed, timed_constraints
 from poise.apps.keyframing_script import Rate
-from poise.apps.posing import model_or_people
 from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
 from poise.errors import InvalidValueError
 from poise.formats.camera_file import read_camera
 from poise.formats.tables import Among, FieldError, Range, Read, read_declared
 from poise.performance.setup import read_columns, read_take
+from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Skeleton
 
@@ -98,7 +98,7 @@ class _TakeFile:
 def fuse_take(path: Path, model: Prior | None = None) -> Fused:
     """The motion of a take file's sources; a model goes before the file's own."""
     file = read_declared(_TakeFile, path)
-    prior = model or model_or_people(file.model)
+    prior = model or load(file.model)
     feeds = [source.feed(name, prior.space.skeleton, file.fps) for name, source in file.sources.items()]
     frames = max(2, round(max(len(feed.values) / feed.fps for feed in feeds) * file.fps))
     times = np.arange(frames) / file.fps

@@ -14,11 +14,8 @@ from poise.apps.outputs import STILLS, save
 from poise.errors import InvalidValueError
 from poise.formats.files import make_folder, replacing
 from poise.formats.tables import read_table
-from poise.performer.bodies import Body
 from poise.priors.known_frames import KnownFrames
-from poise.priors.model_file import load
 from poise.priors.prior import Prior
-from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
@@ -99,11 +96,6 @@ def _has_feet(skeleton: Skeleton, handles: dict[str, np.ndarray]) -> bool:
     """Whether a handle says where a foot is."""
     named = {skeleton.index(name) for name in handles}
     return any(role in skeleton.roles and skeleton.index(role) in named for role in bearing.FLOOR_ROLES)
-
-
-def model_or_people(path: Path | None) -> Prior:
-    """The model of a file, or without one the universal prior on the performer's body."""
-    return load(path) if path is not None else UniversalPrior(Body().skeleton)
 
 
 def handle_from_text(text: str) -> tuple[str, np.ndarray]:

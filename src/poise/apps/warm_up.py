@@ -110,12 +110,11 @@ def solve_something() -> None:
 
 def solve_as_people_do() -> None:
     """Solves under the universal prior, on a body of its own kind and on another."""
-    from poise.performer.bodies import Body
     from poise.priors.universal.prior import UniversalPrior
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
-    for prior in (UniversalPrior.of_people(), UniversalPrior(Body().skeleton)):
+    for prior in (UniversalPrior.of_people(), UniversalPrior()):
         solve(prior, [Position("left_hand", (0.3, 1.0, 0.3)), Position("right_foot", (-0.1, 0.1, 0.0))])
 
 

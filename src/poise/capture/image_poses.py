@@ -35,7 +35,7 @@ SETTLED = 2e-3  # radians or metres: a solve that moves nothing further ends the
 LEAN = 0.03  # radians squared that a root may lean in one solve where the prior does not know
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True, repr=False)
 class Explanation(Solution):
     """A pose that explains the image points, with its posterior and how far off each point is, in pixels."""
 

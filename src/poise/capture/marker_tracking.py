@@ -63,7 +63,7 @@ UNSURE = 0.10  # metres of deviation from which a filled marker is flagged
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True, repr=False)
 class TrackedFrame(Solution):
     """One solved frame: the pose, and for every marker where it is carried, how surely, and from what."""
 

@@ -106,12 +106,12 @@ def _by_points(
     model: Path | None, shots: list[Shot], fov: float | None, pitch: float | None, alternatives: int,
     output: Path | None, overlay: Path | None, *, json: bool,
 ) -> None:  # fmt: skip
-    from poise.apps.posing import model_or_people
     from poise.capture.photos import pose_from_shots
+    from poise.priors.model_file import load
 
     if fov is not None and shots[0].camera is not None:
         raise InvalidValueError("the camera file gives the field of view; leave --fov out")
-    prior = model_or_people(model)
+    prior = load(model)
     with terminal.working("solving"):
         found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
     _say(shots[0], found, output, overlay, json=json)

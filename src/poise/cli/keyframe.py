@@ -78,9 +78,9 @@ def keyframe(
     if output is None:
         raise InvalidValueError("name the file to write: -o motion.bvh, .glb or .gif")
     from poise.apps.keyframing import watched
-    from poise.apps.posing import model_or_people
+    from poise.priors.model_file import load
 
-    prior = model_or_people(model)
+    prior = load(model)
     if not live:
         _solve(prior, script, output, onto, heading=heading, balance=balance)
         return

@@ -69,10 +69,11 @@ def pose(
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
     from poise.apps import judging, posing
+    from poise.priors.model_file import load
 
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
-    prior = posing.model_or_people(model)
+    prior = load(model)
     others = posing.read_constraints(constraints) if constraints is not None else []
     solution = posing.pose_by_handles(
         prior,

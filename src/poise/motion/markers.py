@@ -15,7 +15,7 @@ from poise.skeleton.skeleton import read_only
 Array = np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Markers(Savable):
     """Points in metres, Y up, over frames; NaN where a marker was not seen. `residuals` (metres) may be absent."""
 
@@ -47,8 +47,10 @@ class Markers(Savable):
         fps = self.fps / abs(frames.step or 1)
         return replace(self, points=self.points[frames], residuals=residuals, fps=fps)
 
-    def __repr__(self) -> str:
-        return f"Markers({len(self.labels)} markers, {len(self)} frames at {self.fps:g} Hz)"
+    @property
+    def summary(self) -> str:
+        """How many markers, its length and its rate."""
+        return f"{len(self.labels)} markers, {len(self)} frames at {self.fps:g} Hz"
 
     @property
     def seconds(self) -> float:

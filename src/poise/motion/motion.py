@@ -35,7 +35,7 @@ class Origin:
     """The file of the character whose skeleton this is, with its mesh: what a GLB or VRM is written into."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Motion(Savable):
     """A skeleton moving: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
 
@@ -85,9 +85,11 @@ class Motion(Savable):
         step = abs(frames.step or 1) if isinstance(frames, slice) else 1
         return self.with_frames(self.root_positions[frames], self.rotations[frames], fps=self.fps / step)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """Its name, length and rate, and how many joints it moves."""
         label = f"{self.name!r}, " if self.name else ""
-        return f"Motion({label}{len(self)} frames at {self.fps:g} Hz, {len(self.skeleton)} joints)"
+        return f"{label}{len(self)} frames at {self.fps:g} Hz, {len(self.skeleton)} joints"
 
     @property
     def seconds(self) -> float:

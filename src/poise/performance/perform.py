@@ -49,7 +49,7 @@ class Glimpse:
     pixel: tuple[float, float]
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True, repr=False)
 class PerformedFrame(Solution):
     """The pose found for one frame of markers or sensors; its time is that of the whole frame."""
 

@@ -93,10 +93,16 @@ def save(prior: Storable, path: str | Path) -> None:
         file.write(data)
 
 
-def load(path: str | Path) -> Storable:
-    """Read a prior from a file; a file that is no model, is cut short or is newer than this Poise says so."""
-    from poise.priors.registry import PRIORS  # which imports this module
+def load(path: str | Path | None = None) -> Storable:
+    """Read a prior from a file, or take the universal one, which comes with Poise.
 
+    A file that is not a model, is cut short or is newer than this Poise says so.
+    """
+    from poise.priors.registry import PRIORS  # which imports this module
+    from poise.priors.universal.prior import UniversalPrior  # and this one too
+
+    if path is None:
+        return UniversalPrior()
     path = Path(path)
     arrays, header = _read(path)
     version, kind = header.get("version", 0), header.get("kind")

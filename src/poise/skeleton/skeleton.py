@@ -242,7 +242,7 @@ class Positions(np.lib.mixins.NDArrayOperatorsMixin):
         return f"Positions({', '.join(self.skeleton.names)}; an array {self.shape})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pose(Savable):
     """One frame: where the root is, and every joint's rotation relative to its parent (identity at end sites)."""
 
@@ -264,6 +264,11 @@ class Pose(Savable):
     def rest(cls, skeleton: Skeleton, *, root_position: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
         """The pose in which nothing is turned."""
         return cls(skeleton, np.asarray(root_position), np.tile(rotations.IDENTITY, (len(skeleton), 1)))
+
+    @property
+    def summary(self) -> str:
+        """How many joints it has, and where its root is."""
+        return f"{len(self.skeleton)} joints, root at ({', '.join(f'{x:.3g}' for x in self.root_position)})"
 
     @cached_property
     def positions(self) -> Positions:

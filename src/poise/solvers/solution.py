@@ -66,7 +66,7 @@ class Residual:
         return f"{self.label}: {self.value:.3g} {self.unit} off"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Solution(Savable):
     """A solved pose vector with its residuals, status, steps and time.
 
@@ -155,6 +155,11 @@ class Solution(Savable):
         known: KnownFrames | None = getattr(self.prior, "known_frames", None)
         limb = f", most in its {known.odd_limb(self.space, self.q)}" if known is not None else ""
         return f"unlike what was learned{limb}"
+
+    @property
+    def summary(self) -> str:
+        """Its status, with what could not be met."""
+        return str(self)
 
     def __str__(self) -> str:
         words = [self.status.value, *(str(residual) for residual in self.relaxed), *self.notes]

@@ -59,6 +59,9 @@ class Deviations(Mapping[str, float]):
     def __len__(self) -> int:
         return len(self._skeleton)
 
+    def __repr__(self) -> str:
+        return f"Deviations({', '.join(f'{name} {value:.3g}' for name, value in self.items())})"
+
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
         return np.array(self._values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
 

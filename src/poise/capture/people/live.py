@@ -18,11 +18,12 @@ from jaxtyping import Float
 from poise.capture.people.focal import with_focal
 from poise.capture.people.landmarks import handles_of
 from poise.capture.people.solving import TakeSolver, Trust
-from poise.capture.people.take import CapturedPerson, capture_person, default_prior, rough_poses
+from poise.capture.people.take import CapturedPerson, capture_person, rough_poses
 from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
 from poise.motion.contacts import foot_contacts
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.solution import Solution, Status
 from poise.solvers.trajectory import tangent_step
@@ -60,7 +61,7 @@ class LivePerson:
         trust: Trust | None = None,
         lens_known: bool = True,
     ) -> None:
-        self._prior, self._height, self._trust = prior or default_prior(), height, trust or TRUST
+        self._prior, self._height, self._trust = prior or UniversalPrior(), height, trust or TRUST
         self._lens_known = lens_known
         self._seen: deque[WatchedPerson] = deque()
         self._times: deque[float] = deque(maxlen=WINDOW)

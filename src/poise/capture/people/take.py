@@ -17,7 +17,6 @@ from poise.capture.people.watched import WatchedPerson, flattened, rough_places,
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import floor_height
 from poise.motion.motion import Motion
-from poise.performer import Body
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import Handle
@@ -41,11 +40,6 @@ class CapturedPerson:
     rough: Motion  # the detector's own shapes, or meeting rays, on the same body: what it began with
 
 
-def default_prior() -> UniversalPrior:
-    """People in general, on the body that is fitted to them."""
-    return UniversalPrior(Body().skeleton)
-
-
 def capture_person(
     person: WatchedPerson,
     *,
@@ -56,7 +50,7 @@ def capture_person(
     progress: Progress = lambda _done, _all: None,
 ) -> CapturedPerson:
     """The person's motion. Where the camera is not `known` (one alone), up and the floor are found from the person."""
-    person, prior = with_sides(person), prior or default_prior()
+    person, prior = with_sides(person), prior or UniversalPrior()
     places = rough_places(person)
     if not known:
         person = replace(person, cameras=[upright_camera(person.cameras[0], places, person.fps)])

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.geometry.alignment import quaternion_of
 from poise.motion.motion import Motion
+from poise.performer.bodies import Body
 from poise.priors.forms import FREE_ROOT, fixed, root_gap
 from poise.priors.held_out import HeldOut, kept_from
 from poise.priors.model_file import Stored
@@ -62,7 +63,7 @@ _PERFORMER: Declared = {
 
 
 class UniversalPrior(Savable):
-    """What has been learned from everyone, on one skeleton."""
+    """What has been learned from everyone, on one skeleton, or on Poise's own body."""
 
     kind = "universal"
     about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
@@ -71,8 +72,8 @@ class UniversalPrior(Savable):
     """On the performers learned from, with joint zeros that their bones foretell, by tools/calibrate.py."""
     schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
 
-    def __init__(self, skeleton: Skeleton, zeros: Zeros | None = None) -> None:
-        self.weights = shipped()
+    def __init__(self, skeleton: Skeleton | None = None, zeros: Zeros | None = None) -> None:
+        skeleton, self.weights = skeleton or Body().skeleton, shipped()
         self.fit = fitted(skeleton, self.weights)
         self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
         expected = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
