@@ -92,6 +92,14 @@ def running(models: ModelStore, *, access: Access | None = None, **options: Any)
         listener.close()
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Until something holds; a failure where it never does."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
 class Heard:
     """What a session says unasked."""
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         env=os.environ | environment,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 
@@ -50,11 +49,13 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_help_starts_within_its_budget() -> None:
     def seconds() -> float:
-        start = time.perf_counter()
+        """Of the processor: another program's time does not count."""
+        before = os.times()
         assert poise("--help").returncode == 0
-        return time.perf_counter() - start
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
 
-    assert any(seconds() < 0.4 for _ in range(5))  # a busy machine may need more than one try
+    assert any(seconds() < 0.4 for _ in range(5))
 
 
 def test_a_missing_file_is_one_line_and_code_2() -> None:

@@ -28,8 +28,9 @@ from poise.library import build
 module = sys.modules["poise.library.build"]
 slow = module._converted
 def converted(task):
-    time.sleep(0.15)
-    return slow(task)
+    done = slow(task)
+    time.sleep(float(sys.argv[3]))
+    return done
 module._converted = converted
 print("started", flush=True)
 build(Path(sys.argv[1]), [Path(sys.argv[2])])
@@ -59,7 +60,7 @@ def flip_a_byte(path: Path) -> None:
 def test_kill_9_leaves_a_library_that_opens_and_the_next_build_goes_on(many, tmp_path, after):
     folder = tmp_path / "library"
     process = subprocess.Popen(
-        [sys.executable, "-c", BUILD, str(folder), str(many)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", BUILD, str(folder), str(many), "0.15"], stdout=subprocess.PIPE, text=True
     )
     with process:
         assert process.stdout is not None
@@ -129,7 +130,7 @@ def test_two_builds_of_one_folder_at_once(library, clips, many):
 def test_a_build_in_another_process_holds_the_lock_and_kill_9_lets_it_go(many, tmp_path):
     folder = tmp_path / "library"
     process = subprocess.Popen(
-        [sys.executable, "-c", BUILD, str(folder), str(many)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", BUILD, str(folder), str(many), "600"], stdout=subprocess.PIPE, text=True
     )
     with process:
         while not (folder / "shards").is_dir() or not any((folder / "shards").iterdir()):

@@ -4,7 +4,6 @@ import hashlib
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,13 +28,14 @@ class Server:
     files: dict[str, bytes] = field(default_factory=dict)
     cut_after: list[int] = field(default_factory=list)
     honours_ranges: bool = True
-    delay_s: float = 0.0
+    answers: threading.Event = field(default_factory=threading.Event)
     ranges: list[str | None] = field(default_factory=list)
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     state = Server(files={"/007/07_01.bvh": CONTENT})
+    state.answers.set()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -51,6 +51,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     monkeypatch.setenv("POISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield state
+    state.answers.set()
     httpd.shutdown()
     thread.join()
     httpd.server_close()
@@ -59,7 +60,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
 def answer(request: BaseHTTPRequestHandler, state: Server) -> None:
     asked = request.headers.get("Range")
     state.ranges.append(asked)
-    time.sleep(state.delay_s)
+    state.answers.wait()
     if request.path not in state.files:
         request.send_error(404)
         return
@@ -157,7 +158,7 @@ def test_a_missing_file_says_so(server: Server) -> None:
 
 
 def test_a_silent_server_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.delay_s = 0.5
+    server.answers.clear()
     monkeypatch.setattr(datasets, "_TIMEOUT_S", 0.05)
     with pytest.raises(DownloadError, match=r"127\.0\.0\.1 did not answer within 0\.05 s"):
         datasets.fetch(CLIP)

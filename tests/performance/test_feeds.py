@@ -31,7 +31,7 @@ from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton import Pose, Skeleton
 
-PATIENCE = 20.0  # seconds
+PATIENCE = 120.0  # seconds: machines may be busy
 MARKERS = {"head": (0.1, 1.7, 0.2), "left_hand": (0.5, 1.1, -0.3)}
 
 

@@ -158,14 +158,14 @@ def test_datagrams_are_answered_to_their_sender(performance: Performance, take: 
     )
     server.start()
     try:
-        assert bound.wait(10)
+        assert bound.wait(120)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(20)
+            client.settimeout(120)
             client.sendto(_line(take, 0).encode(), ("127.0.0.1", ports[0]))
             assert "joints" in json.loads(client.recv(65507))
     finally:
         done.set()
-        server.join(10)
+        server.join(120)
 
 
 def test_a_t_pose_tells_the_body_and_the_places_of_its_markers(walk: Motion) -> None:

@@ -1,6 +1,5 @@
 """What the studio suggests while the hand rests: a handle, other poses, an action that fits."""
 
-import time
 from threading import Event
 
 import numpy as np
@@ -10,6 +9,7 @@ from poise.performer import act
 from poise.studio import messages as said
 from poise.studio.panels.advice import _LOOKING
 from poise.studio.session import Session
+from running_studio import wait_until
 
 
 def asked(session: Session, *, others: bool = False) -> tuple[said.LeftOpen, list[said.ServerMessage]]:
@@ -50,10 +50,7 @@ def test_the_handle_that_settles_most_settles_it(session: Session) -> None:
 
 
 def looks_like(heard: list[said.ServerMessage]) -> said.LooksLike:
-    until = time.monotonic() + 60.0
-    while not heard:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: bool(heard))
     (found,) = heard
     assert isinstance(found, said.LooksLike)
     return found

@@ -10,12 +10,12 @@ import pytest
 from full_disk import full_disk
 from poise.errors import PoiseError
 from poise.performer import act
-from poise.studio import autosave as autosave_module
 from poise.studio import messages as said
 from poise.studio.autosave import MOST_KEPT, Autosave
 from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
+from running_studio import PATIENCE
 
 
 def again(session: Session, models: ModelStore) -> Session:
@@ -39,7 +39,7 @@ def test_the_last_of_many_quick_edits_is_kept(session: Session, models: ModelSto
     """Without anything that comes after it, as when the studio is killed."""
     for height in (1.0, 1.1, 1.2):
         session.answer(said.SetLookAt(target=(0.0, height, 2.0)))
-    deadline = time.monotonic() + 10.0 * autosave_module.EVERY
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         other = again(session, models)
         if other.restore() and other.state.look_at == (0.0, 1.2, 2.0):

@@ -5,9 +5,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -21,11 +19,11 @@ from poise.performer import act
 from poise.priors.model_file import save
 from poise.studio import messages as said
 from poise.studio.autosave import Autosave
-from poise.studio.defaults import Lesson, embedded
+from poise.studio.defaults import Lesson, embedded, recipes
 from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
-from running_studio import Heard, kept, running
+from running_studio import PATIENCE, Heard, kept, running, wait_until
 
 
 def posed(session: Session) -> Session:
@@ -192,7 +190,7 @@ def test_poses_go_out_live(session: Session) -> None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(5)
+        receiver.settimeout(PATIENCE)
         address = f"127.0.0.1:{receiver.getsockname()[1]}"
         scene = session.answer(said.StreamOut(to=address))[0]
         assert isinstance(scene, said.SceneChanged)
@@ -259,11 +257,5 @@ def test_learning_ahead_ends_with_the_studio_that_started_it(tmp_path: Path) -> 
         usual = os.getpriority(os.PRIO_PROCESS, 0)
         wait_until(lambda: os.getpriority(os.PRIO_PROCESS, worker) > usual)  # it watches its parent by now
         parent.kill()
-    wait_until(lambda: not Path(f"/proc/{worker}").exists(), seconds=10.0)
-
-
-def wait_until(holds: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: not Path(f"/proc/{worker}").exists())
+    assert len(list(tmp_path.rglob("*.poise"))) < len(recipes())  # long before it had learned everything

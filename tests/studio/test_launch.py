@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from poise.studio import messages as said
 from poise.studio.inbox import CrowdedError, Inbox
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
+from running_studio import wait_until
 
 
 def test_a_process_that_has_learned_does_not_stay_defunct(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,10 +25,7 @@ def test_a_process_that_has_learned_does_not_stay_defunct(monkeypatch: pytest.Mo
     monkeypatch.setattr(launch, "Popen", short)
     monkeypatch.setattr(launch, "warm_up", lambda: None)
     with launch._rest_prepared():
-        end = time.monotonic() + 30.0
-        while Path(f"/proc/{started[0].pid}").exists():
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(lambda: not Path(f"/proc/{started[0].pid}").exists())
 
 
 def test_a_page_holds_so_many_models(

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from poise.studio.uploads import Uploads
 from poise.vision.people import models as networks
 from poise.vision.sources import VideoSource
 from pose2sim import SINGLE, recordings, webcam_video
-from running_studio import Heard, kept
+from running_studio import PATIENCE, Heard, kept
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def following(frames: int) -> Callable[[said.Performing], bool]:
 
 
 def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, walk: Motion) -> None:
-    heard = Heard(stage)
+    heard, start = Heard(stage), time.perf_counter()
     begun = stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
     assert begun[-1].step == "preparing"
     assert stage.state.model == "steps"
@@ -100,7 +101,7 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     assert told.markers == list(WITH_HEAD)
     places = np.frombuffer(told.places, "<f4").reshape(-1, 3)
     np.testing.assert_allclose(places, tracker.markers.points[9], atol=0.01)
-    assert 0.0 < told.latency <= told.slowest < 1000.0
+    assert 0.0 < told.latency <= told.slowest < 1000.0 * (time.perf_counter() - start)  # milliseconds
     np.testing.assert_allclose(stage.state.pose.root_position, walk[9].root_position, atol=0.05)
     with pytest.raises(PoiseError, match="under way"):
         stage.answer(said.Perform(model="steps", stream="0"))
@@ -136,7 +137,9 @@ def test_a_performance_that_was_killed_is_brought_back(stage: Session, tracker: 
         heard.wait_for(said.Performing, following(frame + 1))
     stage.autosave.flush()
     stage.close()  # without a word to the timeline, as kill -9 would
-    time.sleep(0.5)
+    for thread in threading.enumerate():
+        if thread.name == "poise-performance":
+            thread.join(PATIENCE)
     again = Session(stage.models, stage.uploads, Autosave(), token=stage.token)
     assert again.restore()
     answer = again.greet(resumed=True)

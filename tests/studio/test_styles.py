@@ -1,7 +1,5 @@
 """The prior switched, blended, and its latent space dragged in."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from poise.skeleton.pose_space import Handle, Handles
 from poise.studio import messages as said
 from poise.studio.session import Session
 from poise.studio.solving import points_of
+from running_studio import wait_until
 
 
 def pose_of(answer: list[said.ServerMessage]) -> said.SolvedPose:
@@ -63,9 +62,7 @@ def test_a_local_model_is_ready_before_it_is_chosen(
 
     monkeypatch.setattr(LocalGuide, "__init__", counted)
     wanted = held_hand(session)
-    until = time.monotonic() + 60.0
-    while not made and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: bool(made))
     before = len(made)
     session.answer(said.ChooseModel(model="steps"))
     assert 0 < before == len(made)

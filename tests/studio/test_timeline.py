@@ -1,5 +1,6 @@
 """Keys, pins and styles on the timeline."""
 
+import threading
 import time
 
 import numpy as np
@@ -9,8 +10,8 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
+from poise.studio import jobs, timeline_script
 from poise.studio import messages as said
-from poise.studio import timeline_script
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.solving import point_of, points_of
@@ -204,10 +205,13 @@ def test_removing_a_handle_removes_its_keys(animated: Session) -> None:
 
 
 def test_smoothing_is_overtaken_by_a_newer_edit(animated: Session) -> None:
-    heard = Heard(animated)
+    heard, edited = Heard(animated), threading.Event()
+    for _ in range(jobs.AT_ONCE):  # no thread is free before the last edit
+        jobs._POOL.submit(edited.wait)
     key(animated, 0)
     for step in range(5):
         key(animated, 10, (0.0, 0.02 * step, 0.0))
+    edited.set()
     heard.wait_for(said.MotionRange, lambda message: message.fine)
     time.sleep(0.05)
     assert sum(isinstance(message, said.MotionRange) and message.fine for message in heard.messages) == 1

@@ -43,9 +43,9 @@ def test_one_point_and_many_agree(model: LatentModel, rng: np.random.Generator) 
 def test_the_likelihood_map_is_that_of_figure_1_and_quick(model: LatentModel) -> None:
     axis = np.linspace(-3.0, 3.0, 100)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    started = time.perf_counter()
+    started = time.process_time()
     likelihood = model.likelihood_map(grid)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     expected = -0.5 * model.features.dimension * np.log(model.variance(grid[77])) - 0.5 * grid[77] @ grid[77]
     np.testing.assert_allclose(likelihood[77], expected)
 
