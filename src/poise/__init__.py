@@ -1,9 +1,9 @@
 """Poise: a few handles in, a natural whole-body pose or motion out.
 
 ```python
+poise.pose({"right_hand": (0.2, 1.4, 0.3)}).save("pose.png")
 model = poise.learn(["walk_1.bvh", "walk_2.bvh"], kind="style")
 solution = poise.solve(model, {"right_hand": (0.2, 1.4, 0.3)})
-solution.save("pose.png")
 ```
 
 The names below are imported when first used, so that `import poise` is quick and brings in nothing compiled.
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
     from poise.apps.planting import clean
+    from poise.apps.posing import pose
     from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
     from poise.errors import PoiseError
@@ -82,7 +83,7 @@ __all__ = [
     "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError", "Pose", "Position",
     "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior", "UniversalPrior",
     "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "keyframe", "learn", "library",
-    "load", "motion", "perform", "performance", "performer", "pictures", "read", "register_constraint",
+    "load", "motion", "perform", "performance", "performer", "pictures", "pose", "read", "register_constraint",
     "register_format", "register_prior", "register_protocol", "retarget", "save", "show", "simulate", "skeleton",
     "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
 ]  # fmt: skip
@@ -94,6 +95,7 @@ _HOMES = {
     "apps.learning": "learn",
     "apps.outputs": "save show",
     "apps.planting": "clean",
+    "apps.posing": "pose",
     "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
     "errors": "PoiseError",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from poise.apps.posing import pose_by_handles
+from poise.apps.posing import pose
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.clearance import depths
 from poise.skeleton.skeleton import Pose
@@ -58,7 +58,7 @@ def test_a_lifted_foot_carries_less_and_less(upright: Pose) -> None:
 @pytest.mark.parametrize("hand", [(-0.15, 0.5, 0.25), (0.1, 0.3, 0.3)])
 def test_limbs_stay_out_of_the_body(people: UniversalPrior, hand: tuple[float, float, float]) -> None:
     def deepest(*, apart: bool) -> float:
-        found = pose_by_handles(people, {"right_hand": np.array(hand)}, apart=apart)
+        found = pose({"right_hand": hand}, people, apart=apart)
         assert found.status.name == "REACHED"
         inside = depths(found.space.skeleton, np.asarray(found.positions)[None])
         return max(float(depth[0]) for depth in inside.values())
@@ -86,8 +86,8 @@ def test_hips_are_a_seat_where_they_are_held_low(upright: Pose) -> None:
 def test_a_reach_keeps_the_balance(people: UniversalPrior) -> None:
     far = {"left_hand": np.array([0.1, 1.0, 1.3]), "left_foot": np.array([0.1, 0.08, 0.0]),
            "right_foot": np.array([-0.1, 0.08, 0.0])}  # fmt: skip
-    falling = overhang(pose_by_handles(people, far, balance=False))
-    assert overhang(pose_by_handles(people, far)) < max(falling - 0.02, 0.03)
+    falling = overhang(pose(far, people, balance=False))
+    assert overhang(pose(far, people)) < max(falling - 0.02, 0.03)
 
 
 @pytest.mark.parametrize("facing", [1.0, -1.0])
@@ -96,15 +96,13 @@ def test_handles_on_both_sides_say_which_way_to_face(people: UniversalPrior, fac
         "left_hand": np.array([0.5 * facing, 1.1, 0.2 * facing]),
         "right_hand": np.array([-0.5 * facing, 1.1, 0.2 * facing]),
     }
-    heading = bearing.heading_of(pose_by_handles(people, hands).pose)
+    heading = bearing.heading_of(pose(hands, people).pose)
     assert heading is not None
     assert heading[2] * facing > 0.8
 
 
 def test_idle_arms_hang(people: UniversalPrior) -> None:
     raised = {"right_hand": np.array([-0.3, 1.95, 0.35])}
-    relaxed, unrelaxed = (
-        pose_by_handles(people, raised, balance=balance).positions for balance in (True, False)
-    )
+    relaxed, unrelaxed = (pose(raised, people, balance=balance).positions for balance in (True, False))
     assert relaxed["left_hand"][1] < relaxed["left_upper_arm"][1] - 0.1
     assert relaxed["left_hand"][1] < unrelaxed["left_hand"][1] - 0.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +16,63 @@ from poise.errors import InvalidValueError
 from poise.formats.files import make_folder, replacing
 from poise.formats.tables import read_table
 from poise.priors.known_frames import KnownFrames
+from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
-from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, Projection, constraint_from
+from poise.solvers.constraints import (
+    Constraint,
+    LookAt,
+    Orientation,
+    Position,
+    Projection,
+    Vector,
+    constraint_from,
+)
 from poise.solvers.corrections import Corrections
+from poise.solvers.given import Given, constraints_from
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
 
+Places = dict[int, np.ndarray]  # of joints, in metres
+
 LONG_FINISH = 600  # steps for a body that hangs on a handle high above the floor to come down
 
 
-def pose_by_handles(
-    prior: Prior,
-    handles: dict[str, np.ndarray],
+def pose(
+    given: Given,
+    model: Prior | None = None,
     *,
-    look_at: np.ndarray | None = None,
-    above_floor: bool = True,
+    look_at: Vector | None = None,
+    floor: bool = True,
     heading: bool = True,
     balance: bool = True,
     apart: bool = True,
-    others: Sequence[Constraint] = (),
     tolerance: float = 1e-3,
     corrections: Path | None = None,
 ) -> Solution:
-    """The most likely pose with these handles in place; the head looks at a point.
+    """The most likely pose that meets constraints, such as `{"right_hand": (x, y, z)}`; the head looks at a point.
 
-    Unasked, it stands on the floor, faces forward, keeps its balance, lets idle arms hang and keeps its limbs apart, as
-    far as the model does not know better: `above_floor`, `heading`, `balance` and `apart` switch that off.
+    Without a model it is posed by the universal prior. Unasked, it stands on the floor, faces forward, keeps its
+    balance, lets idle arms hang and keeps its limbs apart, as far as the model does not know better: `floor`,
+    `heading`, `balance` and `apart` switch that off. `poise.solve` does nothing unasked.
     """
-    skeleton, settings = prior.space.skeleton, Settings(tolerance=tolerance)
-    asked: list[Constraint] = [*(Position(name, target) for name, target in handles.items()), *others]
+    prior, settings = model or _people(), Settings(tolerance=tolerance)
+    skeleton, asked = prior.space.skeleton, constraints_from(given)
     asked += [] if look_at is None else [LookAt("head", look_at)]
+    handles = _placed(asked, skeleton)
     turned = _says_facing(skeleton, handles, asked)
-    if above_floor:
+    if floor:
         asked += bearing.on_the_floor(skeleton)
     if heading and not turned:
         asked.append(bearing.facing(np.array([0.0, 0.0, 1.0]), skeleton, at=np.zeros(3)))
     if balance:
-        busy = [skeleton.index(name) for name in handles]
-        asked += bearing.hanging(skeleton, busy=busy, at=np.zeros(3))
+        asked += bearing.hanging(skeleton, busy=list(handles), at=np.zeros(3))
     find = solve if corrections is None else Corrections.load(corrections).solve
     solution = find(prior, asked, settings=settings)
-    stands = bearing.standing(solution.pose) if above_floor and not _has_feet(skeleton, handles) else None
+    stands = bearing.standing(solution.pose) if floor and not _has_feet(skeleton, handles) else None
     weight = _weight(solution, handles) if balance else None
     more = [found for found in (stands, weight) if found is not None]
     more += bearing.apart(solution.pose) if apart else []
@@ -69,33 +82,46 @@ def pose_by_handles(
     return find(prior, [*asked, *more], start=solution.q, settings=longer)
 
 
-def _weight(solution: Solution, handles: dict[str, np.ndarray]) -> Constraint | None:
+@cache
+def _people() -> Prior:
+    return load()
+
+
+def _placed(asked: Sequence[Constraint], skeleton: Skeleton) -> Places:
+    """The joints that constraints put somewhere, and where."""
+    return {
+        skeleton.index(one.handle if isinstance(one.handle, str) else one.handle.joint): np.asarray(
+            one.target
+        )
+        for one in asked
+        if isinstance(one, Position)
+    }
+
+
+def _weight(solution: Solution, handles: Places) -> Constraint | None:
     """The balance of a pose that has lost it; None where it has not."""
     skeleton = solution.space.skeleton
-    joints = {skeleton.index(name): place for name, place in handles.items()}
-    held = {role for role in skeleton.roles if skeleton.index(role) in joints}
+    held = {role for role in skeleton.roles if skeleton.index(role) in handles}
     places = bearing.places_of(solution.pose)
-    places |= {role: joints[skeleton.index(role)] for role in places if role in held}
+    places |= {role: handles[skeleton.index(role)] for role in places if role in held}
     centre, _ = solution.space.centre_of_mass(solution.q)
     falls = bearing.overhang(solution.pose, centre, held=held) > 0.0
     return bearing.balanced(places, skeleton, held=held) if falls else None
 
 
-def _says_facing(skeleton: Skeleton, handles: dict[str, np.ndarray], others: Sequence[Constraint]) -> bool:
+def _says_facing(skeleton: Skeleton, handles: Places, others: Sequence[Constraint]) -> bool:
     """Whether handles on both sides, a turn or a gaze say which way a body faces; or it has no hips to turn."""
-    named = {skeleton.index(name) for name in handles}
     sides = [
-        any(role.startswith(side) and skeleton.index(role) in named for role in skeleton.roles)
+        any(role.startswith(side) and skeleton.index(role) in handles for role in skeleton.roles)
         for side in SIDES
     ]
     turned = any(isinstance(one, Orientation | LookAt | Projection) for one in others)
     return all(sides) or turned or "pelvis" not in skeleton.roles
 
 
-def _has_feet(skeleton: Skeleton, handles: dict[str, np.ndarray]) -> bool:
+def _has_feet(skeleton: Skeleton, handles: Places) -> bool:
     """Whether a handle says where a foot is."""
-    named = {skeleton.index(name) for name in handles}
-    return any(role in skeleton.roles and skeleton.index(role) in named for role in bearing.FLOOR_ROLES)
+    return any(role in skeleton.roles and skeleton.index(role) in handles for role in bearing.FLOOR_ROLES)
 
 
 def handle_from_text(text: str) -> tuple[str, np.ndarray]:

@@ -70,20 +70,19 @@ def pose(
     """Find the most likely pose that puts the handles where they should be."""
     from poise.apps import judging, posing
     from poise.priors.model_file import load
+    from poise.solvers.given import constraints_from
 
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
-    prior = load(model)
     others = posing.read_constraints(constraints) if constraints is not None else []
-    solution = posing.pose_by_handles(
-        prior,
-        handles,
+    solution = posing.pose(
+        [*constraints_from(handles), *others],
+        load(model),
         look_at=target,
-        above_floor=floor,
+        floor=floor,
         heading=heading,
         balance=balance,
         apart=apart,
-        others=others,
         tolerance=exact,
         corrections=corrections,
     )
