@@ -21,7 +21,7 @@ from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.held_out import kept_from
 from poise.priors.model_file import Storable, Stored, packed
-from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.priors.prior import ALL, Facing, Guide, Information, Plan, Prior, Start, State, Steps
 from poise.savable import Savable
 from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
@@ -255,6 +255,11 @@ class BlendGuide(Guide):
         """Take in the frames before, as each component writes them."""
         for guide, _, chart in self._parts:
             guide.watch([chart.own(q) for q in before])
+
+    def face(self, facing: Facing) -> None:
+        """Every component is asked alike."""
+        for guide, _, _ in self._parts:
+            guide.face(facing)
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool

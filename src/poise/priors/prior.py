@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
 from poise.priors.forms import FREE_ROOT
@@ -61,6 +61,16 @@ class Information(NamedTuple):
     precision: Float[Array, "freedoms freedoms"]
 
 
+class Facing(NamedTuple):
+    """How joints are asked to be turned: rotations in the world, or points to look at along an axis of their own."""
+
+    turned: Int[Array, "turned"]
+    turns: Float[Array, "turned 3 3"]
+    looking: Int[Array, "looking"]
+    axes: Float[Array, "looking 3"]
+    at: Float[Array, "looking 3"]
+
+
 class Guide(ABC):
     """A prior made ready for one set of handles and a frame rate: all that a solve knows of it."""
 
@@ -84,6 +94,9 @@ class Guide(ABC):
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:  # noqa: B027  # most guides go by one frame
         """Take in the frames before the next one, the newest first."""
+
+    def face(self, facing: Facing) -> None:  # noqa: B027  # most guides go by positions alone
+        """Take in how joints are asked to be turned in the next solve."""
 
     @abstractmethod
     def starts(

@@ -16,7 +16,7 @@ from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.forms import fixed, root_gap
-from poise.priors.prior import ALL, Steps
+from poise.priors.prior import ALL, Facing, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace, all_finite
 from poise.skeleton.skeleton import JointLimits, read_only
@@ -45,6 +45,7 @@ ROUNDS = 20  # of solving and measuring again, for constraints in Python
 AGREED = 0.1  # of the tolerance by which what was solved may differ from what is measured
 UNIT_SLACK = 1e-9  # how far from one a start's squared quaternion may be before it is brought to unit length
 UNLIKELY = 3.0  # deviations beyond which a soft constraint counts as not met
+CLOSE_TURN = 0.2  # radians: the loosest orientation that a prior is shown
 SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
 
 
@@ -130,6 +131,25 @@ class Problem:
     def targets(self) -> Float[Array, "handles 3"]:
         """Where the handles should be."""
         return self.floats[self._position_rows, 3:6].copy()
+
+    @property
+    def facing(self) -> Facing | None:
+        """How joints should be turned, as far as that is meant closely; None where nothing is."""
+        turned, looking = self._facing_blocks
+        if len(turned) + len(looking) == 0:
+            return None
+        turns = self.floats[turned, 3:12].reshape(-1, 3, 3)
+        joints, floats = self.integers[:, 1], self.floats[looking]
+        return Facing(joints[turned], turns, joints[looking], floats[:, 6:9], floats[:, 3:6])
+
+    @cached_property
+    def _facing_blocks(self) -> tuple[Array, Array]:
+        """The blocks of orientations and of directions that are no looser than `CLOSE_TURN`."""
+        kinds, variances = self.integers[:, 0], self.rows[self.integers[:, 3], dual_step.VARIANCE]
+        close = variances <= CLOSE_TURN**2
+        return np.flatnonzero(close & (kinds == Kind.ORIENTATION)), np.flatnonzero(
+            close & (kinds == Kind.LOOK_AT)
+        )
 
     @cached_property
     def _position_rows(self) -> Array | slice:

@@ -62,6 +62,8 @@ class Runner:
     ) -> tuple[int, int, Array]:
         """Move q to the solution, after these frames (the newest first); how it ended, the steps, what is left."""
         self.guide.watch(before)
+        if (facing := self.problem.facing) is not None:
+            self.guide.face(facing)
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last

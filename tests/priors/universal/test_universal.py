@@ -21,7 +21,7 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton import Skeleton
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle
-from poise.solvers.constraints import Position
+from poise.solvers.constraints import Constraint, LookAt, Orientation, Position
 from poise.solvers.solve import Solver, solve
 
 FIVE = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
@@ -113,6 +113,58 @@ def test_covariances_are_positive_definite_for_any_handles(other: UniversalPrior
             expected = other.guide(handles).starts(q, targets, free_root=free)[0].state
             assert np.linalg.eigvalsh(expected.covariance).min() > 0.0
             assert np.all(np.isfinite(expected.mean))
+
+
+def facing_of(prior: UniversalPrior, q: np.ndarray) -> np.ndarray:
+    return prior.space.forward(q)[1][prior.space.skeleton.index("pelvis")][:, 2]
+
+
+def test_a_body_of_which_only_the_head_is_known_faces_as_the_head_is_turned(
+    other: UniversalPrior, walk: Motion
+) -> None:
+    turn = rotations.quaternion_from_expmap(np.array([0.0, 2.2, 0.0]))
+    q = recorded(other, walk, 11)
+    head, ahead = other.space.forward(q)[0][other.space.skeleton.index("head")], facing_of(other, q)
+    solution = solve(other, [Position("head", head), Orientation("head", turn)])
+    assert solution.reached
+    turned = rotations.rotate(turn, np.array([0.0, 0.0, 1.0]))
+    assert facing_of(other, solution.q) @ turned > 0.9
+    assert ahead @ turned < 0.0
+
+
+def test_orientations_and_a_gaze_are_shown_to_the_network_unless_they_are_loose(
+    other: UniversalPrior,
+) -> None:
+    hands = [Position("left_hand", (0.3, 1.1, 0.4)), Position("right_hand", (-0.3, 1.1, 0.4))]
+    bent = rotations.quaternion_from_expmap(np.array([1.2, 0.0, 0.0]))
+
+    def expected(*more: Constraint) -> np.ndarray:
+        solver = Solver(other, [*hands, *more])
+        solver.solve()
+        return solver.runner.spread(solver.runner.found[0].q)[1]
+
+    plain = expected()
+    np.testing.assert_array_equal(expected(Orientation("left_hand", bent, tolerance=1.0)), plain)
+    for shown in (
+        Orientation("chest", bent),
+        LookAt("head", (0.5, 0.2, 1.0)),
+        Orientation("chest", bent, tolerance=0.1),
+    ):
+        assert np.abs(expected(shown) - plain).max() > 1e-3
+
+
+def test_orientations_of_hands_and_feet_lower_the_error(other: UniversalPrior, walk: Motion) -> None:
+    shown, errors = ("left_hand", "right_hand", "left_foot", "right_foot"), np.zeros(2)
+    for frame in (3, 11, 20):
+        q = recorded(other, walk, frame)
+        places, turns = other.space.forward(q)
+        at = {role: other.space.skeleton.index(role) for role in FIVE}
+        known = [Position(role, places[joint]) for role, joint in at.items()]
+        turned = [Orientation(role, rotations.quaternion_from_matrix(turns[at[role]])) for role in shown]
+        start = np.concatenate([q[:ROOT_SIZE], other.mean])
+        found = [solve(other, asked, start=start, root="given") for asked in (known, known + turned)]
+        errors += [missed(other, solution.q, q) for solution in found]
+    assert errors[1] < 0.8 * errors[0]
 
 
 def test_a_handle_off_its_joint_is_a_point_of_the_joint(other: UniversalPrior, walk: Motion) -> None:

@@ -59,6 +59,7 @@ class BodyFit:
     rows: Int[Array, "joints"]  # the point of the canonical body that each target joint moves with
     shifts: Float[Array, "joints 3"]  # where the joint is from that point, in the point's axes
     turns: Float[Array, "joints 3 3"]  # from the joint's axes to the point's
+    turned: Int[Array, "joints"]  # the row that shows how the joint is turned; -1 for none
 
     @property
     def is_canonical(self) -> bool:
@@ -84,7 +85,7 @@ def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
     """The fit of a skeleton; one that is not a humanoid is refused."""
     standing = _by_name(skeleton) if _has_canonical_joints(skeleton) else _by_roles(skeleton, weights)
     references, maps, moving = _shared_out(skeleton, standing, weights)
-    rows, shifts, turns = _points(skeleton, standing)
+    rows, shifts, turns, turned = _points(skeleton, standing)
     apart = [standing.own_places[_AT[b]] - standing.own_places[layout.PARENTS[_AT[b]]] for b in layout.BONES]
     lengths = np.maximum(np.linalg.norm(apart, axis=-1), 1e-3)
     hips = standing.own_axes[0]
@@ -98,6 +99,7 @@ def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
         rows=rows,
         shifts=shifts,
         turns=turns,
+        turned=turned,
     )
 
 
@@ -255,8 +257,8 @@ def _power(turn: Float[Array, "3 3"], share: float) -> Float[Array, "3 3"]:
 
 def _points(
     skeleton: Skeleton, standing: _StandingBody
-) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
-    """Per target joint, the canonical point that it moves with, and where it is from that."""
+) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"], Int[Array, "joints"]]:
+    """Per target joint, the canonical point that it moves with, where it is from that, and what it turns with."""
     named = {
         joint: own[-1] if len(joints) > 1 else own[0] for own, joints in standing.chains for joint in joints
     }
@@ -264,17 +266,18 @@ def _points(
     for own, joints in standing.chains:
         if len(own) == 3 and joints:
             named |= dict(zip(joints, _nearest(own, len(joints)), strict=True))
-    rows = np.zeros(len(skeleton), dtype=np.int64)
+    rows, turned = np.zeros((2, len(skeleton)), dtype=np.int64)
     for joint in range(len(skeleton)):
         at = joint
         while at >= 0 and at not in named:
             at = int(skeleton.parents[at])
         name = named[at] if at >= 0 else "Hips"
         rows[joint] = layout.POINTS.index(_CARRIERS.get(name, name))
+        turned[joint] = layout.TURNS.index(name) if name in layout.TURNS else -1
     points = [_AT[layout.POINTS[row]] for row in rows]
-    turned = np.swapaxes(standing.own_axes[points], -1, -2)
-    shifts = np.einsum("jab,jb->ja", turned, standing.places - standing.own_places[points])
-    return rows, shifts, turned @ standing.axes
+    into = np.swapaxes(standing.own_axes[points], -1, -2)
+    shifts = np.einsum("jab,jb->ja", into, standing.places - standing.own_places[points])
+    return rows, shifts, into @ standing.axes, turned
 
 
 def _nearest(own: tuple[str, ...], joints: int) -> list[str]:

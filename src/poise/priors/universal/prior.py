@@ -23,10 +23,20 @@ from poise.priors.held_out import HeldOut, kept_from
 from poise.priors.model_file import Stored
 from poise.priors.poses import common_frames
 from poise.priors.predicting import farthest_gap
-from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
+from poise.priors.prior import ALL, Facing, Guide, Information, Plan, Start, Steps
 from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
-from poise.priors.universal.body import fitted, typical_body
+from poise.priors.universal.body import SHORTEST, fitted, typical_body
+from poise.priors.universal.inputs import (
+    BONES,
+    FLOOR,
+    FRAME,
+    WIDTH,
+    show,
+    show_look,
+    show_turns,
+    show_velocities,
+)
 from poise.priors.universal.network import NamedPrediction, asked, mean_of, shipped
 from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
 from poise.savable import Savable
@@ -45,17 +55,14 @@ LOWEST, HIGHEST = (
     2.5,
 )  # metres above the floor, y = 0: a body whose handles lie between has it under its feet
 SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
-_POINTS, _FRAME, _BONES = (layout.begin_of(block) for block in ("points", "frame", "bones"))
-_FLOOR = layout.begin_of("floor")
-_VELOCITIES, _MOVING = layout.begin_of("velocities"), layout.begin_of("moving")
-_WIDTH = sum(rows * columns for _, rows, columns in layout.INPUTS)
+AHEAD = 0.85  # cosine between the axis that looks and the face's own, from which they count as the same
 _PAIRS = tuple(
     (row, layout.POINTS.index(name.replace("Left", "Right")))
     for row, name in enumerate(layout.POINTS)
     if name.startswith("Left")
 )
-
-
+_UP = np.array([0.0, 1.0, 0.0])
+_TRUNK = tuple(layout.TURNS.index(name) for name in ("Hips", "Spine1", "Head"))
 _ZEROS = layout.FREEDOMS - 3
 _PERFORMER: Declared = {
     "mean": Numbers(axes=f"{_ZEROS}"), "spread": Numbers(axes=f"{_ZEROS} {_ZEROS}", definite=True),
@@ -203,9 +210,11 @@ class UniversalGuide(Guide):
         self._rows = fit.rows[joints]
         self._offsets = fit.shifts[joints] + np.einsum("hab,hb->ha", fit.turns[joints], handles.offsets)
         self._plain = fit.is_canonical
-        self._blank = np.zeros(_WIDTH, np.float32)
-        self._blank[_BONES : _BONES + len(fit.bones)] = fit.bones
-        self._free = False
+        self._blank = np.zeros(WIDTH, np.float32)
+        self._blank[BONES : BONES + len(fit.bones)] = fit.bones
+        self._head = self.space.skeleton.index("head") if "head" in self.space.skeleton.roles else -1
+        self._free, self._turned, self._turns = False, np.empty(0, np.int64), np.empty((0, 3, 3))
+        self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
 
     def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
@@ -213,6 +222,16 @@ class UniversalGuide(Guide):
         self._before = None
         if self.fps is not None and len(before) and len(self.handles):
             self._before = self.space.handle_positions(before[0], self.handles)[0]
+
+    def face(self, facing: Facing) -> None:
+        """Turned joints that the network knows, as it writes them, and what the face looks at."""
+        known = self._fit.turned[facing.turned] >= 0
+        joints = facing.turned[known]
+        self._turned = self._fit.turned[joints]
+        self._turns = facing.turns[known] @ np.swapaxes(self._fit.turns[joints], -1, -2)
+        ahead = np.einsum("lb,lb->l", self._fit.turns[facing.looking][:, 2], facing.axes) > AHEAD
+        faces = np.flatnonzero(ahead & (facing.looking == self._head))
+        self._gaze = facing.at[faces[0]] if len(faces) else None
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
@@ -301,38 +320,45 @@ class UniversalGuide(Guide):
     def _guessed(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
     ) -> list[tuple[Array, Array]]:
-        """Frames at the middle of the handles: facing as the pose at hand does, and across what is left and right."""
+        """Frames at the middle of the handles: as the trunk is turned or looks, or as the pose at hand, or by sides."""
         axes = _axes_of(q) @ self._fit.root_turn.T
-        if len(targets) == 0:
-            return [(q[:3] - axes @ self._fit.root_shift, _heading(axes[:, 0]))]
+        origin = targets.mean(axis=0) if len(targets) else q[:3] - axes @ self._fit.root_shift
+        trunk = [turn[:, 0] for row, turn in zip(self._turned, self._turns, strict=True) if row in _TRUNK]
+        if self._gaze is not None:
+            trunk.append(np.cross(_UP, self._gaze - origin))
         known = {int(row): target for row, target in zip(self._rows, targets, strict=True)}
         across = [known[a] - known[b] for a, b in _PAIRS if a in known and b in known]
-        left = np.sum(across, axis=0) if across else np.zeros(3)
-        sides = [axes[:, 0], left] if np.hypot(left[0], left[2]) > SIDEWAYS else [axes[:, 0]]
-        return [(targets.mean(axis=0), _heading(side)) for side in sides]
+        sides = trunk or [axes[:, 0], *([np.sum(across, axis=0)] if across else [])]
+        wide = [side for side in sides if np.hypot(side[0], side[2]) > SIDEWAYS]
+        return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
 
     def _lacking(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> float:
         return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
 
     def _roughly(self, origin: Array, axes: Array, targets: Array) -> Float[Array, "size"]:
         """The pose expected from a frame that is guessed."""
-        named = mean_of(self._weights, self._inputs(origin, axes, targets, given=False))
-        return self._pose(named, origin, axes, given=False)[0]
+        inputs = self._inputs(origin, axes, targets, given=False)
+        return self._pose(mean_of(self._weights, inputs), origin, axes, given=False)[0]
 
     def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> ExpectedPose:
-        named = asked(self._weights, self._inputs(origin, axes, targets, given=given))
-        return self._expected(named, origin, axes, given=given)
+        inputs = self._inputs(origin, axes, targets, given=given)
+        if self._gaze is not None:  # from where the head is expected without it
+            near = self._pose(mean_of(self._weights, inputs), origin, axes, given=given)[0]
+            ahead = self._gaze - self.space.forward(near)[0][self._head]
+            show_look(inputs, ahead / max(float(np.linalg.norm(ahead)), SHORTEST), axes)
+        return self._expected(asked(self._weights, inputs), origin, axes, given=given)
 
     def _inputs(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Float[Array, "inputs"]:
         """What is shown to the network."""
         inputs = self._blank.copy()
-        inputs[_FRAME], inputs[_FRAME + 1 : _FRAME + 4] = given, axes[1]
+        inputs[FRAME], inputs[FRAME + 1 : FRAME + 4] = given, axes[1]
+        show_turns(inputs, self._turned, self._turns, axes)
         if len(targets):
-            _show(inputs, self._rows, self._offsets, targets, origin, axes)
+            show(inputs, self._rows, self._offsets, targets, origin, axes)
             if not given and targets[:, 1].min() > LOWEST and targets[:, 1].max() < HIGHEST:
-                inputs[_FLOOR], inputs[_FLOOR + 1] = 1.0, origin[1]
+                inputs[FLOOR], inputs[FLOOR + 1] = 1.0, origin[1]
             if self._before is not None:
-                _show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
+                show_velocities(inputs, self._rows, (targets - self._before) * self.fps, axes)
         return inputs
 
     def _expected(self, named: NamedPrediction, origin: Array, axes: Array, *, given: bool) -> ExpectedPose:
@@ -420,32 +446,3 @@ def _root_jacobian(axes: Array, root: Array, turn: Array, shift: Array) -> Float
     into = np.zeros((6, 6))
     into[:3, :3], into[:3, 3:], into[3:, 3:] = axes, -root @ lever, turn.T
     return into
-
-
-@compiled
-def _show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Array, axes: Array) -> None:
-    """Handles as the network reads them; several on one joint are one at their middle, which is as fixed to it."""
-    for h in range(len(rows)):
-        inputs[_POINTS + 7 * rows[h]] += 1.0
-    for h in range(len(rows)):
-        at = _POINTS + 7 * rows[h]
-        for i in range(3):
-            seen = 0.0
-            for k in range(3):
-                seen += axes[k, i] * (targets[h, k] - origin[k])
-            inputs[at + 1 + i] += seen / inputs[at]
-            inputs[at + 4 + i] += offsets[h, i] / inputs[at]
-    for h in range(len(rows)):
-        inputs[_POINTS + 7 * rows[h]] = 1.0
-
-
-@compiled
-def _show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) -> None:
-    """How fast handles move, along the frame's axes."""
-    inputs[_MOVING] = 1.0
-    for h in range(len(rows)):
-        for i in range(3):
-            seen = 0.0
-            for k in range(3):
-                seen += axes[k, i] * velocities[h, k]
-            inputs[_VELOCITIES + 3 * rows[h] + i] = seen

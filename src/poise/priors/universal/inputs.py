@@ -1,0 +1,57 @@
+"""What is shown to the network: handles, turned joints, a gaze and speeds, as seen from a frame F."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.compiled import compiled
+from poise.priors.universal import layout
+
+Array = np.ndarray
+
+POINTS, FRAME, BONES, FLOOR = (layout.begin_of(block) for block in ("points", "frame", "bones", "floor"))
+_TURNS, _LOOK = layout.begin_of("turns"), layout.begin_of("look")
+_VELOCITIES, _MOVING = layout.begin_of("velocities"), layout.begin_of("moving")
+WIDTH = sum(rows * columns for _, rows, columns in layout.INPUTS)
+
+
+@compiled
+def show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Array, axes: Array) -> None:
+    """Handles as the network reads them; several on one joint are one at their middle, which is as fixed to it."""
+    for h in range(len(rows)):
+        inputs[POINTS + 7 * rows[h]] += 1.0
+    for h in range(len(rows)):
+        at = POINTS + 7 * rows[h]
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * (targets[h, k] - origin[k])
+            inputs[at + 1 + i] += seen / inputs[at]
+            inputs[at + 4 + i] += offsets[h, i] / inputs[at]
+    for h in range(len(rows)):
+        inputs[POINTS + 7 * rows[h]] = 1.0
+
+
+@compiled
+def show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) -> None:
+    """How fast handles move, along the frame's axes."""
+    inputs[_MOVING] = 1.0
+    for h in range(len(rows)):
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * velocities[h, k]
+            inputs[_VELOCITIES + 3 * rows[h] + i] = seen
+
+
+def show_turns(inputs: Array, rows: Array, turns: Float[Array, "turned 3 3"], axes: Array) -> None:
+    """Rotations of joints: the first two columns of each."""
+    for row, turn in zip(rows, turns, strict=True):
+        at = _TURNS + 7 * row
+        inputs[at], inputs[at + 1 : at + 7] = 1.0, (axes.T @ turn[:, :2]).T.ravel()
+
+
+def show_look(inputs: Array, direction: Float[Array, "3"], axes: Array) -> None:
+    """Where the face points."""
+    inputs[_LOOK], inputs[_LOOK + 1 : _LOOK + 4] = 1.0, axes.T @ direction
