@@ -184,6 +184,7 @@ def test_a_take_is_performed_in_one_call(walks: list[Motion], take: Markers, tmp
     assert np.allclose(again.motion.positions, performed.motion.positions, atol=0.005)
     with pytest.raises(InvalidValueError, match="is live; make a Performance"):
         poise.perform(model, "udp:9000")
+    assert poise.perform(None, seen).frames[-1].prior.kind == "universal"
 
 
 def test_wrong_frames_are_refused(performance: Performance) -> None:

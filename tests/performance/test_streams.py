@@ -305,6 +305,22 @@ def test_the_command_takes_any_model_and_reports_what_is_not_met(
     assert len(read(tmp_path / "out.bvh")) == 8
 
 
+def test_without_a_library_a_take_is_performed_by_what_is_known_of_people(
+    walk: Motion, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take = virtual_markers(walk[:8], marker_layout(walk.skeleton, WITH_HEAD))
+    write(take, tmp_path / "take.trc")
+    assert main(["perform", str(tmp_path / "take.trc"), "-o", str(tmp_path / "out.bvh")]) == 0
+    assert "is a universal model" in " ".join(capsys.readouterr().err.split())
+    found = read(tmp_path / "out.bvh")
+    assert isinstance(found, Motion)
+    roles = ("pelvis", "left_shin", "right_forearm", "head")
+    places = [
+        [motion.positions[:, motion.skeleton.index(role)] for role in roles] for motion in (found, walk[:8])
+    ]
+    assert np.linalg.norm(np.subtract(*places), axis=-1).mean() < 0.04
+
+
 def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
     with pytest.raises(InvalidValueError, match="udp:9000"):
         setup.udp_address("udp:here")

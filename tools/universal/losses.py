@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from body import Body, apply, columns, exponential, from_columns, logarithm, times
+from body import Body, apply, exponential, from_columns, logarithm, times
 from tasks import Tasks
 from torch import Tensor
 
@@ -147,23 +147,6 @@ def freedoms_counted(tasks: Tasks) -> Tensor:
     counted = torch.ones(len(tasks.inputs), layout.FREEDOMS, device=tasks.inputs.device)
     counted[:, :6] = 1.0 - tasks.given.float()
     return counted
-
-
-def alternatives_loss(logits: Tensor, means: Tensor, tasks: Tasks, zeros: Tensor) -> Tensor:
-    """The best alternative is drawn to the truth, and foretold by its logit."""
-    counted = freedoms_counted(tasks)[:, :1]
-    place = _length(means[..., :3] - tasks.position[:, None]) * counted
-    turn = _length(means[..., 3:9] - columns(tasks.root)[:, None]) * counted
-    wanted = (tasks.maps - zeros[:, 1:]).flatten(1)
-    maps = _length((means[..., 9:] - wanted[:, None]).reshape(*means.shape[:2], -1, 3)).mean(-1)
-    loss = maps + 0.2 * turn + 0.5 * place
-    best = loss.argmin(1)
-    picked = loss.gather(1, best[:, None])[:, 0]
-    return (
-        picked
-        + 0.03 * loss.mean(1)
-        + 0.05 * torch.nn.functional.cross_entropy(logits, best, reduction="none")
-    )
 
 
 def _length(v: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The network: residual blocks, and heads for the mean, the covariance and the alternatives."""
+"""The network: residual blocks, and heads for the mean and the covariance."""
 
 from __future__ import annotations
 
@@ -35,26 +35,21 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.mean = _head(width, layout.MEAN)
         self.spread = _head(width, layout.FREEDOMS * (1 + layout.RANK))
-        self.others = _head(width, layout.ALTERNATIVES * (1 + layout.MEAN))
         with torch.no_grad():
             self.mean.bias[3] = self.mean.bias[7] = 1.0
             self.spread.bias[: layout.FREEDOMS] = -3.5
-            own = self.others.bias[layout.ALTERNATIVES :].reshape(layout.ALTERNATIVES, -1)
-            own += 0.2 * torch.randn_like(own)
-            own[:, 3] = own[:, 7] = 1.0
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Mean, variances, factors, the alternatives' logits and their means."""
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, variances and factors."""
         h = self.first(inputs)
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda, cache_enabled=False):
             for block in self.blocks:
                 h = block(h)
         h = self.norm(h.float())
-        spread, others = self.spread(h), self.others(h)
+        spread = self.spread(h)
         variances = spread[:, : layout.FREEDOMS].clamp(-14.0, 3.0).exp() + FLOOR
         factors = 0.3 * spread[:, layout.FREEDOMS :].reshape(-1, layout.FREEDOMS, layout.RANK)
-        logits, means = others[:, : layout.ALTERNATIVES], others[:, layout.ALTERNATIVES :]
-        return self.mean(h), variances, factors, logits, means.reshape(-1, layout.ALTERNATIVES, layout.MEAN)
+        return self.mean(h), variances, factors
 
 
 def _head(width: int, outputs: int) -> nn.Linear:

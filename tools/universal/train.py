@@ -20,13 +20,13 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
 from body import Body, exponential, logarithm  # noqa: E402
-from losses import POSITIONS, Pose, alternatives_loss, errors, finished, freedoms_counted, unlikeliness  # noqa: E402
+from losses import POSITIONS, Pose, errors, finished, freedoms_counted, unlikeliness  # noqa: E402
 from network import Network  # noqa: E402
 from tasks import Frames, Sampler, Tasks  # noqa: E402
 from zeros import fitted_zeros  # noqa: E402
 
 from poise.priors.universal import layout  # noqa: E402
-from poise.priors.universal.network import ZeroWeights  # noqa: E402
+from poise.priors.universal.network import ZeroWeights, in_bytes  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
 from poise.priors.universal.zeros import foretold  # noqa: E402
 
@@ -191,11 +191,11 @@ class Trainer:
             known = foretold(told, layout.figure(sampler.frames.bodies.double().cpu().numpy()))
         known = torch.tensor(known, device=self.device).float().expand(len(sampler.frames.bodies), -1)
         zeros = known[tasks.who].reshape(len(chosen), -1, 3)
-        mean, variances, factors, *_ = self.average(tasks.inputs)
+        mean, variances, factors = self.average(tasks.inputs)
         pose = Pose.named(mean, tasks, zeros)
         if not given:
             tasks = sampler.again(tasks, pose.position, pose.root)
-            mean, variances, factors, *_ = self.average(tasks.inputs)
+            mean, variances, factors = self.average(tasks.inputs)
             pose = Pose.named(mean, tasks, zeros)
         counted = freedoms_counted(tasks)
         if how == "spread":
@@ -228,18 +228,17 @@ class Trainer:
     def _once(self) -> None:
         sampler, body = self.sampler, self.sampler.body
         tasks = sampler.draw(self.options.batch)
-        mean, variances, factors, logits, means = self.network(tasks.inputs)
+        mean, variances, factors = self.network(tasks.inputs)
         zeros = self._zeros(tasks)
         counted = freedoms_counted(tasks)
         pose = Pose.named(mean, tasks, zeros)
         turn, place = errors(body, pose, tasks)
         nll = unlikeliness(pose, tasks, variances, factors)
-        others = alternatives_loss(logits, means, tasks, zeros)
         met = finished(body, pose, tasks, variances * counted, factors * counted[..., None])
         met_turn, met_place = errors(body, met, tasks)
         weight = self.finish_weight
         loss = (
-            (turn + POSITIONS * place).mean() * (1 - 0.6 * weight) + 0.05 * nll.mean() + 0.1 * others.mean()
+            (turn + POSITIONS * place).mean() * (1 - 0.6 * weight) + 0.05 * nll.mean()
             + weight * (met_turn + POSITIONS * met_place).mean() + self.options.zeros * zeros.square().mean()
         )  # fmt: skip
         self.optimiser.zero_grad(set_to_none=False)
@@ -315,15 +314,15 @@ class Trainer:
 
 
 def write(network: Network, tables: dict[str, np.ndarray], header: dict, path: Path) -> None:
-    """The weights as float16, small tables as float32, in one safetensors file."""
+    """Matrices in bytes, all else as float32, in one safetensors file."""
     from safetensors.numpy import save_file
 
     arrays = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    arrays = {name: a.astype(np.float16 if a.ndim == 2 else np.float32) for name, a in arrays.items()}
-    arrays |= {name: table.astype(np.float32) for name, table in tables.items()}
-    save_file(
-        {n: np.ascontiguousarray(a) for n, a in arrays.items()}, path, {"universal": json.dumps(header)}
-    )
+    kept = {name: array.astype(np.float32) for name, array in (arrays | tables).items()}
+    for name, array in arrays.items():
+        if array.ndim == 2:
+            kept |= in_bytes(name, array)
+    save_file({n: np.ascontiguousarray(a) for n, a in kept.items()}, path, {"universal": json.dumps(header)})
 
 
 def _options() -> argparse.Namespace:

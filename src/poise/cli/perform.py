@@ -1,4 +1,4 @@
-"""`poise perform LIBRARY TAKE`: a whole body from a few markers, from a file, a pipe or the network."""
+"""`poise perform [LIBRARY] TAKE`: a whole body from a few markers, from a file, a pipe or the network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ app = App(
     help_epilogue="""\
 The library is a folder made by poise library build, or a model; one made by
 poise learn --kind local works best: it goes by velocities too, and fills in what
-markers that are not seen would say. A take is a C3D or TRC file, a CSV file with columns
+markers that are not seen would say. Without one, what is known of people in general
+has to do. A take is a C3D or TRC file, a CSV file with columns
 time,left_hand.x,left_hand.y,left_hand.z,..., or - for standard input: one frame
 a line, JSON ({"left_hand": [x, y, z], ...}) or CSV; poses go out the same way.
 
@@ -63,6 +64,7 @@ it were one. The person is measured for a second; Ctrl-C ends the take.
 
 Examples:
   poise perform --webcam -o take.bvh --to 127.0.0.1:39539
+  poise perform take.c3d -o take.bvh
   poise perform boxing.poise take.c3d -o take.bvh
   poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
   tracker | poise perform moves/ - --markers map.toml > poses.jsonl
@@ -124,19 +126,22 @@ def perform(
     if library is not None and take is None and is_feed(str(library)):
         _record(str(library), fps, output, onto)
         return
-    if library is None:
-        raise InvalidValueError("give a library or a model, and a take; or --webcam alone")
-    with terminal.working(f"opening {library.name}"):
+    if library is not None and take is None and not video and setup.is_take(str(library)):
+        library, take = None, str(library)
+    if take is None and not video:
+        raise InvalidValueError(
+            "give a take, - for standard input, udp:PORT, or --video for each camera; or --webcam alone"
+        )
+    with terminal.working(f"opening {library.name if library else 'what is known of people'}"):
         prior = setup.open_prior(library)
-    _suggest_local(prior, library.name)
+    _suggest_local(prior, library.name if library else "what comes with Poise")
     if video:
         perform_videos(
             prior, video, cameras, watch, output=output, onto=onto, mapping=markers, calibrate=calibrate,
             skeletons=setup.library_skeletons(library),
         )  # fmt: skip
         return
-    if take is None:
-        raise InvalidValueError("give a take, - for standard input, udp:PORT, or --video for each camera")
+    assert take is not None
     if sensors:
         names = [name.strip() for name in sensors.split(",") if name.strip()]
         _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output, onto=onto)
@@ -235,7 +240,7 @@ def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None, ont
     say_latency(1000.0 * setup.seconds_of(frames))
     say_shortfall(frames)
     if output is None:
-        raise InvalidValueError("name the file to write: poise perform LIBRARY TAKE -o out.bvh")
+        raise InvalidValueError("name the file to write: poise perform TAKE -o out.bvh")
     save_performed(frames, fps, output, onto)
     print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
 

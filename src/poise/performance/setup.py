@@ -38,6 +38,7 @@ from poise.skeleton.skeleton import Pose, Skeleton
 Array = np.ndarray
 
 UDP = "udp:"
+TAKES = (".c3d", ".trc", ".csv")
 LONGEST_T_POSE = 2.0  # seconds: a calibration take that lasts longer is a motion, not a T-pose
 
 
@@ -55,7 +56,7 @@ class Performed:
 
 
 def perform(
-    model: Prior | str | os.PathLike[str],
+    model: Prior | str | os.PathLike[str] | None,
     take: Markers | str | os.PathLike[str],
     *,
     mapping: Path | None = None,
@@ -64,14 +65,16 @@ def perform(
     fps: float = 60.0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Performed:
-    """A whole body from the few markers of a take, by a model, a model file or a library's folder.
+    """A whole body from the few markers of a take, by a model, a model file or a library's folder; or by none.
 
+    Without a model it goes by what is known of people in general.
     Labels name places (`left_hand`, `forehead`, any role or joint), or a mapping file says where each is. Frames that
     come live go to a `Performance`, one by one.
     """
     skeletons: list[Skeleton] = []
-    if isinstance(model, str | os.PathLike):
-        skeletons, model = library_skeletons(Path(model)), open_prior(Path(model))
+    if model is None or isinstance(model, str | os.PathLike):
+        folder = None if model is None else Path(model)
+        skeletons, model = library_skeletons(folder), open_prior(folder)
     source = take if isinstance(take, Markers) else read_take(os.fspath(take), fps=fps)
     if source is None:
         raise InvalidValueError(f"{take} is live; make a Performance and give it frame after frame")
@@ -82,9 +85,9 @@ def perform(
     return Performed(motion_of(frames, source.fps, name=source.name), frames)
 
 
-def open_prior(path: Path) -> Prior:
-    """The local prior of a library's folder, or the prior of a model file."""
-    if not path.is_dir():
+def open_prior(path: Path | None) -> Prior:
+    """The local prior of a library's folder, or the prior of a model file; the universal one without any."""
+    if path is None or not path.is_dir():
         return load(path)
     library = Library.open(path)
     poses = library.poses  # which finds out what clips are damaged
@@ -93,13 +96,18 @@ def open_prior(path: Path) -> Prior:
     return LocalPrior.of_poses(poses, performers if known else ())
 
 
-def library_skeletons(path: Path) -> list[Skeleton]:
+def library_skeletons(path: Path | None) -> list[Skeleton]:
     """The skeletons of a library's clips, each once, where they have the joints that it is searched on; else none."""
-    if not path.is_dir():
+    if path is None or not path.is_dir():
         return []
     library = Library.open(path)
     own = [library.catalogue.skeleton(number) for number in {clip.skeleton for clip in library.clips}]
     return [skeleton for skeleton in own if skeleton.same_topology(library.skeleton)]
+
+
+def is_take(source: str) -> bool:
+    """Whether something is a take, and not a library or a model."""
+    return is_live(source) or Path(source).suffix.lower() in TAKES
 
 
 def is_live(source: str) -> bool:

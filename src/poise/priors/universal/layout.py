@@ -43,7 +43,6 @@ INPUTS = (
 FREEDOMS = 6 + 3 * len(MOVING)  # root position in F, root turn in its own axes, maps
 MEAN = 9 + 3 * len(MOVING)  # root position, the first two columns of its rotation, maps
 RANK = 10
-ALTERNATIVES = 3
 LENGTH_SCALE = 0.1  # of logarithms of bone lengths
 
 # The canonical body: CMU's joints, each with its parent.

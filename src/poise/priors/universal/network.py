@@ -1,6 +1,7 @@
 """The network's weights, as they come with Poise, and its compiled evaluation for one input.
 
-Weights are float16 in the file and float32 in memory; rows of the first layer are read only where the input is not 0.
+Matrices are bytes with scales in the file and float32 in memory; rows of the first layer are read only where the input
+is not 0.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ Array = np.ndarray
 
 FILE = Path(__file__).with_name("universal.safetensors")  # as trained
 TABLES = FILE.with_name("tables.safetensors")  # what was then measured on it, by tools/universal/calibrate.py
+SCALE = ".scales"
 SMALLEST = 2e-5  # radians or metres squared: no freedom is surer
 _FACTOR_SCALE = 0.3
 _LEAST, _MOST = -14.0, 3.0  # of the logarithm of a variance
@@ -59,8 +61,6 @@ class Weights:
     """All that has been learned."""
 
     layers: NetworkLayers
-    others: Array  # the alternatives' head
-    others_bias: Array
     zeros: ZeroWeights
     references: Float[Array, "joints 3 3"]
     lengths: Float[Array, "bones"]
@@ -84,12 +84,24 @@ def shipped() -> Weights:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What a file of weights or tables holds, and its header."""
+    """What a file of weights or tables holds, and its header; matrices are scaled."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        return arrays, json.loads(file.metadata()["universal"])
+        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        header = json.loads(file.metadata()["universal"])
+    scales = {name.removesuffix(SCALE): found.pop(name) for name in list(found) if name.endswith(SCALE)}
+    return found | {name: found[name] * scale.astype(np.float32) for name, scale in scales.items()}, header
+
+
+def in_bytes(name: str, matrix: Float[Array, "rows columns"]) -> dict[str, Array]:
+    """A matrix as a file holds it; each input of the first layer has a scale, and each output of the others."""
+    size = np.abs(matrix).max(axis=0 if name == "first.weight" else 1, keepdims=True)
+    scale = np.maximum(size / 127, 1e-7).astype(np.float16)
+    return {
+        name: np.rint(matrix / scale.astype(np.float32)).clip(-127, 127).astype(np.int8),
+        name + SCALE: scale,
+    }
 
 
 def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
@@ -119,7 +131,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
         )
     }  # fmt: skip
     zeros = ZeroWeights(*(found[f"zeros.{name}"].astype(np.float64) for name in ZeroWeights._fields))
-    return Weights(layers, found["others.weight"], found["others.bias"], zeros, header=header, **plain)
+    return Weights(layers, zeros, header=header, **plain)
 
 
 @compiled
@@ -168,7 +180,6 @@ class NamedPrediction(NamedTuple):
     mean: Float[Array, "mean"]
     variances: Float[Array, "freedoms"]
     factors: Float[Array, "freedoms rank"]
-    hidden: Float[Array, "width"]
 
 
 def mean_of(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "mean"]:
@@ -188,15 +199,4 @@ def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> NamedPrediction:
     count, tempers = layout.FREEDOMS, weights.tempers
     variances = np.exp(np.clip(spread[:count].astype(np.float64), _LEAST, _MOST)) + SMALLEST
     factors = _FACTOR_SCALE * spread[count:].astype(np.float64).reshape(count, -1)
-    return NamedPrediction(
-        mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None], hidden
-    )
-
-
-def alternatives(
-    weights: Weights, hidden: Float[Array, "width"]
-) -> tuple[Float[Array, "alternatives"], Float[Array, "alternatives mean"]]:
-    """Other poses that suit the same handles, with the share of each."""
-    found = (weights.others @ hidden + weights.others_bias).astype(np.float64)
-    shares = np.exp(found[: layout.ALTERNATIVES] - found[: layout.ALTERNATIVES].max())
-    return shares / shares.sum(), found[layout.ALTERNATIVES :].reshape(layout.ALTERNATIVES, -1)
+    return NamedPrediction(mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None])

@@ -188,8 +188,6 @@ class ExpectedPose(NamedTuple):
     mean: Float[Array, "size"]
     covariance: Float[Array, "freedoms freedoms"]
     rooted: bool
-    hidden: Float[Array, "width"]
-    frame: tuple[Float[Array, "3"], Float[Array, "3 3"]]
 
     @property
     def maps(self) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
@@ -386,7 +384,7 @@ class UniversalGuide(Guide):
             covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += turns @ self._zeros.root @ turns.T
             covariance[:ROOT_FREEDOMS, ROOT_FREEDOMS:] += across
             covariance[ROOT_FREEDOMS:, :ROOT_FREEDOMS] += across.T
-        return ExpectedPose(mean, covariance, not given, named.hidden, (origin, axes))
+        return ExpectedPose(mean, covariance, not given)
 
     def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
         """A pose vector from what the network names, and the canonical root's axes."""
