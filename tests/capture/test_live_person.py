@@ -96,3 +96,9 @@ def test_who_comes_back_elsewhere_is_placed_there_at_once(moments) -> None:
     went = after.pose.root_position - before.pose.root_position
     assert went[0] > 0.8
     assert np.linalg.norm(stays.pose.root_position - after.pose.root_position) < 0.05
+
+
+def test_a_machine_that_sees_one_picture_a_second_still_finds_a_body(walk, moments) -> None:
+    live = LivePerson(height=walk.skeleton.height)
+    poses = [live.step(moment, float(k)) for k, moment in enumerate(moments[:15])]
+    assert sum(pose is not None for pose in poses) == 15 - FEWEST

@@ -40,7 +40,8 @@ HELD = 2  # of them, that stay as they are
 ASKED = 2  # newest frames for which the prior is asked
 HISTORY = 60  # frames from which it is found where a detector exchanged left and right
 FLOOR_WITHIN = 0.3  # seconds in which the floor is put below standing feet
-LONGEST_GAP = 0.5  # seconds after which who comes back is placed again
+LONGEST_GAP = 0.5  # seconds after which who comes back is placed again ...
+AWAY = 5.0  # ... and after which a person is measured again who was not known yet; slow machines see one in a while
 PLACING = 8  # steps that place a body
 CALM, QUICK, PACE = (
     4.0,
@@ -77,7 +78,7 @@ class LivePerson:
     def step(self, seen: WatchedPerson, at: float) -> Solution | None:
         """The pose at the next moment, in seconds; None while the person is measured."""
         gap = at - self._times[-1] if self._times else 0.0
-        if gap > LONGEST_GAP and self._window is None:
+        if gap > AWAY and self._window is None:
             self._seen.clear()
         if not self._seen:
             self._first = at
