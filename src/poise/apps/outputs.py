@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.formats import extensions, write
 from poise.formats.files import make_folder
-from poise.formats.registry import unknown_extension
+from poise.formats.registry import unknown_extension, writer_takes
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.savable import Savable
@@ -37,12 +37,14 @@ def save(
     """Writes a model, or a motion, markers, a pose or a solution in the format that the extension names.
 
     `onto` is a character that a motion, a pose or a solution is carried onto first (`poise.retarget`); as GLB or VRM
-    it goes into the character's own file. The folder is made if need be. Options are those of the format's writer, or
-    of `pictures.save`.
+    it goes into the character's own file. For .mot it is an OpenSim model (.osim), scaled to the body. The folder is
+    made if need be. Options are those of the format's writer, or of `pictures.save`.
     """
     target, shown = Path(path), _shown(value)
     extension, pictures = target.suffix.lower(), (*STILLS, *ANIMATIONS)
-    if onto is not None:
+    if onto is not None and writer_takes(target, "onto"):
+        options["onto"] = onto
+    elif onto is not None:
         shown = _on_character(shown, onto, target.stem)
     if isinstance(shown, Pose):
         if extension in STILLS:

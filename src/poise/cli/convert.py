@@ -27,6 +27,7 @@ Examples:
   poise convert throw.bvh left-handed.bvh --mirror
   poise convert walk.bvh out.glb --onto character.glb
   poise convert characters.glb#run run.bvh
+  poise convert walk.bvh walk.mot --onto Rajagopal2015.osim
 """,
 )
 

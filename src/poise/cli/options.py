@@ -27,7 +27,8 @@ Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, 
 Onto = Annotated[
     Path | None,
     Parameter(
-        help="A character (.glb, .vrm, .bvh ...) to carry the result onto; a GLB or VRM keeps its mesh."
+        help="A character (.glb, .vrm, .bvh ...) to carry the result onto; a GLB or VRM keeps its mesh. "
+        "For .mot: an OpenSim model (.osim)."
     ),
 ]
 Start = Annotated[float | None, Parameter(help="Leave out what comes before this second.")]

@@ -77,6 +77,7 @@ _OWN = (
         "usd", (".usd", ".usda", ".usdc", ".usdz"), lambda head: head.startswith((b"PXR-USDC", b"#usda"))
     ),
     _OwnFormat("amass", (".npz",)),
+    _OwnFormat("mot", (".mot",)),
 )
 _INSTEAD = {
     "GLB": (".blend", ".ma", ".mb", ".max", ".c4d", ".dae", ".obj", ".ply", ".stl", ".3ds", ".pmx", ".vmd"),
@@ -108,7 +109,7 @@ def motion_files(sources: Sequence[Path]) -> list[Path]:
     if not sources:
         raise InvalidValueError("name the clips or folders to take in")
     found: dict[Path, None] = {}
-    known = {*extensions()} - {".asf"}
+    known = {*extensions()} - {".asf", ".mot"}
     for source in sources:
         if source.is_dir():
             inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
@@ -148,6 +149,13 @@ def read_character(path: str | os.PathLike[str]) -> Motion:
         return value
     rest = np.tile(IDENTITY, (1, len(value.skeleton), 1))
     return value.with_frames(value.skeleton.offsets[None, 0], rest)
+
+
+def writer_takes(path: str | os.PathLike[str], option: str) -> bool:
+    """Whether the format that the extension names is written with this option."""
+    chosen = _by_extension(Path(path))
+    writer = None if chosen is None else chosen.function("write")
+    return writer is not None and option in inspect.signature(writer).parameters
 
 
 def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:

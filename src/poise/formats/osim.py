@@ -1,0 +1,433 @@
+"""OpenSim models (`.osim`, OpenSim 3 and 4): bodies, joints and coordinates, where they put every body, and scaling.
+
+OpenSim's own definitions (Delp et al. 2007; Seth et al. 2010 for CustomJoint): a joint turns about up to three axes
+in turn and then shifts along three, each by a function of one coordinate. Read are the joints in `_SIMPLE` and
+CustomJoint, functions in `_CURVES`, and coordinates that are coupled to one other. Muscles, markers and masses are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import ParseError as XmlError
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy.polynomial import Polynomial
+from scipy.interpolate import make_interp_spline
+
+from poise.errors import ParseError
+from poise.formats.files import existing_file
+from poise.geometry import rotations
+
+Array = np.ndarray
+GROUND = -1
+
+_X, _Y, _Z = (tuple(row) for row in np.eye(3).tolist())
+_SIMPLE: dict[str, tuple[tuple[bool, tuple[float, ...]], ...]] = {
+    "WeldJoint": (),
+    "PinJoint": ((True, _Z),),
+    "SliderJoint": ((False, _X),),
+    "UniversalJoint": ((True, _X), (True, _Y)),
+    "PlanarJoint": ((True, _Z), (False, _X), (False, _Y)),
+    "BallJoint": ((True, _X), (True, _Y), (True, _Z)),
+    "GimbalJoint": ((True, _X), (True, _Y), (True, _Z)),
+    "FreeJoint": ((True, _X), (True, _Y), (True, _Z), (False, _X), (False, _Y), (False, _Z)),
+}  # whether each coordinate turns or shifts, and about or along what
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A function of one coordinate, straight outside its range, times a factor."""
+
+    inside: Callable[[Array], Array]
+    slope_inside: Callable[[Array], Array]
+    range: tuple[float, float] = (-np.inf, np.inf)
+    factor: float = 1.0
+
+    def both(self, x: Array) -> tuple[Array, Array]:
+        """Its values, and its derivatives there."""
+        near = np.clip(x, *self.range)
+        slope = self.slope_inside(near)
+        return self.factor * (self.inside(near) + slope * (x - near)), self.factor * slope
+
+
+@dataclass(frozen=True, eq=False)
+class OsimAxis:
+    """One of a joint's axes; a coordinate of -1 is none (a constant)."""
+
+    turns: bool
+    axis: Float[Array, "3"]
+    curve: Curve
+    coordinate: int
+
+
+@dataclass(frozen=True, eq=False)
+class OsimJoint:
+    """How a body hangs on its parent: the joint's frame in each of them, and its axes, rotations first."""
+
+    parent: int
+    in_parent: Float[Array, "4 4"]
+    in_child: Float[Array, "4 4"]
+    axes: tuple[OsimAxis, ...]
+
+
+@dataclass(frozen=True)
+class OsimCoordinate:
+    """A coordinate with its usual value; the range is infinite unless the model clamps it to less than a whole turn."""
+
+    name: str
+    default: float
+    range: tuple[float, float]
+    locked: bool
+    turns: bool
+    wraps: bool = False
+    """Whether it is an angle that the model clamps to one whole turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class OsimModel:
+    """The bodies of a model, parents first, each with the joint that it hangs on."""
+
+    path: Path
+    bodies: tuple[str, ...]
+    joints: tuple[OsimJoint, ...]
+    coordinates: tuple[OsimCoordinate, ...]
+    couplings: dict[int, tuple[int, Curve]]
+    """Of a coordinate that follows another: which, and how."""
+
+    @cached_property
+    def free(self) -> list[int]:
+        """The coordinates that are neither locked nor follow another."""
+        return [k for k, one in enumerate(self.coordinates) if not one.locked and k not in self.couplings]
+
+    @property
+    def defaults(self) -> Float[Array, "coordinates"]:
+        """The model's own pose."""
+        return self.followed(np.array([[one.default for one in self.coordinates]]))[0]
+
+    def followed(self, values: Float[Array, "frames coordinates"]) -> Float[Array, "frames coordinates"]:
+        """Values of all coordinates, with those that follow another where they follow it to."""
+        whole = values.copy()
+        for coordinate, (leader, curve) in self.couplings.items():
+            whole[:, coordinate] = curve.both(whole[:, leader])[0]
+        return whole
+
+    def scaled(self, factors: Float[Array, "bodies 3"]) -> OsimModel:
+        """The model with every body stretched along its own axes, as OpenSim's Scale Tool does it."""
+        own = np.concatenate([factors, np.ones((1, 3))])  # the last one is the ground's
+        joints = (
+            replace(
+                joint,
+                in_parent=_stretched(joint.in_parent, own[joint.parent]),
+                in_child=_stretched(joint.in_child, own[body]),
+                axes=tuple(axis if axis.turns else _longer(axis, own[joint.parent]) for axis in joint.axes),
+            )
+            for body, joint in enumerate(self.joints)
+        )
+        return replace(self, joints=tuple(joints))
+
+    @cached_property
+    def axes(self) -> list[tuple[int, OsimAxis]]:
+        """Every joint's axes with its body; shifts first, for they are along the parent's axes."""
+        return [
+            (body, one) for body, joint in enumerate(self.joints) for one in sorted(joint.axes, key=_turns)
+        ]
+
+    @cached_property
+    def axes_of(self) -> list[list[int]]:
+        """For each body which of the axes are its joint's."""
+        return [
+            [k for k, (body, _) in enumerate(self.axes) if body == wanted]
+            for wanted in range(len(self.bodies))
+        ]
+
+    @cached_property
+    def above(self) -> Bool[Array, "bodies bodies"]:
+        """For each body, which bodies it is or hangs on."""
+        found = np.eye(len(self.bodies), dtype=bool)
+        for body, joint in enumerate(self.joints):
+            if joint.parent != GROUND:
+                found[body] |= found[joint.parent]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class OsimPlacing:
+    """Where the bodies of a model are: joint centres, rotations, and what each axis of a joint moves below it."""
+
+    centres: Float[Array, "frames bodies 3"]
+    turns: Float[Array, "frames bodies 3 3"]
+    axes: Float[Array, "frames axes 3"]
+    """Those of `OsimModel.axes` in the world, times how fast the coordinate moves them."""
+    pivots: Float[Array, "frames axes 3"]
+
+
+def placed(model: OsimModel, values: Float[Array, "frames coordinates"]) -> OsimPlacing:
+    """Forward kinematics at values of all coordinates (`OsimModel.followed`)."""
+    amounts, rates = _amounts(model, values)
+    spun = _spun(model, amounts)
+    frames, count = len(values), len(model.bodies)
+    places, turns = np.zeros((count + 1, frames, 3)), np.tile(np.eye(3), (count + 1, frames, 1, 1))
+    centres, along = np.empty((count, frames, 3)), np.empty((len(model.axes), frames, 3))
+    for body, joint in enumerate(model.joints):  # the ground is the last of the bodies
+        place = places[joint.parent] + turns[joint.parent] @ joint.in_parent[:3, 3]
+        turn = turns[joint.parent] @ joint.in_parent[:3, :3]
+        for number in model.axes_of[body]:
+            axis = model.axes[number][1]
+            along[number] = turn @ axis.axis
+            if axis.turns:
+                turn = turn @ spun[:, number]
+            else:
+                place = place + along[number] * amounts[:, number, None]
+        centres[body] = place
+        turns[body] = turn @ joint.in_child[:3, :3].T
+        places[body] = place - turns[body] @ joint.in_child[:3, 3]
+    pivots = centres[[body for body, _ in model.axes]]
+    moving = np.moveaxis(along, 0, 1) * rates[..., None]
+    return OsimPlacing(
+        np.moveaxis(centres, 0, 1), np.moveaxis(turns[:-1], 0, 1), moving, np.moveaxis(pivots, 0, 1)
+    )
+
+
+def _amounts(
+    model: OsimModel, values: Array
+) -> tuple[Float[Array, "frames axes"], Float[Array, "frames axes"]]:
+    """How far each axis turns or shifts, and how fast with its coordinate."""
+    given = np.concatenate([values, np.zeros((len(values), 1))], axis=1)[
+        :, [axis.coordinate for _, axis in model.axes]
+    ]
+    amounts, rates = np.empty_like(given), np.empty_like(given)
+    for number, (_, axis) in enumerate(model.axes):
+        amounts[:, number], rates[:, number] = axis.curve.both(given[:, number])
+    return amounts, rates
+
+
+def _spun(model: OsimModel, angles: Float[Array, "frames axes"]) -> Float[Array, "frames axes 3 3"]:
+    """Rotations about each axis (Rodrigues)."""
+    cross = rotations.skew(np.array([axis.axis for _, axis in model.axes]))
+    bent: Array = np.sin(angles)[..., None, None] * cross + (1.0 - np.cos(angles))[..., None, None] * (
+        cross @ cross
+    )
+    return np.eye(3) + bent
+
+
+def _turns(axis: OsimAxis) -> bool:
+    return axis.turns
+
+
+def _stretched(frame: Float[Array, "4 4"], factors: Float[Array, "3"]) -> Float[Array, "4 4"]:
+    moved = frame.copy()
+    moved[:3, 3] *= factors
+    return moved
+
+
+def _longer(axis: OsimAxis, factors: Float[Array, "3"]) -> OsimAxis:
+    factor = float(np.abs(axis.axis) @ factors / np.abs(axis.axis).sum())
+    return replace(axis, curve=replace(axis.curve, factor=axis.curve.factor * factor))
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_model(path: str | os.PathLike[str]) -> OsimModel:
+    """The model in a file of OpenSim 3 or 4."""
+    file = existing_file(path)
+    try:
+        root = fromstring(file.read_bytes().replace(b"::", b".")).find(
+            "Model"
+        )  # OpenSim writes names of C++ as tags
+        if root is None:
+            raise ValueError("it has no Model")
+        return _model(root, file)
+    except (XmlError, KeyError, ValueError, IndexError, UnicodeDecodeError) as error:
+        raise ParseError(f"not an OpenSim model that Poise can read: {error}", path=file) from error
+
+
+def _model(root: Element, file: Path) -> OsimModel:
+    hung = _hung_in_4(root) or _hung_in_3(root)
+    order = _parents_first({body: parent for body, (parent, *_) in hung.items()})
+    declared = [one for body in order for one in hung[body][3].iter("Coordinate")]
+    names = [one.attrib["name"] for one in declared]
+    joints = []
+    for body in order:
+        parent, in_parent, in_child, joint = hung[body]
+        number = GROUND if parent == "ground" else order.index(parent)
+        joints.append(OsimJoint(number, in_parent, in_child, _axes(joint, names)))
+    turning = {
+        axis.coordinate
+        for joint in joints
+        for axis in joint.axes
+        if axis.turns and np.isinf(axis.curve.range[1])
+    }
+    coordinates = tuple(_coordinate(one, k in turning) for k, one in enumerate(declared))
+    if not coordinates:
+        raise ValueError("no joint of it can move")
+    return OsimModel(file, tuple(order), tuple(joints), coordinates, _couplings(root, names))
+
+
+Hung = dict[
+    str, tuple[str, Array, Array, Element]
+]  # a body's parent, the joint's frame in both, and the joint
+
+
+def _hung_in_4(root: Element) -> Hung:
+    found: Hung = {}
+    for joint in root.iterfind("JointSet/objects/*"):
+        frames = {
+            frame.attrib["name"]: (
+                _last(_text(frame, "socket_parent")),
+                _frame(frame, "translation", "orientation"),
+            )
+            for frame in joint.iter("PhysicalOffsetFrame")
+        }
+        ends = (_last(_text(joint, f"socket_{end}_frame")) for end in ("parent", "child"))
+        (parent, in_parent), (child, in_child) = (frames.get(end, (end, np.eye(4))) for end in ends)
+        found[child] = parent, in_parent, in_child, joint
+    return found
+
+
+def _hung_in_3(root: Element) -> Hung:
+    found: Hung = {}
+    for body in root.iterfind("BodySet/objects/Body"):
+        for joint in body.iterfind("Joint/*"):
+            frames = (
+                _frame(joint, "location_in_parent", "orientation_in_parent"),
+                _frame(joint, "location", "orientation"),
+            )
+            found[body.attrib["name"]] = _text(joint, "parent_body"), *frames, joint
+    return found
+
+
+def _parents_first(parents: dict[str, str]) -> list[str]:
+    order: list[str] = []
+    while len(order) < len(parents):
+        ready = [body for body, above in parents.items() if body not in order and above in ("ground", *order)]
+        if not ready:
+            raise ValueError("its bodies hang on each other in a circle, or on one that is missing")
+        order += ready
+    return order
+
+
+def _axes(joint: Element, names: list[str]) -> tuple[OsimAxis, ...]:
+    own = [names.index(one.attrib["name"]) for one in joint.iter("Coordinate")]
+    if joint.tag == "CustomJoint":
+        axes = (_custom_axis(one, names) for one in joint.iter("TransformAxis"))
+        return tuple(axis for axis in axes if axis.coordinate >= 0 or axis.curve.both(np.zeros(1))[0] != 0.0)
+    if joint.tag not in _SIMPLE:
+        raise ValueError(f"a joint is a {joint.tag}; valid: CustomJoint, {', '.join(_SIMPLE)}")
+    straight = _polynomial([0.0, 1.0])
+    return tuple(
+        OsimAxis(turns, np.array(axis), straight, coordinate)
+        for (turns, axis), coordinate in zip(_SIMPLE[joint.tag], own, strict=True)
+    )
+
+
+def _custom_axis(element: Element, names: list[str]) -> OsimAxis:
+    used = (element.findtext("coordinates") or "").split()
+    if len(used) > 1:
+        raise ValueError(f"a joint's axis depends on {' and '.join(used)}; one coordinate is read")
+    turns = element.attrib["name"].startswith("rotation")
+    axis = _numbers(_text(element, "axis"), 3)
+    if not np.any(axis):
+        raise ValueError("a joint's axis has no length")
+    return OsimAxis(
+        turns, axis / np.linalg.norm(axis), _curve_in(element), names.index(used[0]) if used else -1
+    )
+
+
+def _coordinate(element: Element, turns: bool) -> OsimCoordinate:
+    low, high = _numbers(element.findtext("range") or "-1e9 1e9", 2).tolist()
+    clamped, locked = ((element.findtext(key) or "").strip() == "true" for key in ("clamped", "locked"))
+    whole_turn = turns and high - low > 1.99 * np.pi
+    span = (low, high) if clamped and not whole_turn else (-np.inf, np.inf)
+    default = float(_numbers(element.findtext("default_value") or "0", 1)[0])
+    return OsimCoordinate(element.attrib["name"], default, span, locked, turns, wraps=clamped and whole_turn)
+
+
+def _couplings(root: Element, names: list[str]) -> dict[int, tuple[int, Curve]]:
+    found = {}
+    for one in root.iter("CoordinateCouplerConstraint"):
+        leaders = _text(one, "independent_coordinate_names").split()
+        if len(leaders) != 1:
+            raise ValueError(f"a coordinate follows {' and '.join(leaders)}; one can be followed")
+        function = one.find("coupled_coordinates_function")
+        found[names.index(_text(one, "dependent_coordinate_name"))] = (
+            names.index(leaders[0]),
+            _curve_in(function),
+        )
+    return found
+
+
+def _curve_in(element: Element | None) -> Curve:
+    """The function below an element: of a MultiplierFunction the one inside it, that many times."""
+    for one in element.iter() if element is not None else ():
+        if one.tag == "MultiplierFunction":
+            inner = _curve_in(one.find("function") if one.find("function") is not None else one[0])
+            return replace(inner, factor=inner.factor * float(one.findtext("scale") or 1.0))
+        if one.tag in _CURVES:
+            return _CURVES[one.tag](one)
+    raise ValueError(
+        f"a function is of a kind that is not read; valid: MultiplierFunction, {', '.join(_CURVES)}"
+    )
+
+
+def _polynomial(coefficients: list[float]) -> Curve:
+    """From the constant up."""
+    if len(coefficients) <= 2:
+        start, slope = (*coefficients, 0.0)[:2]
+        return Curve(lambda x: start + slope * x, lambda x: np.full_like(x, slope))
+    curve = Polynomial(coefficients)
+    return Curve(curve, curve.deriv())
+
+
+def _spline(element: Element) -> Curve:
+    """SIMM's cubic spline (Forsythe, Malcolm and Moler 1977): at an end, the third derivative of four points there."""
+    x, y = (_numbers(_text(element, key)) for key in ("x", "y"))
+    if len(x) < 4:
+        raise ValueError(f"a spline has {len(x)} points; expected at least four")
+    ends = ([(3, 6.0 * _third_difference(x[:4], y[:4]))], [(3, 6.0 * _third_difference(x[-4:], y[-4:]))])
+    curve = make_interp_spline(x, y, k=3, bc_type=ends)
+    return Curve(curve, curve.derivative(), (float(x[0]), float(x[-1])))
+
+
+def _third_difference(x: Array, y: Array) -> float:
+    return float(Polynomial.fit(x, y, 3).convert().coef[3]) if np.ptp(y) > 0 else 0.0
+
+
+_CURVES: dict[str, Callable[[Element], Curve]] = {
+    "LinearFunction": lambda one: _polynomial(_numbers(_text(one, "coefficients"))[::-1].tolist()),
+    "PolynomialFunction": lambda one: _polynomial(_numbers(_text(one, "coefficients"))[::-1].tolist()),
+    "Constant": lambda one: _polynomial([float(one.findtext("value") or 0.0)]),
+    "SimmSpline": _spline,
+    "NaturalCubicSpline": _spline,
+}
+
+
+def _frame(element: Element, place: str, turn: str) -> Float[Array, "4 4"]:
+    frame = np.eye(4)
+    frame[:3, :3] = rotations.matrix_from_euler(_numbers(element.findtext(turn) or "0 0 0", 3), "XYZ")
+    frame[:3, 3] = _numbers(element.findtext(place) or "0 0 0", 3)
+    return frame
+
+
+def _numbers(text: str, count: int | None = None) -> Array:
+    values = np.array([float(word) for word in text.split()])
+    if (count is not None and len(values) != count) or not np.all(np.isfinite(values)):
+        raise ValueError(f"expected {count or 'finite'} numbers; got {text.strip()[:80]!r}")
+    return values
+
+
+def _text(element: Element, key: str) -> str:
+    found = element.findtext(key)
+    if found is None or not found.strip():
+        raise ValueError(f"a {element.tag} without {key}")
+    return found.strip()
+
+
+def _last(path: str) -> str:
+    return path.rsplit("/", maxsplit=1)[-1]
