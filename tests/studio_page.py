@@ -36,10 +36,10 @@ def chromium() -> str | None:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser(options: Sequence[str] = WITHOUT_GRAPHICS_CARD) -> Iterator[Browser]:
     """A browser that draws without a graphics card."""
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=list(WITHOUT_GRAPHICS_CARD))
+        opened = playwright.chromium.launch(executable_path=chromium(), args=list(options))
         yield opened
         opened.close()
 

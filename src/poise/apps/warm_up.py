@@ -127,12 +127,16 @@ def learn_a_style() -> StylePrior:
 
 
 def solve_in_style() -> None:
-    """The same with a style."""
+    """The same with a style and with a model in time: how likely the pose is, and what it leaves open."""
+    from poise.performer import act
+    from poise.priors.dynamics.prior import DynamicsPrior
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
-    solution = solve(learn_a_style(), [Position("left_hand", (0.3, 0.9, 0.2))])
-    solution.percentile  # noqa: B018 - its kernels too
+    for prior in (learn_a_style(), DynamicsPrior.learn([act("walk", seconds=1.0, fps=30)])):
+        solution = solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))])
+        solution.percentile  # noqa: B018 - its kernels too
+        solution.uncertainty.suggestions()
 
 
 def solve_a_sequence() -> None:

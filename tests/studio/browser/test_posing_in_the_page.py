@@ -61,6 +61,31 @@ def test_what_cannot_be_reached_is_said(studio: StudioPage) -> None:
     assert studio.page.locator(".missed-by").inner_text().endswith("off")
 
 
+def test_a_hand_ahead_of_the_answer_is_not_called_out_of_reach(studio: StudioPage) -> None:
+    studio.drag_joint("right_hand", (-30, -50))
+    studio.settled()
+    shown = studio.page.evaluate(
+        """async () => {
+          window.poise.state.dragged.value = { id: "RightHand", position: [0, 2.5, 0] };
+          for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+          return [document.querySelector(".handles input").value, document.querySelectorAll(".missed").length];
+        }"""
+    )
+    assert shown == ["0.0", 0]
+
+
+def test_a_slow_movement_changes_the_resolution_once(studio: StudioPage) -> None:
+    shares = studio.page.evaluate(
+        """() => {
+          const pace = new window.poise.stage.pace.constructor(() => {});
+          const gaps = [1000, 50, 50, 50, 16, 16, 50, 16, 16];
+          let now = 0;
+          return gaps.map((gap) => pace.tick((now += gap)));
+        }"""
+    )
+    assert shares == [1, 1, 1, *[0.5] * 6]
+
+
 @pytest.mark.parametrize("kind", ["From recordings", "Plain IK"])
 def test_another_model_keeps_the_handles_and_shows_the_one_before(studio: StudioPage, kind: str) -> None:
     studio.drag_joint("right_hand", (-30, -50))

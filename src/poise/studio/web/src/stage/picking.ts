@@ -1,6 +1,6 @@
 /** What is under the pointer: near on the screen, not behind the body, and of the frame that is shown before all else. */
 import { LOOK_AT, type Key } from "../messages";
-import { type Vec2, type Vec3, distance, jointPosition } from "../arrays";
+import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import { ahead, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import type { Stage } from "./stage";
@@ -91,6 +91,7 @@ export interface HandlePlace {
   /** Where it should be, and where the body has it. */
   readonly wanted: Vec3;
   readonly actual: Vec3;
+  /** How far the solver left it off; the hand that moves ahead of the answer does not count. */
   readonly missed: number;
 }
 
@@ -98,16 +99,19 @@ export function handlePlaces(): HandlePlace[] {
   const pose = state.pose.value;
   const joints = shownJoints.value;
   if (!pose || !joints) return [];
-  const asked = new Set(ahead.value ? [] : pose.residuals.map((residual) => residual.handle));
+  const asked = ahead.value ? [] : pose.residuals;
+  const missed = new Map<string | null, number>();
+  for (const { handle, unit, value } of asked)
+    missed.set(handle, Math.max(missed.get(handle) ?? 0, unit === "m" ? value : 0));
   return state.handles.value.flatMap((handle, number) => {
     const joint = state.jointNumber(handle.joint);
     if (joint < 0) return [];
     const onBody = joints === pose.joints ? pointOf(pose.points, number) : null;
     const actual = onBody ?? jointPosition(joints, joint);
-    const target = handle.pinned && asked.has(handle.id) ? handle.position : null;
+    const target = handle.pinned && missed.has(handle.id) ? handle.position : null;
     const held = state.dragged.value?.id === handle.id ? state.dragged.value.position : null;
     const wanted = held ?? target ?? actual;
-    return [{ id: handle.id, wanted, actual, missed: distance(wanted, actual) }];
+    return [{ id: handle.id, wanted, actual, missed: missed.get(handle.id) ?? 0 }];
   });
 }
 

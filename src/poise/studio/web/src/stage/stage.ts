@@ -61,7 +61,7 @@ export class Stage {
   private posed: Float32Array | null = null;
   private palette: Palette | null = null;
   private waiting = false;
-  private readonly pace = new Pace(() => this.draw(1));
+  private readonly pace = new Pace((share) => this.draw(share));
   private readonly watching = new ResizeObserver(() => this.resize());
   private followed = false;
   private navigation: Navigation = "poise";
