@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
+from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.solvers.bearing import heading_of
 from poise.solvers.constraints import CONSTRAINTS
 from poise.solvers.measured import MeasuredConstraint, PoseView
+from poise.solvers.problem import Problem
+from poise.solvers.solution import Solution
 from poise.studio import messages as said
 from poise.studio import solving
 from poise.studio.models import ModelStore
@@ -68,6 +71,26 @@ def test_a_dragged_hand_arrives_and_the_feet_stay(session: Session, model: str) 
     np.testing.assert_allclose(
         [joint(session, role) for role in ("left_foot", "right_foot")], feet, atol=3e-3
     )
+
+
+def test_a_pose_on_the_way_is_not_looked_for_in_the_style_while_the_hand_moves(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle(session, "left_hand")
+    monkeypatch.setattr(solving, "REACH", 1.01)  # so that every moment is on the way
+    monkeypatch.setattr(Poser, "_likelihood_of", lambda *_, **__: (0.0, 0.0))
+    searches, on_the_way, place, eased = [], [], LatentPrior.place, solving.eased
+
+    def watched(problem: Problem, start: np.ndarray, goal: Solution, most: float) -> tuple[Solution, bool]:
+        found = eased(problem, start, goal, most)
+        on_the_way.append(found[0] is not goal)
+        return found
+
+    monkeypatch.setattr(LatentPrior, "place", lambda prior, q: searches.append(q) or place(prior, q))
+    monkeypatch.setattr(solving, "eased", watched)
+    drag(session, "left_hand", (0.1, 0.15, 0.1), moments=12)
+    assert sum(on_the_way) >= 6
+    assert len(searches) <= 2  # as the drag begins, and as it ends
 
 
 def test_the_smooth_model_answers_while_dragging_and_the_fine_one_at_the_end(session: Session) -> None:

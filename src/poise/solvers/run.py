@@ -52,6 +52,7 @@ class Runner:
         self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
+        self._on_the_way = False  # whether the last frame's state is that of a pose further on
         self._usual = np.inf  # mean loss of tracked frames whose targets had moved by `MOVED`
         self._prediction: Any = None if guide.predictor is None else guide.blank()
         settings = problem.settings
@@ -72,12 +73,15 @@ class Runner:
         else:
             found = self._cold(q)
         best = self._last = found[0]
+        self._on_the_way = False
         self.found, q[:] = tuple(found), best.q
         return best.status, sum([optimum.steps for optimum in found]), best.errors
 
     def remembers(self, q: Float[Array, "size"]) -> bool:
-        """Whether this is the last frame's pose, wherever its root is."""
-        return self._last is not None and self._last.q[ROOT_SIZE:].tobytes() == q[ROOT_SIZE:].tobytes()
+        """Whether this is the last frame's pose, wherever its root is, with a state to go on from."""
+        if self._last is None or (self._on_the_way and not self.dragging):
+            return False
+        return self._last.q[ROOT_SIZE:].tobytes() == q[ROOT_SIZE:].tobytes()
 
     def forget(self) -> None:
         """The next solve is a cold one."""
@@ -87,7 +91,12 @@ class Runner:
         """Take a pose, wherever it came from, as the last frame."""
         if self.tracks:
             state = self.guide.resumed(q, self.problem.targets)
-            self._last = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0))
+            self._last, self._on_the_way = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0)), False
+
+    def pause(self, q: Float[Array, "size"]) -> None:
+        """Take a pose on the way to the last frame's as that frame: while a hand moves, its state stays as it is."""
+        if self._last is not None:
+            self._last, self._on_the_way = replace(self._last, q=q.copy()), True
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
@@ -96,7 +105,9 @@ class Runner:
 
     def spread(self, q: Float[Array, "size"]) -> tuple[Float[Array, "freedoms"], Array]:
         """From a solved pose to what the guide expects there, and the covariance of the freedoms that are not held."""
-        state = self._last.state if self._last is not None and np.array_equal(self._last.q, q) else None
+        state = None
+        if self._last is not None and not self._on_the_way and np.array_equal(self._last.q, q):
+            state = self._last.state
         if state is None:
             state = self.guide.resumed(q, self.problem.space.handle_positions(q, self.problem.handles)[0])
         gap, covariance = self.guide.spread(q, state)

@@ -156,13 +156,16 @@ class Poser:
         solved = self.solve(state, dragged=dragged, fine=last)
         problem, most = self._last.problem, max(REACH * moved, SETTLING if last else 0.0)
         aims = problem.floats.copy()
-        stepped = self._stepped(state, dragged) if _overreaches(state, dragged, solved) else None
+        overreaches = _overreaches(state, dragged, solved)
+        stepped = self._stepped(state, dragged) if overreaches else None
         if stepped is not None:
             return stepped
         problem.floats[:] = aims  # a step that was tried has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
             return solved
+        if self._last.runner is not None and not overreaches:
+            self._last.runner.pause(solution.q)
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
