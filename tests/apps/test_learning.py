@@ -1,10 +1,16 @@
 """What latent space a motion model has."""
 
+from pathlib import Path
+
 import pytest
 
+import poise
 from poise import performer
 from poise.motion import Motion
 from poise.motion.retarget import retarget
+from poise.motion.virtual_markers import virtual_markers
+from poise.performance.marker_sets import WITH_HEAD, marker_layout
+from poise.priors.blend import BlendPrior
 from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.structure import ADDED, MODELS, MULTIPLIED
 
@@ -19,6 +25,17 @@ def test_clips_of_several_bodies_have_an_axis_more_unless_the_space_is_described
     assert DynamicsOptions().structure([walk, walk]) == MODELS[CYLINDER]
     assert DynamicsOptions().structure(both) == MODELS[CYLINDER].with_another_axis()
     assert DynamicsOptions(topology="hybrid").structure(both) == MODELS["hybrid"]
+
+
+def test_exports_name_the_licences_of_what_a_model_was_learned_from(walk: Motion, tmp_path: Path) -> None:
+    model = poise.learn([walk], kind="gaussian", licence="CC BY 4.0, by a dancer")
+    handles = {"left_hand": (0.3, 1.2, 0.3)}
+    both = BlendPrior([model, poise.UniversalPrior(walk.skeleton)], [0.5, 0.5])
+    for prior, named in ((model, "dancer"), (both, "CMU"), (both, "dancer")):
+        found = poise.read(poise.solve(prior, handles).save(tmp_path / "pose.glb"))
+        assert any(named in credit for credit in found.origin.credits)
+    take = virtual_markers(walk[:3], marker_layout(walk.skeleton, WITH_HEAD))
+    assert poise.perform(model, take).motion.origin.credits == ("CC BY 4.0, by a dancer",)
 
 
 @pytest.mark.parametrize(

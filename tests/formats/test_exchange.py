@@ -12,7 +12,7 @@ import poise
 from fbx_text import fbx_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.geometry import rotations
-from poise.motion.motion import Motion
+from poise.motion.motion import Motion, Origin
 from poise.motion.world import joint_positions
 from poise.skeleton.skeleton import Skeleton
 
@@ -51,8 +51,9 @@ def test_usd_holds_a_mesh_that_openusd_skins_as_poise_does(tmp_path: Path) -> No
     pytest.importorskip("pxr")
     from pxr import Gf, Usd, UsdGeom, UsdSkel
 
-    motion = _motion()
+    motion = replace(_motion(), origin=Origin(credits=("A database", "CC0")))
     stage = Usd.Stage.Open(str(poise.write(motion, tmp_path / "clip.usdc")))
+    assert stage.GetRootLayer().comment == "A database; CC0"
     root = UsdSkel.Root(stage.GetPrimAtPath("/Character"))
     mesh = UsdGeom.Mesh(stage.GetPrimAtPath("/Character/Mannequin"))
     assert UsdSkel.BakeSkinning(root, Gf.Interval(0.0, 6.0))

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import zlib
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from hypothesis.extra import numpy as arrays
 from bodies import moving, person, stepping
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats import gltf, read, write
+from poise.formats.gltf.container import Container
 from poise.formats.gltf.meshes import read_mesh
 from poise.geometry import rotations
 from poise.motion import Motion
+from poise.motion.motion import Origin
 from poise.skeleton import Pose, Skeleton
 from poise.skeleton.kinematics import world_transforms
 from real_data import recordings
@@ -90,6 +93,16 @@ def test_name_and_frame_rate_survive_and_the_registry_knows_the_format(tmp_path)
     assert (found.name, found.fps, len(found)) == ("Ünusual name", 59.94, len(motion))
     assert found.origin.units == "m"
     assert found.origin.format == "gltf"
+
+
+def test_credits_are_the_copyright_of_the_file_beside_that_of_a_character(tmp_path):
+    credited = replace(stepping(person()), origin=Origin(credits=("A database", "CC0")))
+    character = write(credited, tmp_path / "character.glb")
+    assert Container(character).json["asset"]["copyright"] == "A database; CC0"
+    other = replace(credited, origin=Origin(credits=("CC0", "by permission"), character=str(character)))
+    found = read(write(other, tmp_path / "clip.glb"))
+    assert found.origin.credits == ("A database", "CC0", "by permission")
+    assert "copyright" not in Container(write(stepping(person()), tmp_path / "plain.glb")).json["asset"]
 
 
 def _frames(motion):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,11 @@ def save(
         if extension in STILLS:
             return draw(shown, target, **options)
         shown = Motion.of_poses([shown], name=target.stem)
+    if isinstance(shown, Motion) and (credits := getattr(value, "credits", ())):
+        shown = replace(
+            shown,
+            origin=replace(shown.origin, credits=tuple(dict.fromkeys((*shown.origin.credits, *credits)))),
+        )
     if not isinstance(shown, Motion | Markers):
         return _save_model(value, target)
     if extension in pictures:

@@ -22,7 +22,7 @@ from poise.formats.gltf.meshes import read_mesh
 from poise.formats.rigs import motion_of_matrices
 from poise.formats.units import metres_per_unit
 from poise.geometry import rotations
-from poise.motion.motion import Motion
+from poise.motion.motion import SEPARATOR, Motion
 from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
 
@@ -80,6 +80,7 @@ def _stage(motion: Motion, metres: float, *, mannequin: bool) -> Any:
     from pxr import Usd, UsdGeom, UsdSkel
 
     stage = Usd.Stage.CreateInMemory()
+    stage.GetRootLayer().comment = SEPARATOR.join(motion.origin.credits)
     UsdGeom.SetStageUpAxis(stage, "Y")
     UsdGeom.SetStageMetersPerUnit(stage, metres)
     stage.SetTimeCodesPerSecond(motion.fps)

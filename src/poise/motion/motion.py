@@ -16,6 +16,8 @@ from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only
 
 Array = np.ndarray
 
+SEPARATOR = "; "  # between credits, where a file has one line for them
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -33,6 +35,8 @@ class Origin:
     warnings: tuple[str, ...] = ()
     character: str = ""
     """The file of the character whose skeleton this is, with its mesh: what a GLB or VRM is written into."""
+    credits: tuple[str, ...] = ()
+    """Databases and licences of what it was made with; files that have room for them name them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion.markers import Markers
-from poise.motion.motion import Motion
+from poise.motion.motion import Motion, Origin
 from poise.priors.abilities import marker_guide
 from poise.priors.local.control_guide import ControlGuide
 from poise.priors.local.lookalikes import Seen
@@ -229,7 +229,8 @@ def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
             "a performance without frames has no motion; step it through some frames first"
         )
     places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
-    return Motion(frames[0].space.skeleton, fps, places, turns, name=name)
+    origin = Origin(credits=frames[0].credits)
+    return Motion(frames[0].space.skeleton, fps, places, turns, name=name, origin=origin)
 
 
 @dataclass

@@ -57,6 +57,16 @@ def examples_of(prior: Prior) -> Examples:
     return Examples.by_one(prior.space, q, q, np.zeros(len(q), dtype=np.int64))
 
 
+def credits_of(prior: Prior) -> tuple[str, ...]:
+    """The database (`credit`) and the licences of what it was learned from, and those of a blend's parts."""
+    known = getattr(prior, "known_frames", None)
+    found = [getattr(prior, "credit", "")] + [
+        clip.licence for clip in (known.sources if known is not None else ())
+    ]
+    parts = (credit for part in getattr(prior, "components", ()) for credit in credits_of(part))
+    return tuple(dict.fromkeys(filter(None, (*found, *parts))))
+
+
 def latent_of(prior: Prior) -> LatentPrior | None:
     """The prior as one with a latent space: poses at its points, likely places, a learning curve."""
     from poise.priors.latent.prior import LatentPrior

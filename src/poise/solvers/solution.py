@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.priors.abilities import credits_of
 from poise.savable import Savable
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
@@ -140,6 +141,11 @@ class Solution(Savable):
     def percentile(self) -> float | None:
         """The share of training poses, in percent, that are less likely than this one; None without a prior."""
         return None if self.prior is None else self.prior.percentile(self.q)
+
+    @property
+    def credits(self) -> tuple[str, ...]:
+        """The databases and licences of what the prior was learned from, which exports name."""
+        return () if self.prior is None else credits_of(self.prior)
 
     def nearest(self, count: int = 3) -> list[KnownFrame]:
         """The frames that the prior was learned from whose joints are nearest; none where it does not keep them."""

@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.motion.motion import Motion
+from poise.motion.motion import Motion, Origin
 from poise.priors.blend import BlendPrior, Chart, weighed
 from poise.priors.forms import FREE_ROOT
 from poise.priors.prior import Information, Prior
@@ -106,7 +106,8 @@ class Trajectory:
 
     def motion(self, fps: float, *, name: str = "") -> Motion:
         """As a motion."""
-        return Motion(self.space.skeleton, fps, *self.space.frames_from_q(self.q), name=name)
+        origin = Origin(credits=self.solutions[0].credits)
+        return Motion(self.space.skeleton, fps, *self.space.frames_from_q(self.q), name=name, origin=origin)
 
     @property
     def unmet(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import ParseError
+from poise.motion.motion import SEPARATOR
 
 Array = np.ndarray
 Json = dict[str, Any]
@@ -185,6 +187,13 @@ def _normalised(rows: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "f":
         return rows
     return np.maximum(rows / np.iinfo(dtype).max, -1.0)
+
+
+def credited(asset: Json, credits: Sequence[str]) -> Json:
+    """A file's `asset` that names these too as its copyright."""
+    held = asset.get("copyright")
+    named = dict.fromkeys((*(held.split(SEPARATOR) if isinstance(held, str) and held else ()), *credits))
+    return {**asset, "copyright": SEPARATOR.join(named)} if named else asset
 
 
 def glb_of(document: Json, binary: bytes) -> bytes:

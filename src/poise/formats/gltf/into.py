@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, SkeletonError
-from poise.formats.gltf.container import Container, Json, glb_of
+from poise.formats.gltf.container import Container, Json, credited, glb_of
 from poise.formats.gltf.nodes import Local
 from poise.formats.gltf.reading import GltfRig, open_rig
 from poise.formats.rigs import nearest_rotation
@@ -47,6 +47,7 @@ def glb_with(motion: Motion, character: Path) -> bytes:
         channels.append({"sampler": len(samplers), "target": {"node": node, "path": path}})
         samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
     animation = {"name": motion.name or "Motion", "channels": channels, "samplers": samplers}
+    document["asset"] = credited(document["asset"], motion.origin.credits)
     document["animations"] = [animation, *document.get("animations", [])]
     return glb_of(document, bytes(binary))
 

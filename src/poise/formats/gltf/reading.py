@@ -18,7 +18,7 @@ from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
 from poise.formats.rigs import from_world, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
-from poise.motion.motion import Motion, Origin
+from poise.motion.motion import SEPARATOR, Motion, Origin
 
 Array = np.ndarray
 World = tuple[Float[Array, "_ 3"], Float[Array, "_ 3 3"]]  # one row stands for all frames
@@ -96,6 +96,7 @@ def _motion(rig: GltfRig, wanted: str | None) -> Motion:
     origin = Origin(
         path=str(file.path), format="gltf", units_reason="glTF is in metres", frames_in_file=when.frames,
         notes=notes, warnings=warnings, character=_as_character(rig, ours=about["written_by_us"]),
+        credits=about["credits"],
     )  # fmt: skip
     return Motion(skeleton, when.fps, roots, rotations, name=about["name"], origin=origin)
 
@@ -124,7 +125,9 @@ def _about(file: Container) -> dict[str, Any]:
     fps, name, orders = found.get("fps"), found.get("name"), found.get("orders")
     rate = float(fps) if isinstance(fps, (int, float)) and 1e-3 < fps < 1e5 else None
     valid = isinstance(orders, list) and all(isinstance(o, str) and set(o) <= set("XYZ") for o in orders)
+    held = file.json["asset"].get("copyright")
     return {
+        "credits": tuple(held.split(SEPARATOR)) if isinstance(held, str) and held else (),
         "written_by_us": bool(found), "fps": rate, "orders": orders if valid else [],
         "name": name if isinstance(name, str) else Path(file.path).stem,
     }  # fmt: skip

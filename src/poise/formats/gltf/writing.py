@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.formats.files import existing_file, replacing
-from poise.formats.gltf.container import glb_of
+from poise.formats.gltf.container import credited, glb_of
 from poise.formats.gltf.into import glb_with
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
@@ -64,7 +65,7 @@ def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
         body = build_mannequin(motion.skeleton, rotations=motion.rotations)
         _add_mannequin(document, motion.skeleton, body, joints)
     _add_animation(document, motion, joints, rest=not mannequin)
-    return document.glb(_about(motion))
+    return document.glb(_about(motion), motion.origin.credits)
 
 
 def _still(pose: Pose) -> Motion:
@@ -127,11 +128,11 @@ class _Document:
         self.accessors.append(entry)
         return len(self.accessors) - 1
 
-    def glb(self, about: Json) -> bytes:
+    def glb(self, about: Json, credits: Sequence[str]) -> bytes:
         """The whole file: a header, the JSON chunk and, where there is any, the binary chunk."""
         scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
         document: Json = {
-            "asset": {"version": "2.0", "generator": "Poise"},
+            "asset": credited({"version": "2.0", "generator": "Poise"}, credits),
             "scene": 0, "scenes": [scene], "nodes": self.nodes, **self.parts,
         }  # fmt: skip
         if self.binary:

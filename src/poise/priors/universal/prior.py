@@ -124,6 +124,11 @@ class UniversalPrior(Savable):
         """What has been learned, in a few words."""
         return f"{len(self.weights.header['learned_from'])} recordings of people, for any humanoid"
 
+    @property
+    def credit(self) -> str:
+        """The database that was learned from."""
+        return str(self.weights.header["database"])
+
     @cached_property
     def limits(self) -> JointLimits:
         """The range of all recordings, seen on this skeleton."""
