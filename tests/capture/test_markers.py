@@ -106,6 +106,22 @@ def test_hidden_markers_are_found_and_their_uncertainty_is_honest(
     assert 0.3 < np.sqrt((np.square(off).mean(axis=2) / claimed**2).mean()) < 2.0
 
 
+def test_joints_are_less_sure_while_their_markers_are_hidden(
+    fitted: Calibration, points: np.ndarray, motion: Motion
+) -> None:
+    prior = GaussianPrior.learn([replace(motion[:90], skeleton=fitted.skeleton)], clusters=10)
+    arm, other = (fitted.skeleton.index(name) for name in ("left_forearm", "right_forearm"))
+    left = [label.startswith(("LUPA", "LELB", "LFRM", "LWR", "LFIN", "LTHM")) for label in fitted.layout]
+    seen = points[80:120].copy()
+    seen[15:, left] = np.nan
+    tracker = MarkerTracker(prior, fitted, fps=FPS)
+    frames = [tracker.push(frame) for frame in seen]
+    sigmas = np.stack([frame.joint_sigmas for frame in frames])
+    known, hidden = np.median(sigmas[5:15], axis=0), np.median(sigmas[20:], axis=0)
+    assert hidden[arm] > 2.0 * known[arm]
+    assert hidden[other] < 1.5 * known[other]
+
+
 def test_swapped_unlabelled_and_jumping_markers_are_told(
     fitted: Calibration, points: np.ndarray, style: StylePrior
 ) -> None:

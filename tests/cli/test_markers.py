@@ -25,11 +25,13 @@ def take(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_solve_writes_a_motion(take: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["markers", "solve", str(take), "-o", str(tmp_path / "take.bvh")]) == 0
+    assert main(["markers", "solve", str(take), "-o", str(tmp_path / "take.bvh"), "--uncertainty"]) == 0
     out, err = capsys.readouterr()
     assert "41 of 41 markers by name" in err
     assert "rms_mm" in out
     assert len(read(tmp_path / "take.bvh")) == 90
+    deviations = json.loads((tmp_path / "take.uncertainty.json").read_text())["deviation_m"]
+    assert all(len(by_frame) == 90 and max(by_frame) < 0.1 for by_frame in deviations.values())
 
 
 @pytest.mark.slow

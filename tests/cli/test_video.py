@@ -23,12 +23,15 @@ def test_two_real_cameras_give_a_motion_a_picture_and_how_sure_it_is(tmp_path, c
     out, picture = tmp_path / "walk.bvh", tmp_path / "walk.png"
     cameras = str(folder / "calibration" / "Calib.qca.txt")
     given = ["--cameras", cameras, "--end", "0.1", "-o", str(out), "--picture", str(picture), "--json"]
+    given.append("--uncertainty")
     assert main(["video", *videos, *given]) == 0
     facts = json.loads(capsys.readouterr().out)
     motion = poise.read(out)
     assert facts["frames"] == len(motion) == 6
     assert 1.5 < facts["height_m"] < 1.85
     assert 0.0 < facts["uncertainty_cm"]["LeftHand"] < 10.0
+    deviations = json.loads(out.with_suffix(".uncertainty.json").read_text())["deviation_m"]
+    assert {len(by_frame) for by_frame in deviations.values()} == {6}
     head, foot = (np.asarray(motion.positions)[:, motion.skeleton.index(r), 1] for r in ("head", "left_foot"))
     assert np.all(head - foot > 1.1)
     assert picture.stat().st_size > 10_000

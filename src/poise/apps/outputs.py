@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxtyping import Float
+
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.formats import extensions, write
-from poise.formats.files import make_folder
+from poise.formats.files import make_folder, replacing
 from poise.formats.registry import unknown_extension, writer_takes
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
@@ -64,6 +67,20 @@ def save(
         raise unknown_extension(target, (*motions, *pictures))
     make_folder(target.parent)
     return write(shown, target, **options)
+
+
+def save_deviations(path: Path, motion: Motion, deviation: Float[Array, "frames joints"]) -> Path:
+    """Beside a motion's file, how sure each joint's place is in every frame: metres per axis, by joint."""
+    columns = zip(motion.skeleton.names, deviation.T.round(5).tolist(), strict=True)
+    return save_claims(path, {"fps": motion.fps, "deviation_m": dict(columns)})
+
+
+def save_claims(path: Path, claims: dict[str, Any]) -> Path:
+    """A file of claims beside an export."""
+    beside = make_folder(path.parent) / f"{path.stem}.uncertainty.json"
+    with replacing(beside) as file:
+        json.dump(claims, file, indent=None if "fps" in claims else 2)
+    return beside
 
 
 def draw(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.apps.outputs import STILLS, save
+from poise.apps.outputs import STILLS, save, save_claims
 from poise.errors import InvalidValueError
-from poise.formats.files import make_folder, replacing
 from poise.formats.tables import read_table
 from poise.priors.known_frames import KnownFrames
 from poise.priors.model_file import load
@@ -172,8 +170,7 @@ def save_pose(
     if path.suffix.lower() in STILLS:
         return save(solution, path, handles=handles, ghosts=others_possible(solution) if uncertainty else ())
     if uncertainty:
-        with replacing(make_folder(path.parent) / f"{path.stem}.uncertainty.json") as file:
-            json.dump(claims(solution), file, indent=2)
+        save_claims(path, claims(solution))
     return save(solution, path)
 
 

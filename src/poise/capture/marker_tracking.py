@@ -34,7 +34,7 @@ from poise.geometry.alignment import rigid_fit
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-from poise.skeleton.pose_space import Handle
+from poise.skeleton.pose_space import Handle, Handles
 from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE
@@ -43,6 +43,7 @@ from poise.solvers.primal_step import conditioned, information
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Residual, Solution, extended
 from poise.solvers.solve import Solver
+from poise.solvers.uncertainty import variances
 
 Array = np.ndarray
 
@@ -69,6 +70,7 @@ class TrackedFrame(Solution):
 
     markers: Float[Array, "markers 3"]  # as the pose carries them
     sigmas: Float[Array, "markers"]  # metres, one deviation per axis, of a marker that was not used
+    joint_sigmas: Float[Array, "joints"]  # the same of where each joint is
     sources: Int[Array, "markers"]  # the number of the point that was used; -1: none
     misfit: float  # root mean square distance of the points used, in metres; not a number without any
 
@@ -103,6 +105,8 @@ class MarkerTracker:
         self.prior = prior
         self.space = prior.space.on_body(self.calibration.skeleton)
         self._handles = self.calibration.handles(self.space)
+        count = len(self.space.skeleton)
+        self._joints = Handles(np.arange(count), np.zeros((count, 3)))
         self._solver = self._make_solver(prior.on_body(self.calibration.skeleton))
         self._problem = self._solver.problem
         self._follower.use(lambda _: self._solver)
@@ -247,10 +251,11 @@ class MarkerTracker:
         if np.any(used):
             self._compare(gaps, used)
         self._before = self._last
-        sigmas = self.confidence.factor(1.0 - used.mean()) * self._claims()
+        factor = self.confidence.factor(1.0 - used.mean())
         self._last = extended(
             TrackedFrame, solution, measure=partial(self._residuals, gaps, used),
-            markers=targets - gaps, sigmas=sigmas, sources=sources, misfit=misfit,
+            markers=targets - gaps, sigmas=factor * self._claims(), joint_sigmas=factor * self._joint_claims(q),
+            sources=sources, misfit=misfit,
         )  # fmt: skip
         return self._last
 
@@ -325,6 +330,11 @@ class MarkerTracker:
     def _claims(self) -> Float[Array, "markers"]:
         """How uncertain it is where each marker would be, had it not been seen: a deviation per axis."""
         return np.asarray(TOGETHER * np.sqrt(self._factor * self._marker_variances() + self._own_squares))
+
+    def _joint_claims(self, q: Float[Array, "size"]) -> Float[Array, "joints"]:
+        """How uncertain it is where each joint is: a deviation per axis."""
+        _, jacobian = self.space.handle_positions(q, self._joints)
+        return np.asarray(TOGETHER * np.sqrt(self._factor * variances(jacobian, self._spread)))
 
     def _marker_variances(self) -> Float[Array, "markers"]:
         """Mean variance per axis of where the pose carries each marker, from what is open of the pose."""

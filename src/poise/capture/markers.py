@@ -79,6 +79,11 @@ class Capture:
         return np.stack([frame.sigmas for frame in self.frames])
 
     @cached_property
+    def deviation(self) -> Float[Array, "frames joints"]:
+        """How uncertain it is where each joint is, in metres per axis: more where its markers are not seen."""
+        return np.stack([frame.joint_sigmas for frame in self.frames])
+
+    @cached_property
     def measured(self) -> Float[Array, "frames markers 3"]:
         """The points taken for each marker: its own, one whose label was swapped, an unlabelled one.
 

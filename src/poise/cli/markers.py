@@ -54,6 +54,9 @@ class MarkerOptions:
     units: Units = None
     up: Up = None
     report: Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")] = None
+    uncertainty: Annotated[
+        bool, Parameter(help="Beside the file, write how sure each joint is, by frame (.uncertainty.json).")
+    ] = False
     json: Annotated[bool, Parameter(help="Print what was done as JSON.")] = False
 
     def reading(self) -> dict[str, Any]:
@@ -133,6 +136,10 @@ def _capture(take: Path, options: MarkerOptions) -> Capture:
 def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: MarkerOptions) -> None:
     if options.report is not None:
         _draw(capture, options.report)
+    if options.uncertainty:
+        from poise.apps.outputs import save_deviations
+
+        save_deviations(output, capture.motion, capture.deviation)
     if options.json:
         terminal.print_json(facts)
         return

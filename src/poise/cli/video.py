@@ -45,11 +45,14 @@ def video(
         Path | None, Parameter(help="The video with the skeleton, beside the body (.mp4).")
     ] = None,
     picture: Annotated[Path | None, Parameter(help="A few moments of that (.png).")] = None,
+    uncertainty: Annotated[
+        bool, Parameter(help="Beside the motion, write how sure each joint is, by frame (.uncertainty.json).")
+    ] = False,
     json: Annotated[bool, Parameter(help="Print what was found as JSON.")] = False,
 ) -> None:
     """Find a person in videos and write how the body moves."""
     from poise.apps import video as app
-    from poise.apps.outputs import save
+    from poise.apps.outputs import save, save_deviations
     from poise.priors.model_file import load
     from poise.vision.rig import load_rig
 
@@ -66,6 +69,8 @@ def video(
             progress=lambda _what, done, total: count(done, total),
         )  # fmt: skip
     files = [] if output is None else [save(found.motion, output)]
+    if output is not None and uncertainty:
+        files.append(save_deviations(output, found.motion, found.sigmas))
     if film is not None:
         with terminal.counting("drawing") as count:
             files.append(
