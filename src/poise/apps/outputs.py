@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
@@ -22,6 +23,8 @@ from poise.skeleton.skeleton import Pose
 
 if TYPE_CHECKING:
     from poise.priors.model_file import Storable
+
+Array = np.ndarray
 
 STILLS = (".png",)
 ANIMATIONS = (".gif", ".mp4")
