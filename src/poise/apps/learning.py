@@ -76,11 +76,8 @@ def _motions_of(clip: Clip) -> list[Motion]:
     if not isinstance(clip, str | os.PathLike):
         raise InvalidValueError(f"a clip is a motion, a motion file or a folder of them; got {clip!r}")
     path = Path(clip)
-    if not path.is_dir():
-        return [read_motion(path)]
-    known = extensions(markers=False)
-    files = [file for file in motion_files([path]) if file.suffix.lower() in known]
-    if not files:
+    if not (files := motion_files([path], markers=False)):
+        known = extensions(markers=False)
         raise InvalidValueError(f"there is no motion file in {path}; known are {', '.join(known)}")
     return [read_motion(file) for file in files]
 

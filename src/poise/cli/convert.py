@@ -27,6 +27,7 @@ Examples:
   poise convert throw.bvh left-handed.bvh --mirror
   poise convert walk.bvh out.glb --onto character.glb
   poise convert characters.glb#run run.bvh
+  poise convert characters.glb clip.bvh --all
   poise convert walk.bvh walk.mot --onto Rajagopal2015.osim
 """,
 )
@@ -49,8 +50,36 @@ def convert(
         Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ...; else the format's own."),
     ] = None,
     onto: Onto = None,
+    all: Annotated[
+        bool, Parameter(help="Write every animation of the file, each as OUT with _ and its name.")
+    ] = False,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
+    from poise.formats import each_animation
+    from poise.formats.registry import stem_of
+    from poise.formats.text import unique_names
+
+    parts, cut = each_animation(source), {"start": start, "end": end, "fps": fps, "mirrored": mirror}
+    if not all and len(parts) > 1:
+        terminal.warn(
+            f"{source.name} has {len(parts)} animations and this is the first: "
+            f"--all writes each, {parts[-1].name} only that one"
+        )
+    chosen = parts if all else [source]
+    stems = unique_names(stem_of(part, target.stem) for part in chosen)
+    for part, stem in zip(chosen, stems, strict=True):
+        read_with = reading(units=units, keep_first=keep_first, up=up)
+        _convert(part, target.with_name(stem + target.suffix), read_with, cut, to_units, onto)
+
+
+def _convert(
+    source: Path,
+    target: Path,
+    read_with: dict[str, Any],
+    cut: dict[str, Any],
+    to_units: str | None,
+    onto: Path | None,
+) -> None:
     from poise.apps.edit import edited
     from poise.apps.outputs import save
     from poise.errors import InvalidValueError
@@ -62,12 +91,16 @@ def convert(
         if file.resolve() in sources:
             raise InvalidValueError(f"{file} is the file to be read; give what is written a name of its own")
     with terminal.working(f"reading {source.name}"):
-        original = read(source, **reading(units=units, keep_first=keep_first, up=up))
-        changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
+        original = read(source, **read_with)
+        changed = edited(original, **cut)
     warn_of(original)
     with terminal.counting(f"writing {target.name}") as report:
         save(
-            changed, target, onto=onto, progress=report, **_writing(original, source, target, start, to_units)
+            changed,
+            target,
+            onto=onto,
+            progress=report,
+            **_writing(original, source, target, cut["start"], to_units),
         )
     print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")
 

@@ -74,6 +74,7 @@ def learn(
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
     from poise.apps.learning import calibrated, read_motion
     from poise.apps.outputs import check_model_name
+    from poise.formats import each_animation
     from poise.formats.files import make_folder
     from poise.priors.model_file import save
 
@@ -81,7 +82,8 @@ def learn(
     begun = time.perf_counter()
     settings = registry.options_for(kind, vars(options))
     with terminal.working("reading"):
-        motions = [read_motion(clip, **reading(units=units, keep_first=keep_first, up=up)) for clip in clips]
+        options_of_reading = reading(units=units, keep_first=keep_first, up=up)
+        motions = [read_motion(part, **options_of_reading) for clip in clips for part in each_animation(clip)]
     warn_of(*motions)
     if onto is not None:
         from poise.apps.retargeting import retarget
@@ -94,7 +96,7 @@ def learn(
     make_folder(output.parent)
     save(prior, output)
     print(
-        f"{output}: {kind}, {prior.summary}, from {len(clips)} clips in {seconds:.1f} s, "
+        f"{output}: {kind}, {prior.summary}, from {len(motions)} clips in {seconds:.1f} s, "
         f"{terminal.file_size(output)}"
     )
     if hasattr(prior, "pose_at"):

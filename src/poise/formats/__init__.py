@@ -3,6 +3,7 @@
 from poise.formats.registry import (
     FORMATS,
     Format,
+    each_animation,
     extensions,
     motion_files,
     read,
@@ -14,6 +15,7 @@ from poise.formats.registry import (
 __all__ = [
     "FORMATS",
     "Format",
+    "each_animation",
     "extensions",
     "motion_files",
     "read",

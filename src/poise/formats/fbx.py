@@ -6,6 +6,9 @@ https://ufbx.github.io. No permissive library writes FBX; Blender makes one of a
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from poise.errors import InvalidValueError
 from poise.formats.apart import arrays_of, need
@@ -17,10 +20,18 @@ from poise.motion.motion import Motion
 def read(path: str | os.PathLike[str], *, animation: str | None = None) -> Motion:
     """The skeleton and one animation of a file: the one named, else the first; without any, the pose it is in."""
     file = existing_file(path)
+    return motion_of_matrices(file, _found(file, animation), format="fbx", animation=animation)
+
+
+def animations(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the animations in a file."""
+    return [str(name) for name in _found(existing_file(path), "")["animations"]]
+
+
+def _found(file: Path, animation: str | None) -> Mapping[str, Any]:
     need("ufbx", module="ufbx", extra="fbx", purpose="reading FBX files")
     wanted = () if animation is None else (animation,)
-    found = arrays_of("fbx", file, *wanted, reason="ufbx cannot read this as FBX: it is damaged or not FBX")
-    return motion_of_matrices(file, found, format="fbx", animation=animation)
+    return arrays_of("fbx", file, *wanted, reason="ufbx cannot read this as FBX: it is damaged or not FBX")
 
 
 def character(path: str | os.PathLike[str]) -> Motion:

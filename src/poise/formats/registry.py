@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from poise.bounds import FARTHEST, checked_rate
-from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.formats.files import existing_file
 from poise.geometry.rotations import IDENTITY
 from poise.motion.markers import Markers
@@ -104,19 +104,33 @@ def extensions(*, markers: bool | None = None) -> tuple[str, ...]:
     return tuple(extension for known in chosen for extension in known.extensions)
 
 
-def motion_files(sources: Sequence[Path]) -> list[Path]:
-    """The files given and those below the folders given, each once, in order."""
+def motion_files(sources: Sequence[Path], *, markers: bool | None = None) -> list[Path]:
+    """The files given and those below the folders given, each once, in order; of each, every animation (FILE#NAME).
+
+    In folders, `markers` chooses between files with markers and those without.
+    """
     if not sources:
         raise InvalidValueError("name the clips or folders to take in")
     found: dict[Path, None] = {}
-    known = {*extensions()} - {".asf", ".mot"}
+    known = {*extensions(markers=markers)} - {".asf", ".mot"}
     for source in sources:
         if source.is_dir():
             inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
             found.update(dict.fromkeys(inside))
         else:
             found[source] = None
-    return list(found)
+    return [part for file in found for part in each_animation(file)]
+
+
+def each_animation(path: Path) -> list[Path]:
+    """A file as FILE#NAME for each of its animations; the file itself where it has no choice of them."""
+    try:
+        file, animation = animation_of(path)
+        listed = _recognise(file).function("animations")
+        names = [] if listed is None or animation is not None else listed(file)
+    except PoiseError:
+        names = []  # whoever reads the file says what is wrong with it
+    return [Path(f"{path}#{name}") for name in names] if len(names) > 1 else [path]
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:
@@ -126,8 +140,8 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     animations, `character.glb#run` is the one called run. `options` go to the format's
     reader (BVH: `units`, `keep_first`); one that it does not take is an error.
     """
-    file, part = _part_of(path)
-    options = {**part, **options}
+    file, animation = animation_of(path)
+    options = options if animation is None else {"animation": animation, **options}
     chosen = _named(format) if format else _recognise(file)
     reader = _function(chosen, "read", options)
     value: Motion | Markers = _plausible(reader(file, **options), file)
@@ -160,18 +174,28 @@ def writer_takes(path: str | os.PathLike[str], option: str) -> bool:
 
 def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
     """The files that reading or writing this one takes: most formats have one each, some a pair."""
-    file = _part_of(path)[0] if verb == "read" else Path(path)
+    file = animation_of(path)[0] if verb == "read" else Path(path)
     chosen = _recognise(file) if verb == "read" else _by_extension(file)
     listed = None if chosen is None else chosen.function("files_read" if verb == "read" else "files_written")
     return (file,) if listed is None else tuple(listed(file))
 
 
-def _part_of(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+def animation_of(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """The file, and the animation in it that is named behind a `#`; a file with such a name goes first."""
-    plain, mark, animation = str(Path(path)).rpartition("#")
-    if mark and not Path(path).exists() and Path(plain).exists():
-        return existing_file(plain), {"animation": animation}
-    return existing_file(path), {}
+    plain, mark, animation = str(Path(path)).partition("#")
+    while mark and not Path(path).exists():
+        if Path(plain).exists():
+            return existing_file(plain), animation
+        more, mark, animation = animation.partition("#")
+        plain = f"{plain}#{more}"
+    return existing_file(path), None
+
+
+def stem_of(path: str | os.PathLike[str], stem: str | None = None) -> str:
+    """What is made of a file is called after its stem (or the one given), and its animation where one is named."""
+    file, animation = animation_of(path)
+    plain = file.stem if stem is None else stem
+    return plain if animation is None else f"{plain}_" + re.sub(r"[^\w.-]+", "_", animation)
 
 
 def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:

@@ -15,6 +15,7 @@ from typing import Any
 from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import motion_files, read
+from poise.formats.registry import animation_of, stem_of
 from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
 from poise.library.lock import only_one
@@ -136,7 +137,7 @@ def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built
     tasks: dict[str, _Task] = {}
     for file in files:
         try:
-            digest = sha256_of(file)
+            digest = _digest(file)
         except (PoiseError, OSError) as error:
             _refuse(library.catalogue, built, str(file), str(error))
             continue
@@ -148,10 +149,17 @@ def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built
         wanted = tuple(variant for variant in recipe.variants if (digest, variant) not in present)
         built.kept += len(recipe.variants) - len(wanted)
         if wanted:
-            name = original.name if original else _free_name(file.stem, names)
+            name = original.name if original else _free_name(stem_of(file), names)
             names.add(name)
             tasks[digest] = _Task(file.absolute(), digest, name, wanted, library.folder, recipe)
     return list(tasks.values())
+
+
+def _digest(file: Path) -> str:
+    """The hash of a file, or of one of its animations."""
+    whole, animation = animation_of(file)
+    digest = sha256_of(whole)
+    return digest if animation is None else hashlib.sha256(f"{digest}#{animation}".encode()).hexdigest()
 
 
 def _free_name(stem: str, taken: set[str]) -> str:
@@ -245,11 +253,11 @@ def _written(task: _Task, motion: Motion, variant: str) -> Clip:
     shard = Path(FOLDER) / f"{task.sha256[:24]}{'-' if variant else ''}{variant}.safetensors"
     header = {"name": name, "skeleton": skeleton_text(motion.skeleton)}
     digest = write_shard(task.folder / shard, copy, on_canonical(copy, task.canonical), header=header)
-    words = (*task.recipe.tags, *tags_of(task.file.stem), *([variant] if variant else []))
+    words = (*task.recipe.tags, *tags_of(stem_of(task.file)), *([variant] if variant else []))
     return Clip(
         name=name,
         variant=variant,
-        performer=task.recipe.performer or performer_of(task.file.stem),
+        performer=task.recipe.performer or performer_of(stem_of(task.file)),
         tags=tuple(dict.fromkeys(words)),
         skeleton=_skeleton_key(motion.skeleton),
         fps=copy.fps,

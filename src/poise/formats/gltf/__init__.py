@@ -3,7 +3,7 @@
 glTF 2.0 specification, Khronos Group (2021). What is written passes the Khronos validator without a warning.
 """
 
-from poise.formats.gltf.reading import character, read
+from poise.formats.gltf.reading import animations, character, read
 from poise.formats.gltf.writing import write
 
-__all__ = ["character", "read", "write"]
+__all__ = ["animations", "character", "read", "write"]

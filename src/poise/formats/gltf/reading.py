@@ -44,6 +44,12 @@ def character(path: str | os.PathLike[str]) -> Motion:
         return _motion(rig, "")
 
 
+def animations(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the animations that move the body."""
+    rig = open_rig(path)
+    return list(animations_of(rig.file, rig.needed))
+
+
 @dataclass(frozen=True, eq=False)
 class GltfRig:
     """A file with the nodes that are its body's joints, and how each is turned in the rest pose."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from poise.apps.learning import read_motion
+from poise.apps.learning import motions_from
 from poise.capture import markers
 from poise.capture.marker_takes import read_take
 from poise.formats import extensions
@@ -42,10 +42,10 @@ class LearningPanel:
         paths = [session.uploads.find(upload, owner=session.token).path for upload in message.uploads]
 
         def work(report: Report) -> Done:
-            motions = []
+            motions: list[Motion] = []
             for number, path in enumerate(paths):
                 report(READING * number / len(paths))
-                motions.append(_motion_in(path))
+                motions += _motions_in(path)
             prior = learn(
                 motions, message.kind, progress=lambda done: report(READING + (1.0 - READING) * done)
             )
@@ -81,8 +81,8 @@ class LearningPanel:
         return [messages.Models(models=session.models.described()), *chosen]
 
 
-def _motion_in(path: Path) -> Motion:
-    """The motion of a file; of markers, that of the body that carries them."""
+def _motions_in(path: Path) -> list[Motion]:
+    """The motions of a file; of markers, that of the body that carries them."""
     if path.suffix.lower() not in extensions(markers=True):
-        return read_motion(path)
-    return markers.solve(read_take(path, markers.template())).motion
+        return motions_from(path)
+    return [markers.solve(read_take(path, markers.template())).motion]
