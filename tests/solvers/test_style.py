@@ -167,9 +167,30 @@ def test_percentiles_fall_gradually_as_a_hand_is_dragged_out_of_the_data() -> No
     assert shares[-1] == 0.0
 
 
+def test_what_handles_say_by_themselves_brings_poses_nearer_and_moves_them_evenly() -> None:
+    clip = performer.act("walk", seconds=3.0, fps=30, seed=3)
+    unseen = performer.act("walk", seconds=2.0, fps=60, seed=4)
+    style = learned(StylePrior, [clip], dimensions=2, active=40)
+    latent_alone = learned(StylePrior, [clip], dimensions=2, active=40, method="correlated")
+    truth = style.space.q_from_frames(unseen.root_positions, unseen.rotations)
+    frames = [targets_of(style, q) for q in truth]
+    starts = [np.concatenate([q[:7], style.mean]) for q in truth]
+
+    def measured(prior: StylePrior) -> tuple[float, float]:
+        found = list(track(prior, frames, starts=starts, root="given"))
+        assert all(solution.reached for solution in found)
+        poses = np.stack([solution.q for solution in found])
+        error = np.mean([mean_angle(prior, one, other) for one, other in zip(poses, truth, strict=True)])
+        return float(error), float(np.abs(np.diff(poses[:, 7:], n=2, axis=0)).mean())
+
+    (error, uneven), (error_alone, uneven_alone) = measured(style), measured(latent_alone)
+    assert error < 0.7 * error_alone
+    assert uneven < 0.5 * uneven_alone
+
+
 def test_a_style_that_knows_velocities_moves_more_evenly() -> None:
     clip = performer.act("walk", seconds=3.0, fps=30, seed=3)
-    style = learned(StylePrior, [clip], dimensions=2, active=40)
+    style = learned(StylePrior, [clip], dimensions=2, active=40, method="correlated")
     unseen = performer.act("walk", seconds=2.0, fps=60, seed=4)
     truth = style.space.q_from_frames(unseen.root_positions, unseen.rotations)
     frames = [targets_of(style, q) for q in truth]

@@ -33,12 +33,12 @@ from poise.formats.tables import Range
 from poise.geometry.alignment import closest_root
 from poise.gp import regression
 from poise.gp.covariance import LAPLACIAN
-from poise.gp.regression import Groups, add_prediction
+from poise.gp.regression import add_prediction
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
 from poise.priors import mgik, predicting
 from poise.priors.forms import answer
-from poise.priors.limbs import limbs_of, moved_maps
+from poise.priors.limbs import limb_groups, unmoved_apart
 from poise.priors.model_file import Stored
 from poise.priors.poses import (
     Prepared,
@@ -60,7 +60,6 @@ from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 Array = np.ndarray
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
-OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
 STRONGEST = 4  # clusters that take part in a mixed covariance
 OURS = "limbs"
@@ -270,7 +269,6 @@ class GaussianGuide(PredictingGuide):
         if len(handles) == 0:
             self._predictor = GaussianPredictor.constant(prior.mean, whole)
             return
-        moved = moved_maps(prior.space, handles)
         fitted = self.regression = regression.fit(
             inputs.reshape(len(inputs), -1),
             prior.means,
@@ -282,7 +280,7 @@ class GaussianGuide(PredictingGuide):
         self._predictor = GaussianPredictor(
             inputs, fitted.columns, groups.unit, groups.weights, fitted.coefficients, groups.order,
             groups.ends, fitted.centre, LENDING * regression.spacing(fitted.columns.T), prior.covariances,
-            WHOLE_SHARE * np.where(moved[:, None] == moved, whole, 0.0),
+            WHOLE_SHARE * unmoved_apart(prior.space, handles, whole),
         )  # fmt: skip
 
     @property
@@ -346,16 +344,6 @@ def _place_root(predictor: GaussianPredictor, targets: Array, root: Array) -> No
 
 
 answer(GaussianPredictor, {predicting.predict: _predict, predicting.place_root: _place_root})
-
-
-def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
-    """A Laplacian kernel (Eq. 8) per limb, in which its own handles count more than the others.
-
-    The paper's kernel takes all targets as one vector, so that a hand predicts a knee as much as an elbow.
-    """
-    limbs, unit = limbs_of(space, handles), np.repeat(np.arange(len(handles)), 3)
-    weights = np.where([limb.own for limb in limbs], 1.0, OTHER_HANDLES)
-    return Groups.of(LAPLACIAN, unit, [limb.components for limb in limbs], weights=weights)
 
 
 @compiled

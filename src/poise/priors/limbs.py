@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
+from poise.gp.covariance import LAPLACIAN
+from poise.gp.regression import Groups
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 
 Array = np.ndarray
+
+OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,24 @@ def limbs_of(space: PoseSpace, handles: Handles, *, first: int = 0) -> list[Limb
         )
         for own, slots in members.items()
     ]
+
+
+def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
+    """A Laplacian kernel per limb (Huang et al. 2017, Eq. 8), in which its own handles count more than the others.
+
+    The paper's kernel takes all targets as one vector, so that a hand predicts a knee as much as an elbow.
+    """
+    limbs, unit = limbs_of(space, handles), np.repeat(np.arange(len(handles)), 3)
+    weights = np.where([limb.own for limb in limbs], 1.0, OTHER_HANDLES)
+    return Groups.of(LAPLACIAN, unit, [limb.components for limb in limbs], weights=weights)
+
+
+def unmoved_apart(
+    space: PoseSpace, handles: Handles, covariance: Float[Array, "maps maps"]
+) -> Float[Array, "maps maps"]:
+    """A covariance of poses in which joints that move no handle are independent of those that do."""
+    moved = moved_maps(space, handles)
+    return np.where(moved[:, None] == moved, covariance, 0.0)
 
 
 def moved_maps(space: PoseSpace, handles: Handles) -> Bool[Array, "maps"]:

@@ -98,6 +98,9 @@ class Guide(ABC):
     def face(self, facing: Facing) -> None:  # noqa: B027  # most guides go by positions alone
         """Take in how joints are asked to be turned in the next solve."""
 
+    def aim(self, points: Float[Array, "handles 3"]) -> None:  # noqa: B027  # most guides go by their state
+        """Take in where the next frame's handles are to be, in the frame of a root that is given."""
+
     @abstractmethod
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
@@ -115,6 +118,11 @@ class Guide(ABC):
     def moving(self, state: State) -> tuple[State, Float[Array, "state"]]:
         """A state to go on with, and the part of it that the compiled loop moves, in place."""
         return state, _NO_STATE
+
+    def onward(self, q: Float[Array, "size"], state: State) -> Float[Array, "size"]:
+        """The pose from which a tracked solve goes on after a pose and its state."""
+        del state
+        return q
 
     def follow(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State) -> State:
         """The state after a round has led to a pose; the same object where another round would change nothing."""

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.priors.forms import FREE_ROOT
+from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
@@ -65,6 +66,8 @@ class Runner:
         self.guide.watch(before)
         if (facing := self.problem.facing) is not None:
             self.guide.face(facing)
+        if self.problem.root == "given":
+            self.guide.aim(in_root_frame(q, self.problem.targets))
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last
@@ -137,7 +140,7 @@ class Runner:
         if self.dragging and plan.dragged:
             return [self._through(Start(q, last.state), plan.dragged)]
         lacking = 0.0 if follows else self.problem.farthest(q)
-        on = self._through(Start(q, last.state), plan.tracked)
+        on = self._through(self._pinned(Start(self.guide.onward(q, last.state), last.state)), plan.tracked)
         if lacking > ASTRAY or (lacking > MOVED and self._is_unlikely(on)):
             return self._ranked([on, *self._cold(q)])
         other = self.guide.alternative(q, self.problem.targets, on.state)

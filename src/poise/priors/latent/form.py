@@ -30,6 +30,8 @@ class LatentForm(NamedTuple):
     base: Array
     ups: Array
     contrasts: Array
+    answer: Array  # (maps,): what handles alone say of the pose (see `answers`),
+    share: float  # and its share in the mean; where it has one, the latent point rests
 
 
 class LatentRoom(NamedTuple):
@@ -38,34 +40,50 @@ class LatentRoom(NamedTuple):
     covariance: Array
     local: Shape
     aims: Array
+    rests: Array  # (1,): whether the shape stays as it is
 
 
 def _room_for(form: LatentForm, free: Array) -> LatentRoom:
     local = room(form.style, len(free) - len(form.base))
-    return LatentRoom(local.covariance, local, np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts)))
+    aims = np.concatenate((np.zeros(form.ups.shape[1]), form.contrasts))
+    return LatentRoom(local.covariance, local, aims, np.zeros(1, dtype=np.bool_))
 
 
 def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
-    """Gap and covariance of all freedoms: the maps' local shape, the root's tilt, and nothing for what is held."""
+    """Gap and covariance of all freedoms: the maps' local shape, the root's tilt, and nothing for what is held.
+
+    While the latent point rests the shape stays: it would answer to a pose that handles have led elsewhere.
+    """
+    local, gap[:] = place.local, 0.0
+    if not place.rests[0]:
+        _shape(form, place, q, x, gap)
+        held(free, place.covariance)
+        place.rests[0] = form.share > 0.0
+    for i in range(len(local.mean)):
+        expected = local.mean[i] + form.share * (form.answer[i] - local.mean[i])
+        gap[ROOT_FREEDOMS + i] = expected - q[ROOT_SIZE + i]
+    for i in range(len(free)):
+        if not free[i]:
+            gap[i] = 0.0
+
+
+@compiled
+def _shape(form: LatentForm, place: LatentRoom, q: Array, x: Array, gap: Array) -> None:
+    """The local shape at a pose, and the root's tilt."""
     local, covariance = place.local, place.covariance
     aim_up(q, form.ups, place.aims)
     variance = local_shape(form.style, form.base, place.aims, q[ROOT_SIZE:], x, local)
-    gap[:] = 0.0
-    for i in range(len(local.mean)):
-        gap[ROOT_FREEDOMS + i] = local.mean[i] - q[ROOT_SIZE + i]
     covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] = 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT
     if form.ups.shape[1] == 3:
         _tilt(form, local, q, variance, covariance, gap)
-    for i in range(len(free)):
-        if not free[i]:
-            gap[i] = 0.0
-    held(free, covariance)
 
 
 def _follow(form: LatentForm, place: LatentRoom, x: Array, pull: Array, shorten: float) -> bool:
     """Take the latent step, no further than the reach; whether it went far."""
+    if form.share > 0.0:
+        return False
     reach = _LATENT_REACH / math.sqrt(form.style.parameters[2])
     step = latent_step(place.local, pull[ROOT_FREEDOMS:])
     length = math.sqrt(np.dot(step, step))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from poise.geometry.alignment import closest_root
 from poise.gp.covariance import curves_of
 from poise.priors.forms import FREE_ROOT
 from poise.priors.latent import local_gaussian as shape
+from poise.priors.latent.answers import SHARE, Answers
 from poise.priors.latent.form import LatentForm, aim_up, expected_up
 from poise.priors.latent.observed import Observed
 from poise.priors.poses import handle_positions
@@ -33,6 +35,9 @@ PROMISING, CLOSE = 3.0, 0.1  # of the best pose's distance, and metres, within w
 SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
 SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come together
 EDIT_VARIANCE = 0.01  # rad^2, on average over the freedoms, that an edit of a recorded pose may change
+ANSWERED = Plan(
+    smooth=((4, 0, 0, 0),), finer=((0, 3, 5, 3),), tracked=((0, 0, 4, 2),), dragged=((5, 0, 0, 2),)
+)
 LATENT_REACH = 1.0  # of a kernel's width that a latent point may go in one round of a blend
 
 
@@ -54,6 +59,7 @@ class LatentGuide(Guide):
         from_middle = np.linalg.norm(self._latents - self._latents.mean(axis=0), axis=1)
         self._apart = 0.5 * float(np.median(from_middle))
         self._stages: dict[int, tuple[Observed, ...]] = {}
+        self._handles, self._answered = handles, tuple[LatentForm, ...]()
         self._known = -1
         self.watch(())
         smooth, _, fine = (1.0 / math.sqrt(form.style.parameters[2]) for form in self._forms)
@@ -73,9 +79,27 @@ class LatentGuide(Guide):
         stages, whole = self._stages[known], float(self.prior.model.features.dimension)
         frame = stages[-1].frame(before)
         self._forms = tuple(
-            LatentForm(stage.arrays._replace(features=whole), frame.base, frame.ups, frame.contrasts)
+            LatentForm(
+                stage.arrays._replace(features=whole), frame.base, frame.ups, frame.contrasts, frame.base, 0.0
+            )
             for stage in stages
         )
+
+    def aim(self, points: Float[Array, "handles 3"]) -> None:
+        """A last stage by what handles alone say too (see `answers`)."""
+        if self._answers is not None:
+            self.plan, fine = ANSWERED, self._forms[-1]
+            style = fine.style._replace(noise=0.0 * fine.style.noise, floor=self._answers.covariance)
+            self._answered = (fine._replace(style=style, answer=self._answers(points), share=SHARE),)
+
+    def onward(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> Float[Array, "size"]:
+        """Where handles have said a part of the pose, what the style expects at its latent point."""
+        return np.concatenate([q[:ROOT_SIZE], self.prior.pose_at(state)]) if self._answered else q
+
+    @cached_property
+    def _answers(self) -> Answers | None:
+        asked = self.prior.by_handles and len(self._handles) > 0
+        return Answers(self.prior, self._handles) if asked else None
 
     # --- one style alone -------------------------------------------------------------------------------------------
 
@@ -102,9 +126,9 @@ class LatentGuide(Guide):
     def forms(
         self, q: Float[Array, "size"], state: Float[Array, "latent"], steps: Steps
     ) -> tuple[tuple[LatentForm, ...], Steps]:
-        """From the annealed model to the model itself."""
+        """From the annealed model to the model itself, and to what handles say."""
         del q, state
-        return self._forms, steps
+        return (*self._forms, *self._answered), steps
 
     def alternative(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
@@ -176,7 +200,8 @@ class LatentGuide(Guide):
         A pose between styles is unlike each of them. Counted in full, that would drive the latent points to where a
         style knows nothing, and so take it out of the blend.
         """
-        form, variance = self._forms[stage], self._shape(q, state, stage)
+        form = self._forms[stage]
+        variance = self._shape(q, state, form)
         self._stage, self._precision = stage, np.linalg.inv(self._local.covariance)
         pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
         pull[ROOT_FREEDOMS:] = self._precision @ (self._local.mean - q[ROOT_SIZE:])
@@ -188,10 +213,12 @@ class LatentGuide(Guide):
     def spread(
         self, q: Float[Array, "size"], state: Float[Array, "latent"]
     ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """The same Gaussian by its covariance."""
-        form, variance = self._forms[-1], self._shape(q, state, -1)
+        """The same Gaussian by its covariance, and with what handles say."""
+        form = (*self._forms, *self._answered)[-1]
+        variance = self._shape(q, state, form)
         gap, covariance = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
-        gap[ROOT_FREEDOMS:] = self._local.mean - q[ROOT_SIZE:]
+        expected = self._local.mean + form.share * (form.answer - self._local.mean)
+        gap[ROOT_FREEDOMS:] = expected - q[ROOT_SIZE:]
         covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._local.covariance
         np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
         if form.ups.shape[1] == 3:
@@ -241,9 +268,9 @@ class LatentGuide(Guide):
         misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], curves.rows[0], mean, left)
         return mean, left, variance, misfit
 
-    def _shape(self, q: Float[Array, "size"], state: Float[Array, "latent"], stage: int) -> float:
+    def _shape(self, q: Float[Array, "size"], state: Float[Array, "latent"], form: LatentForm) -> float:
         """Fill the local shape for a pose brought near; sigma^2 at the latent point."""
-        form, maps = self._forms[stage], q[ROOT_SIZE:]
+        maps = q[ROOT_SIZE:]
         mean, left, variance, misfit = self._misfit(form, q, state)
         shown = len(maps) + len(left)
         near = math.sqrt(min(1.0, shown * variance / max(misfit, 1e-300)))

@@ -42,6 +42,7 @@ class LatentArrays(NamedTuple):
     checks: Array  # (active, checks): r(x) = aims - k(x) checks, in scaled units
     features: float  # D, the number of features in use
     noise: Array  # (maps, maps): covariance of what the style leaves open, for a variance of one
+    floor: Array  # (maps, maps): and of what it leaves open everywhere
 
 
 class Shape(NamedTuple):
@@ -189,14 +190,14 @@ def _bent_up(matrix: Array) -> Array:
 
 @compiled
 def _gaussian(style: LatentArrays, variance: float, shape: Shape) -> None:
-    """The pose's mean m + F a and covariance s N + F A^-1 F'."""
-    slopes, covariance, noise = shape.slopes, shape.covariance, style.noise
+    """The pose's mean m + F a and covariance s N + N0 + F A^-1 F'."""
+    slopes, covariance, noise, floor = shape.slopes, shape.covariance, style.noise, style.floor
     latent, maps = slopes.shape
     spread, root = np.dot(shape.inverse_curvature, slopes), len(covariance) - maps
     for i in range(maps):
         row, weight, along = covariance[root + i, root:], slopes[0, i], spread[0]
         for j in range(maps):
-            row[j] = variance * noise[i, j] + weight * along[j]
+            row[j] = variance * noise[i, j] + floor[i, j] + weight * along[j]
         for a in range(1, latent):
             weight, along = slopes[a, i], spread[a]
             for j in range(maps):

@@ -103,6 +103,7 @@ def observed(
         ),
         float(kinds * count),
         correlation / np.outer(scales[:maps], scales[:maps]),
+        np.zeros((maps, maps)),
     )
     return Observed(arrays, model, rate, precisions)
 

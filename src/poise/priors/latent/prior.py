@@ -46,6 +46,7 @@ class LatentPrior(Savable):
     """A latent space over the poses of one skeleton, and the process that leads from it to poses."""
 
     kind = "latent"
+    by_handles = False  # whether handles say a part of a pose by themselves (see `answers`)
     schema = Schema({**model.HEADER, "clips": CLIPS}, declared, model.LONGEST)
 
     def __init__(

@@ -20,7 +20,7 @@ from poise.priors.style.data import thinned
 from poise.schema import choice
 from poise.skeleton.skeleton import read_only
 
-OURS, PUBLISHED = "correlated", "grochow2004"
+OURS, CORRELATED, PUBLISHED = METHODS = ("handles", "correlated", "grochow2004")
 AS_PUBLISHED: dict[str, Any] = {
     "dimensions": 3,
     "active": 100,
@@ -44,8 +44,9 @@ class StyleOptions(PriorOptions):
     kernel: Annotated[str | None, "rbf, another, or auto"] = None
     algorithm: Annotated[str | None, "heuristic or full"] = None
     method: Annotated[
-        Literal["correlated", "grochow2004"] | None,
-        "all poses in predictions and correlated joints, or as Grochow et al. 2004 published it",
+        Literal["handles", "correlated", "grochow2004"] | None,
+        "all poses in predictions, correlated joints and what handles say by themselves; without the last; "
+        "or as Grochow et al. 2004 published it",
     ] = None
 
 
@@ -55,8 +56,8 @@ class StylePrior(LatentPrior):
     kind = "style"
     about = "one way of moving as a latent space that can be looked at and blended"
     Options: type[PriorOptions] = StyleOptions
-    schema = replace(LatentPrior.schema, later={"method": (choice(OURS, PUBLISHED), OURS)})
-    method = OURS
+    schema = replace(LatentPrior.schema, later={"method": (choice(*METHODS), CORRELATED)})
+    method = CORRELATED
 
     @classmethod
     def learn(
@@ -74,8 +75,8 @@ class StylePrior(LatentPrior):
         """
         from poise.priors.style.learning import learn_style
 
-        if method not in (OURS, PUBLISHED):
-            raise UnknownNameError("method of styles", method, (OURS, PUBLISHED))
+        if method not in METHODS:
+            raise UnknownNameError("method of styles", method, METHODS)
         published = method == PUBLISHED
         options = {**AS_PUBLISHED, **options} if published else options
         space, model, maps = learn_style(motions, progress=progress, **options)
@@ -101,6 +102,11 @@ class StylePrior(LatentPrior):
     def solving(self) -> str:
         """As published, the paper's own optimiser."""
         return "lbfgs" if self.method == PUBLISHED else super().solving
+
+    @property
+    def by_handles(self) -> bool:  # type: ignore[override]
+        """Whether handles say a part of a pose by themselves."""
+        return self.method == OURS
 
     @property
     def summary(self) -> str:
