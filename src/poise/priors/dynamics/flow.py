@@ -30,6 +30,7 @@ NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
 HOMING = (
     0.2  # of the way to an activity's own place along an axis, a frame: the mean function of a limit cycle
 )
+BESIDE = 0.3  # of the latent space's unit, along axes, that further steps begin beside recorded ones
 FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
 SLOWEST = 0.25  # of an activity's own pace: a phase advances at least so fast
 
@@ -136,8 +137,20 @@ class Flow:
 
     @cached_property
     def process(self) -> Posterior:
-        """Of the next x, less what is expected, and of the advances of phases, less the beat."""
-        return Posterior.given(self.kernel, self.inputs, np.hstack([self.outputs, self.advances]))
+        """Of the next x, less what is expected, and of the advances of phases, less the beat.
+
+        Along a surface it also knows steps that begin beside the recorded ones and lead half of the way back: by
+        recorded steps alone, errors of many steps add up, and paths come to lie between recordings.
+        """
+        outputs = np.hstack([self.outputs, self.advances])
+        if not self.surface.rings or not self._axes.any():
+            return Posterior.given(self.kernel, self.inputs, outputs)
+        drawn = np.random.default_rng(0).normal(size=self.outputs.shape) * self._axes
+        aside = BESIDE * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        starts, ends = self.inputs.copy(), outputs.copy()
+        starts[:, : aside.shape[1]] += aside
+        ends[:, : aside.shape[1]] += 0.5 * aside
+        return Posterior.given(self.kernel, np.vstack([self.inputs, starts]), np.vstack([outputs, ends]))
 
     def expected(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
         """The mean function: what is expected of the next x where nothing is known."""
@@ -193,7 +206,7 @@ class Flow:
     ) -> tuple[Float[Array, "n latent latent"], Float[Array, "n latent latent"]]:
         """How the mean changes with x and with the x before it."""
         at = inputs_of(x, before, self.order, self.pace)
-        _, dk = self.kernel.slopes_in_x(at, self.inputs)
+        _, dk = self.kernel.slopes_in_x(at, self.process.inputs)
         size = x.shape[1]
         whole = np.einsum("nma,mb->nba", dk, self.process.weights[:, :size])
         expected = self.surface.ahead(x, self.beat, self.turn)
