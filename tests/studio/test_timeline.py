@@ -10,9 +10,10 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
-from poise.studio import jobs, timeline_script
+from poise.studio import jobs, keyed, timeline_script
 from poise.studio import messages as said
 from poise.studio.models import ModelStore
+from poise.studio.panels import timeline
 from poise.studio.session import Session
 from poise.studio.solving import point_of, points_of
 from running_studio import Heard
@@ -235,6 +236,25 @@ def test_a_key_on_a_long_timeline_is_answered_at_once_and_solved_in_pieces(anima
     assert len(animated.motion) == 3000
     with pytest.raises(InvalidValueError, match="nothing of the kind 'solveTimeline' to stop"):
         animated.answer(said.Cancel(task="solveTimeline"))
+
+
+def test_a_long_motion_is_copied_few_times(animated: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard, copies, joined = Heard(animated), [], timeline.joined
+    monkeypatch.setattr(keyed, "AT_ONCE", 2)
+    monkeypatch.setattr(timeline, "SMOOTHED", 0)
+    monkeypatch.setattr(timeline, "joined", lambda *given: copies.append(len(given[0])) or joined(*given))
+    animated.answer(said.SetTimeline(fps=30.0, frames=120))
+    answer = key(animated, 61)
+    heard.wait_for(said.Progress, lambda step: step.task == "solveTimeline" and step.share == 1.0)
+    pieces = [message for message in (*answer, *heard.messages) if isinstance(message, said.MotionRange)]
+    rough = [
+        frame
+        for piece in pieces
+        if not piece.fine
+        for frame in range(piece.first, piece.first + piece.frames)
+    ]
+    assert sorted(rough) == list(range(120))
+    assert len(copies) <= keyed.PUT_IN + 2
 
 
 def test_a_long_task_lets_those_of_others_through(animated: Session, models: ModelStore) -> None:

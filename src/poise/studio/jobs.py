@@ -23,7 +23,7 @@ PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
 TURN = 0.2  # seconds after which a task in steps lets others have its thread
 BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
-REST, LONGEST_REST = 3.0, 0.02  # times what they worked since the last, and seconds
+REST, LONGEST_REST = 3.0, 0.5  # times what they worked since the last, and seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 

@@ -14,6 +14,7 @@ from poise.apps.keyframing_script import Script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
+from poise.skeleton.skeleton import Pose
 from poise.solvers.trajectory import common_space, frame_by_frame
 from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import Timeline
@@ -27,6 +28,7 @@ Span = tuple[int, int]
 """The first of some frames and the one after their last."""
 
 AT_ONCE = 30  # frames that are solved while the page waits
+PUT_IN = 16  # parts, about, in which a solved motion is put into the timeline: each time all of it is copied
 SMOOTHED = 900  # frames up to which a motion is solved as a whole: that takes memory for each of them
 
 
@@ -53,18 +55,18 @@ class TimelinePlan:
     def stretch(self, layers: Layers | None, span: Span) -> Layers:
         """The motion with the frames of a span solved one after the other, from the one before them."""
         whole = self._whole(layers)
-        part = self.solved(whole, span)
+        part = self.solved(whole[max(span[0] - 1, 0)], span)
         over = () if layers is None else layers.corrections
-        return Layers(joined(whole, part, span[0]), tuple(each for each in over if each.frame < len(whole)))
+        return Layers(joined(whole, [part], span[0]), tuple(each for each in over if each.frame < len(whole)))
 
     def solved(
-        self, whole: Motion, span: Span, *, progress: Callable[[int], None] = lambda _done: None
+        self, after: Pose, span: Span, *, progress: Callable[[int], None] = lambda _done: None
     ) -> Motion:
-        """The frames of a span alone."""
+        """The frames of a span alone, after the pose before them."""
         _, frames = plan(self._script, self.priors, self.weights, span=span)
-        space, after = common_space(self.priors).space, whole[max(span[0] - 1, 0)]
-        q = frame_by_frame(self.priors, frames, space, fps=whole.fps, after=after, progress=progress)
-        return Motion(space.skeleton, whole.fps, *space.frames_from_q(q))
+        space, fps = common_space(self.priors).space, self.state.timeline.fps
+        q = frame_by_frame(self.priors, frames, space, fps=fps, after=after, progress=progress)
+        return Motion(space.skeleton, fps, *space.frames_from_q(q))
 
     @cached_property
     def _script(self) -> Script:

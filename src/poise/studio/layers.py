@@ -7,7 +7,7 @@ corrected frame is exactly as it was made. All other frames are those of the bas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -153,10 +153,12 @@ def held(pose: Pose, frames: int, fps: float) -> Motion:
     return Motion(pose.skeleton, fps, roots, turns)
 
 
-def joined(whole: Motion, part: Motion, first: int) -> Motion:
-    """A motion with a part of it put in the place of its frames from `first` on."""
+def joined(whole: Motion, parts: Iterable[Motion], first: int) -> Motion:
+    """A motion with parts of it, one after the other, put in the place of its frames from `first` on."""
     roots, turns = whole.root_positions.copy(), whole.rotations.copy()
-    roots[first : first + len(part)] = part.root_positions
-    turns[first : first + len(part)] = part.rotations
+    for part in parts:
+        roots[first : first + len(part)] = part.root_positions
+        turns[first : first + len(part)] = part.rotations
+        first += len(part)
     roots.flags.writeable = turns.flags.writeable = False
     return whole.with_frames(roots, turns)

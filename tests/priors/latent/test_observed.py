@@ -31,7 +31,7 @@ def test_the_objective_sums_what_pose_velocity_and_acceleration_say(
     prior: StylePrior, frames: np.ndarray, known: int, fps: float
 ) -> None:
     model, x = prior.model, prior.model.active_latents[3] + 0.1
-    seen = observed(model, model.kernel, np.eye(prior.mean.size), fps=fps, known=known)
+    seen = observed(model, np.eye(prior.mean.size), fps=fps, known=known)
     count, rate = model.features.pose_count, fps / 30.0
     y = model.features.of_pose(frames[0], *frames[1 : known + 1], fps=fps).reshape(-1, count)
     gaps = (y - model.predict(x).reshape(-1, count))[: known + 1]
@@ -41,9 +41,14 @@ def test_the_objective_sums_what_pose_velocity_and_acceleration_say(
     assert objective(seen, frames, known, x) == pytest.approx(0.5 * expected, rel=1e-6)
 
 
+def test_what_the_poses_say_under_each_kernel_is_worked_out_once(prior: StylePrior) -> None:
+    for single, moving in zip(prior.observed(), prior.observed(fps=30.0, known=2), strict=True):
+        assert single.arrays.inverse is moving.arrays.inverse
+
+
 def test_its_gradient_in_the_pose_is_that_of_the_joint_mean(prior: StylePrior, frames: np.ndarray) -> None:
     model, x = prior.model, prior.model.active_latents[3] + 0.1
-    seen = observed(model, model.kernel, np.eye(prior.mean.size), fps=60.0, known=2)
+    seen = observed(model, np.eye(prior.mean.size), fps=60.0, known=2)
 
     def of_maps(maps: np.ndarray) -> float:
         return objective(seen, np.vstack([np.concatenate([frames[0, :ROOT_SIZE], maps]), frames[1:]]), 2, x)
@@ -57,7 +62,7 @@ def test_its_gradient_in_the_pose_is_that_of_the_joint_mean(prior: StylePrior, f
 
 def test_motion_says_less_than_its_scale_and_much_the_same_over_a_second(prior: StylePrior) -> None:
     model, correlation = prior.model, np.eye(prior.mean.size)
-    slow, fast = (observed(model, model.kernel, correlation, fps=fps, known=1) for fps in (30.0, 120.0))
+    slow, fast = (observed(model, correlation, fps=fps, known=1) for fps in (30.0, 120.0))
     scales = model.scales.reshape(3, -1)
     assert np.all(slow.precisions[1] < scales[1] ** 2)
     np.testing.assert_allclose(slow.precisions[0], scales[0] ** 2)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from poise.gp.covariance import Kernel
 from poise.priors.latent.features import frame_rate
 from poise.priors.latent.local_gaussian import LatentArrays
 from poise.priors.latent.model import LatentModel
@@ -75,7 +74,6 @@ class Observed:
 
 def observed(
     model: LatentModel,
-    kernel: Kernel,
     correlation: Float[Array, "maps maps"],
     *,
     fps: float | None = None,
@@ -85,17 +83,17 @@ def observed(
     rate = 1.0 if fps is None else frame_rate(fps)
     count, maps = model.features.pose_count, model.features.space.size - ROOT_SIZE
     kinds = 1 if fps is None else _kinds(model, known)
-    under, powers = model.with_kernel(kernel), _powers(model, kinds)
+    powers = _powers(model, kinds)
     parts = [slice(kind * count, (kind + 1) * count) for kind in range(kinds)]
     precisions = _precisions([model.scales[part] for part in parts], powers, rate)
-    slopes = [under.weights[:, part] / rate**power for part, power in zip(parts, powers, strict=True)]
+    slopes = [model.weights[:, part] / rate**power for part, power in zip(parts, powers, strict=True)]
     total, weights, contrasts = _combined(precisions, slopes)
     scales = np.sqrt(total)
     arrays = LatentArrays(
-        kernel.number,
-        kernel.parameters,
+        model.kernel.number,
+        model.kernel.parameters,
         model.active_latents,
-        under.inverse,
+        model.inverse,
         np.ascontiguousarray(weights[:, :maps]),
         np.ascontiguousarray(total[:maps]),
         np.ascontiguousarray(

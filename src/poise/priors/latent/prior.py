@@ -158,9 +158,12 @@ class LatentPrior(Savable):
 
     def observed(self, *, fps: float | None = None, known: int = 0) -> tuple[Observed, ...]:
         """The stages for frames with so many known predecessors, at a frame rate."""
-        return tuple(
-            observed(self.model, kernel, self.correlation, fps=fps, known=known) for kernel in self.kernels
-        )
+        return tuple(observed(model, self.correlation, fps=fps, known=known) for model in self._annealed)
+
+    @cached_property
+    def _annealed(self) -> tuple[LatentModel, ...]:
+        """The model under each of its kernels, with what has been worked out about it; the last is the model itself."""
+        return (*(self.model.with_kernel(kernel) for kernel in self.kernels[:-1]), self.model)
 
     @cached_property
     def _fine(self) -> shape.LatentArrays:

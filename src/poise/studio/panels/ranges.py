@@ -91,7 +91,7 @@ def _with_range(state: State, part: Motion, first: int) -> State:
         pins=[pin for pin in old.pins if old.clip and (pin.last < span[0] or pin.first >= span[1])],
         styles=[],
     )  # fmt: skip
-    layers = state.layers.making(joined(state.motion, part, first), span)
+    layers = state.layers.making(joined(state.motion, [part], first), span)
     return state.with_(timeline=timeline, layers=layers, smooth=True)
 
 

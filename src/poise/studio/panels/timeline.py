@@ -10,11 +10,21 @@ from poise.apps.keyframing_script import read_script
 from poise.apps.learning import read_motion
 from poise.apps.retargeting import roles_beside
 from poise.errors import InvalidValueError
+from poise.motion.motion import Motion
 from poise.studio import messages
 from poise.studio.contacts import locked
 from poise.studio.correcting import at_frame, recorrected
 from poise.studio.jobs import Done, Report, Steps
-from poise.studio.keyed import SMOOTHED, Span, TimelinePlan, about, is_made_of_keys, same_motion, stretches
+from poise.studio.keyed import (
+    PUT_IN,
+    SMOOTHED,
+    Span,
+    TimelinePlan,
+    about,
+    is_made_of_keys,
+    same_motion,
+    stretches,
+)
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
 from poise.studio.panels.clips import MOST_FRAMES, on_a_body, put_on_timeline, shown_as_itself
@@ -340,6 +350,7 @@ class TimelinePanel:
             left = stretches(whole, done)
             smoothed = timeline.frames <= SMOOTHED
             each = (FIRST_PASS if smoothed else 1.0) / max(len(left), 1)
+            parts: list[Motion] = []
             for number, part in enumerate(left):
                 now = session.state.layers
                 if now is None or not is_wanted():
@@ -348,13 +359,15 @@ class TimelinePanel:
                 def one_more(frames: int, number: int = number, part: Span = part) -> None:
                     report(each * (number + frames / (part[1] - part[0])))
 
-                solved = ready.solved(now.base, part, progress=one_more)
-                with session.lock:
-                    now = session.state.layers
-                    if now is None or not is_wanted():
-                        return Done(list)
-                    session.revise(layers=replace(now, base=joined(now.base, solved, part[0])))
-                    session.post(session.frames_shown(*part, fine=False))
+                after = parts[-1][-1] if parts else now.base[max(part[0] - 1, 0)]
+                parts.append(ready.solved(after, part, progress=one_more))
+                goes_on = any(first == part[1] for first, _ in left[number + 1 : number + 2])
+                if not goes_on or sum(map(len, parts)) >= timeline.frames / PUT_IN:
+                    with session.lock:
+                        if not is_wanted():
+                            return Done(list)
+                        self._put_in(parts, part[1])
+                    parts = []
                 yield
             if not smoothed:
                 return Done(lambda: self._finished(is_wanted(), session.state.layers))
@@ -365,6 +378,14 @@ class TimelinePanel:
             return Done(lambda: self._finished(is_wanted(), layers))
 
         session.jobs.start_newest(SOLVING, "solving the timeline", work)
+
+    def _put_in(self, parts: list[Motion], end: int) -> None:
+        """Parts of the motion that were solved take their places, up to a frame, and are shown."""
+        session, first = self._session, end - sum(map(len, parts))
+        now = session.state.layers
+        if now is not None:
+            session.revise(layers=replace(now, base=joined(now.base, parts, first)))
+            session.post(session.frames_shown(first, end, fine=False))
 
     def _finished(self, wanted: bool, layers: Layers | None) -> Answer:
         """What was solved is the motion from now on."""
