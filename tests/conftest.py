@@ -6,6 +6,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: small matrices lose by threads
 
+import jaxtyping
 import pytest
 from hypothesis import settings
 from jaxtyping import config, install_import_hook
@@ -13,6 +14,7 @@ from jaxtyping import config, install_import_hook
 import shape_checks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+jaxtyping.jaxtyped = shape_checks.check_first_calls
 install_import_hook(shape_checks.checked_modules(), "shape_checks.check")
 
 settings.register_profile("developer", deadline=None)
@@ -24,6 +26,10 @@ def pytest_configure() -> None:
     import made_once  # only now: what it imports is checked too
 
     made_once.remember_motions()
+
+
+def pytest_runtest_setup() -> None:
+    shape_checks.begin_a_test()
 
 
 @pytest.fixture

@@ -1,37 +1,66 @@
-"""What the tests check every call of Poise with: the annotated types and array shapes, by beartype and jaxtyping."""
+"""What the tests check calls of Poise with: the annotated types and array shapes, by beartype and jaxtyping.
 
+In every test the first calls of each function are checked. A check takes longer than most functions do, and a test that
+calls one ten thousand times calls it with the same shapes.
+"""
+
+from collections import Counter
 from collections.abc import Callable
+from functools import wraps
+from inspect import isclass
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray
 
 SOURCE = Path(__file__).parents[1] / "src"
 
+CALLS = 30  # of a function in a test
+
+_jaxtyped, _calls = jaxtyping.jaxtyped, Counter[str]()
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 _CHECKERS: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
-def check(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Check a function's calls; constructors are left to their own checks, which say more and take array-likes.
+def begin_a_test() -> None:
+    """Check the first calls again."""
+    _calls.clear()
 
-    A checker is made at a function's first call: a process calls a part of them, and all would take seconds.
+
+def check_first_calls(**options: Any) -> Callable[[Any], Any]:
+    """In place of `jaxtyping.jaxtyped`, which the import hook puts on every class and function.
+
+    Constructors are left to their own checks, which say more and take array-likes.
     """
-    if function.__name__ == "__init__":
-        return function
-    checked: list[Callable[..., Any]] = []
 
-    def check_call(*args: Any, **kwargs: Any) -> Any:
+    def decorate(thing: Any) -> Any:
+        return (
+            thing if isclass(thing) or thing.__name__ == "__init__" else _first_calls_checked(thing, options)
+        )
+
+    return decorate
+
+
+def _first_calls_checked(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """A checker is made at a function's first call: a process calls a part of them, and all would take seconds."""
+    name, checked = f"{function.__module__}.{function.__qualname__}", list[Callable[..., Any]]()
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _calls[name] += 1
+        if _calls[name] > CALLS:
+            return function(*args, **kwargs)
         if not checked:
-            checked.append(_checker(function))
+            checked.append(_jaxtyped(**options)(function))
         return checked[0](*args, **kwargs)
 
-    return check_call
+    return call
 
 
-def _checker(function: Callable[..., Any]) -> Callable[..., Any]:
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function within another is made again at every call of that one, and shares the checker of the first."""
     key = (function.__module__, function.__qualname__, *function.__annotations__.items())
     if "<locals>" not in function.__qualname__:

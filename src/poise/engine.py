@@ -132,9 +132,10 @@ def _on_cluster(
         futures = client.map(function, list(items), pure=False, retries=engine.retries)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
-            if future.status == "finished":
+            failure = future.exception()  # waits again where a worker died with what it had found
+            if failure is None:
                 yield Outcome(numbers[future.key], future.result())
-            elif isinstance(failure := future.exception(), distributed.KilledWorker):
+            elif isinstance(failure, distributed.KilledWorker):
                 yield Outcome(numbers[future.key], None, lost="every worker that took it died")
             else:
                 raise failure

@@ -241,6 +241,14 @@ def test_a_build_on_a_cluster_with_a_worker_killed_midway(cluster, many, tmp_pat
     shutil.rmtree(tmp_path / "library")
 
 
+def test_a_result_that_died_with_its_worker_is_waited_for_again(cluster, monkeypatch):
+    monkeypatch.setattr(
+        "distributed.Future.status", property(lambda _: "pending")
+    )  # as when it is made again
+    done = list(Engine(scheduler=cluster.scheduler_address).each(abs, [-1, -2]))
+    assert sorted(outcome.value for outcome in done) == [1, 2]
+
+
 def test_no_scheduler_there(monkeypatch):
     monkeypatch.setattr("poise.engine.CONNECT_S", 0.5)
     with pytest.raises(PoiseError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:9'"):

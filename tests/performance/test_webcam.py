@@ -17,6 +17,7 @@ from poise.solvers.solution import Status
 from poise.vision import sources
 from poise.vision.people import models
 from pose2sim import SINGLE, recordings, webcam_video
+from taking_turns import in_turn
 
 cv2 = pytest.importorskip("cv2")
 needs_networks = pytest.mark.skipif(
@@ -29,7 +30,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return webcam_video(
         recordings() / SINGLE / "videos" / "cam02.mp4",
         tmp_path_factory.mktemp("webcam") / "cam.avi",
-        seconds=6.0,
+        seconds=3.5,
     )
 
 
@@ -54,7 +55,8 @@ def test_a_real_video_gives_bodies_that_stand_from_the_first(bodies: list[Perfor
 
 @needs_networks
 @pytest.mark.usefixtures("bodies")  # compiles what the first body would wait for
-def test_a_webcam_is_performed_live_and_recorded(video: Path, tmp_path: Path, capsys) -> None:
+def test_a_webcam_is_performed_live_and_recorded(video: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    in_turn(monkeypatch, pause=1 / 30)
     out, session = tmp_path / "take.bvh", tmp_path / "session"
     assert main(["perform", "--webcam", str(video), "-o", str(out), "--live", "--record", str(session)]) == 0
     said = capsys.readouterr()

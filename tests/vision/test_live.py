@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,11 +25,11 @@ from poise.vision.live import LiveStep
 from poise.vision.rig import load_rig
 from poise.vision.simulator import Conditions, front_rig
 from poise.vision.sources import open_source
+from taking_turns import PATIENCE, in_turn
 
 cv2 = pytest.importorskip("cv2")
 FPS, SIZE = 10.0, (320, 240)
 SECONDS = 2.4
-PATIENCE = 120.0  # seconds: machines may be busy
 
 
 @dataclass
@@ -104,31 +103,12 @@ def compiled() -> None:
         load(KERNELS[task])()
 
 
-def in_turn(monkeypatch: pytest.MonkeyPatch, *, pause: float = 0.0) -> None:
-    """A camera gives its next picture a pause after the one before was taken: no machine is too slow for it."""
-    turns: dict[int, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(1))
-    read, take = live.read_or_note, live._Reader.take
-
-    def read_in_turn(source, notes):
-        turns[id(source)].acquire()
-        time.sleep(pause)
-        return read(source, notes)
-
-    def let_it_read(reader):
-        turns[id(reader._source)].release()
-        return take(reader)
-
-    monkeypatch.setattr(live, "read_or_note", read_in_turn)
-    monkeypatch.setattr(live._Reader, "take", let_it_read)
-
-
 @pytest.mark.usefixtures("compiled")
 def test_cameras_on_the_network_drive_a_body_and_one_may_be_unplugged(
     folder, performance, cameras, monkeypatch
 ):
     answered = []
     in_turn(monkeypatch, pause=1 / FPS)
-    monkeypatch.setattr(live, "SILENT", PATIENCE)
     performance.reset()
     opened = open_cameras(load_rig(folder / "cams.toml"), cameras)
     take = perform_take(opened, performance, empty=0.4, live=True, answer=answered.append)
@@ -239,9 +219,8 @@ class _Hanging(_Fast):
 
 
 def test_a_camera_that_hangs_is_not_given_back_while_it_is_read(monkeypatch: pytest.MonkeyPatch):
-    in_turn(monkeypatch)
+    in_turn(monkeypatch, silent=0.1)
     monkeypatch.setattr(live, "HANGS", 0.1)
-    monkeypatch.setattr(live, "SILENT", 0.1)
     camera = _Hanging()
     with LiveStep([_Fast(10**9), camera]) as steps:
         for step in steps:
@@ -255,8 +234,7 @@ def test_a_camera_that_hangs_is_not_given_back_while_it_is_read(monkeypatch: pyt
 
 
 def test_the_others_do_not_wait_for_a_camera_that_is_silent(monkeypatch: pytest.MonkeyPatch):
-    in_turn(monkeypatch)
-    monkeypatch.setattr(live, "SILENT", 0.1)
+    in_turn(monkeypatch, silent=0.1)
     fast = _Fast(120)
     with LiveStep([fast, _Silent(2, fast)]) as steps:
         found = list(steps)
@@ -274,7 +252,6 @@ def test_the_command_prints_a_line_per_pose_and_sends_it(folder, tmp_path, capsy
     assert main(["learn", model, "--kind", "local", str(tmp_path / "box.bvh")]) == 0
     capsys.readouterr()
     in_turn(monkeypatch, pause=1 / FPS)
-    monkeypatch.setattr(live, "SILENT", PATIENCE)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         receiver.settimeout(PATIENCE)

@@ -35,7 +35,9 @@ class PoseView:
 
     def position(self, handle: Handle | str) -> Float[Array, "3"]:
         """Where a handle is."""
-        return self.space.handle_positions(self.q, self.space.handles([handle]))[0][0]
+        given = Handle(handle) if isinstance(handle, str) else handle
+        joint, (places, turns) = self.space.skeleton.index(given.joint), self._forward
+        return places[joint] + turns[joint] @ np.asarray(given.offset)
 
     def position_jacobian(self, handle: Handle | str) -> Float[Array, "3 freedoms"]:
         """How a handle moves with the freedoms."""
