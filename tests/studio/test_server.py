@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
@@ -27,9 +28,11 @@ from full_disk import full_disk
 from poise.formats import write
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.studio import archives
+from poise.studio import archives, connection
 from poise.studio import messages as said
+from poise.studio.connection import Connection
 from poise.studio.inbox import Inbox
+from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import AT_ONCE, TimelinePlan
 from poise.studio.models import ModelStore
 from poise.studio.own_folder import OwnFolder
@@ -210,6 +213,73 @@ def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
         answers += 1
     assert pose.seq == 2000
     assert answers < 2000
+
+
+def a_range(first: int, frames: int, *, size: int = 10, fine: bool = False) -> said.MotionRange:
+    return said.MotionRange(
+        seq=0, fine=fine, first=first, frames=frames, world=bytes(size), path_handles=[], paths=b"", unmet=[]
+    )
+
+
+def test_of_what_waits_to_be_sent_the_newest_is_kept() -> None:
+    async def queued(*said_in_order: said.ServerMessage) -> tuple[list[said.ServerMessage], int]:
+        own = Connection(None, None, None)
+        own.say(*said_in_order)
+        return [message for message, _ in own._unsent], own.unsent_bytes
+
+    around, newest, elsewhere, solved = (
+        a_range(4, 30),
+        a_range(0, 40),
+        a_range(50, 5),
+        a_range(0, 40, fine=True),
+    )
+    kept, size = asyncio.run(queued(around, newest))
+    assert kept == [newest]
+    assert size == len(msgspec.msgpack.encode(newest))
+    for ranges in ((newest, around), (newest, elsewhere), (solved, newest)):
+        assert asyncio.run(queued(*ranges))[0] == list(ranges)
+
+
+def test_a_page_that_does_not_read_is_sent_away_before_it_costs_memory(
+    studio: Running, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST_UNSENT_BYTES", 4_000_000)
+    most, say = [0], Connection.say
+
+    def watched(own: Connection, *messages: said.ServerMessage) -> None:
+        say(own, *messages)
+        most[0] = max(most[0], own.unsent_bytes)
+
+    monkeypatch.setattr(Connection, "say", watched)
+    with studio.page(max_queue=1) as slow:
+        token = slow.hello().token
+        (session,) = [each for each in studio.studio.sessions.everyone() if each.token == token]
+        for number in range(200):
+            session.post(a_range(600 * number, 600, size=500_000, fine=True))
+        wait_until(lambda: session.outlet is None)
+        assert most[0] <= 4_000_000
+        page.say(said.PutHandle(handle=HAND))
+        page.hear_until(said.SolvedPose)
+
+
+def test_tasks_wait_while_a_page_does_not_read(session: Session) -> None:
+    asked, steps = [], []
+
+    def backlog() -> int:
+        asked.append(True)
+        return 10**9 if len(asked) < 20 else 0
+
+    def work(_report: Report) -> Steps:
+        for _ in range(3):
+            steps.append(len(asked))
+            yield
+        return Done(list)
+
+    session.backlog = backlog
+    session.jobs.start("test", "testing", work)
+    wait_until(lambda: session.jobs.idle)
+    assert len(steps) == 3
+    assert steps[0] >= 20
 
 
 def test_a_page_that_waited_for_others_is_answered_by_its_newest(

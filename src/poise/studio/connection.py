@@ -22,9 +22,9 @@ from poise.studio.inbox import CrowdedError, Inbox
 from poise.studio.session import Answer, Session
 from poise.studio.sessions import Sessions
 
-MOST_UNSENT = 500
-MOMENTS = (messages.SolvedPose, messages.Performing)
-HELLO_WITHIN = 10.0  # seconds
+MOST_UNSENT, MOST_UNSENT_BYTES = 500, 32_000_000  # beyond either a page is sent away
+MOMENTS = (messages.SolvedPose, messages.Performing, messages.MotionRange)
+HELLO_WITHIN, CLOSE_WITHIN = 10.0, 2.0  # seconds
 NORMAL, TOO_SLOW = 1000, 1013  # of websockets
 _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -45,7 +45,9 @@ class Connection:
     def __init__(self, socket: WebSocket, sessions: Sessions, workers: Workers) -> None:
         self._socket, self._sessions, self._workers = socket, sessions, workers
         self._inbox = Inbox()
-        self._unsent: deque[messages.ServerMessage] = deque()
+        self._unsent: deque[tuple[messages.ServerMessage, bytes]] = deque()
+        self.unsent_bytes = 0
+        self._end = NORMAL, ""
         self._something = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.closing = asyncio.Event()
@@ -59,7 +61,7 @@ class Connection:
         except (TimeoutError, WebSocketDisconnect):
             return
         session, resumed = self._sessions.open(hello.token, self)
-        session.outlet = self.say_from_thread
+        session.outlet, session.backlog = self.say_from_thread, lambda: self.unsent_bytes
         self.say(*await self._in_worker(partial(_greeted, session, hello, resumed=resumed)))
         jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
         tasks = [asyncio.ensure_future(job) for job in jobs]
@@ -70,26 +72,41 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._sessions.leave(session, self)
+            self._drop()
             with suppress(RuntimeError):  # where the studio itself ends
                 self._workers.submit(session.rest)
-            await self._close(NORMAL, "")
+            await self._close(*self._end)
 
     def say(self, *said: messages.ServerMessage) -> None:
         """Queue messages to be sent; of moments of a gesture or a performance that wait, the newest is enough."""
         for message in said:
-            stale = self._stale(type(message))
-            if stale is None:
-                self._unsent.append(message)
-            else:
-                self._unsent[stale] = message
+            self._put(message, _ENCODER.encode(message))
         self._something.set()
+        if len(self._unsent) > MOST_UNSENT or self.unsent_bytes > MOST_UNSENT_BYTES:
+            self._drop()
+            self._end = TOO_SLOW, "the page does not read what it is sent"
+            self.closing.set()
 
-    def _stale(self, kind: type) -> int | None:
-        """Where the last thing that waits is a moment of this kind, which a newer one replaces."""
+    def _drop(self) -> None:
+        self._unsent.clear()
+        self.unsent_bytes = 0
+
+    def _put(self, message: messages.ServerMessage, data: bytes) -> None:
+        stale = self._stale(message)
+        if stale is None:
+            self._unsent.append((message, data))
+        else:
+            self.unsent_bytes -= len(self._unsent[stale][1])
+            self._unsent[stale] = message, data
+        self.unsent_bytes += len(data)
+
+    def _stale(self, message: messages.ServerMessage) -> int | None:
+        """Where the last thing that waits is a moment that this message makes stale."""
         for at in range(-1, -1 - min(len(self._unsent), len(MOMENTS)), -1):
-            if not _is_moment(self._unsent[at]):
+            waiting = self._unsent[at][0]
+            if not _is_moment(waiting):
                 return None
-            if type(self._unsent[at]) is kind:
+            if type(waiting) is type(message) and _covers(message, waiting):
                 return at
         return None
 
@@ -162,18 +179,18 @@ class Connection:
         while True:
             await self._something.wait()
             self._something.clear()
-            if len(self._unsent) > MOST_UNSENT:
-                await self._close(TOO_SLOW, "the page does not read what it is sent")
-                return
             while self._unsent:
-                await self._socket.send_bytes(_ENCODER.encode(self._unsent.popleft()))
+                _, data = self._unsent.popleft()
+                self.unsent_bytes -= len(data)
+                await self._socket.send_bytes(data)
 
     async def _in_worker(self, function: Callable[[], Answer]) -> Answer:
         return await self._loop.run_in_executor(self._workers, function)
 
     async def _close(self, code: int, reason: str) -> None:
-        with suppress(RuntimeError, WebSocketDisconnect):  # where the other side was first
-            await self._socket.close(code, reason)
+        with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # where the other side was first
+            async with asyncio.timeout(CLOSE_WITHIN):
+                await self._socket.close(code, reason)
 
 
 def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answer:
@@ -189,8 +206,17 @@ def _is_moment(message: messages.ServerMessage) -> bool:
             return not message.fine
         case messages.Performing():
             return message.step == "following"
+        case messages.MotionRange():
+            return not message.fine
         case _:
             return False
+
+
+def _covers(message: messages.ServerMessage, older: messages.ServerMessage) -> bool:
+    """Whether a message says all again that an older one of its kind did."""
+    if not (isinstance(message, messages.MotionRange) and isinstance(older, messages.MotionRange)):
+        return True
+    return message.first <= older.first and older.first + older.frames <= message.first + message.frames
 
 
 def _refusal(error: PoiseError, message: messages.ClientMessage) -> messages.Refusal:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
 TURN = 0.2  # seconds after which a task in steps lets others have its thread
+CROWDED, CROWDED_FOR = (
+    4_000_000,
+    0.02,
+)  # bytes that a page has not read, beyond which its tasks wait, and seconds
 BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
 REST, LONGEST_REST = 3.0, 0.5  # times what they worked since the last, and seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
@@ -153,7 +157,10 @@ class Jobs:
         try:
             while time.monotonic() < until:
                 self._check(job)
-                next(job.steps)
+                if self._session.backlog() > CROWDED:
+                    time.sleep(CROWDED_FOR)
+                else:
+                    next(job.steps)
         except StopIteration as end:
             found: Done = end.value
             return found

@@ -61,6 +61,7 @@ class Session:
         self.streaming: str | None = None
         self.openings: list[Upload] = []
         self.outlet: Callable[[ServerMessage], None] | None = None
+        self.backlog: Callable[[], int] = lambda: 0  # bytes that wait to be sent
         self._seq, self.closed = -1, False
         self.restorers: list[Callable[[State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
