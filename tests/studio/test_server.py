@@ -28,17 +28,19 @@ from full_disk import full_disk
 from poise.formats import write
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.studio import archives, connection
+from poise.studio import archives, connection, sessions
 from poise.studio import messages as said
 from poise.studio.connection import Connection
 from poise.studio.inbox import Inbox
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import AT_ONCE, TimelinePlan
+from poise.studio.layers import Layers, held
 from poise.studio.models import ModelStore
 from poise.studio.own_folder import OwnFolder
 from poise.studio.security import Access
 from poise.studio.server import listen
 from poise.studio.session import Session
+from poise.studio.sessions import Sessions
 from poise.studio.uploads import RefusedUploadError, Uploads
 from running_studio import PATIENCE, Page, Running, running, wait_until
 
@@ -108,6 +110,42 @@ def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
         again.say(said.Hello(protocol=said.PROTOCOL, token=token))
         assert again.hear_until(said.Welcome).resumed
         assert [handle.id for handle in again.hear_until(said.SceneChanged).scene.handles] == ["hand"]
+
+
+def test_what_pages_left_behind_goes_to_disk_where_it_holds_much(
+    models: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "NEARBY", 0.0)
+    uploads = Uploads()
+    known = Sessions(models, uploads)
+
+    async def left() -> Session:
+        session, _ = known.open(None, page := Connection(None, known, None))
+        with_motion = session.state.with_(layers=Layers(held(session.state.pose, 90, 30.0)))
+        session.commit(with_motion)
+        assert session.held_bytes == with_motion.motion.rotations.nbytes + 90 * 3 * 8
+        known.leave(session, page)
+        return session
+
+    session, autosave = asyncio.run(left()), known._autosave
+    autosave.flush()
+    known._forget()
+    assert session.token in known  # as it fits
+    monkeypatch.setattr(sessions, "MOST_LEFT_BYTES", session.held_bytes - 1)
+    autosave.keep(session.token, session.files, session.state)
+    with autosave._writing:  # what is not on disk yet stays
+        known._forget()
+    assert session.token in known
+    autosave.flush()
+    known._forget()
+    assert session.token not in known
+    again, resumed = known.open(session.token, None)
+    assert not resumed
+    assert again.restore()
+    assert again.token == session.token
+    np.testing.assert_allclose(again.motion.rotations, session.motion.rotations, atol=1e-6)
+    known.close()
+    uploads.close()
 
 
 def test_a_studio_that_was_killed_finds_its_scenes_again(models: ModelStore) -> None:

@@ -72,6 +72,10 @@ class Autosave:
         """Whether a scene was kept for a token."""
         return token in self._waiting or self._path(token).is_file()
 
+    def waits_for(self, token: str) -> bool:
+        """Whether the newest scene of a token is not on disk yet."""
+        return token in self._waiting or self._writing.locked()
+
     def find(self, token: str) -> Path | None:
         """The scene that was kept for a token."""
         self.flush()

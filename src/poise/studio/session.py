@@ -143,6 +143,14 @@ class Session:
         return self.state.motion
 
     @property
+    def held_bytes(self) -> int:
+        """What its motion and its own models take in memory."""
+        arrays = [] if self.motion is None else [self.motion.root_positions, self.motion.rotations]
+        for entry in self.models.own:
+            arrays += getattr(entry.prior, "arrays", dict)().values() if entry.source.ready else ()
+        return sum(array.nbytes for array in arrays)
+
+    @property
     def seq(self) -> int:
         """The number of the newest message that streams."""
         return max(self._seq, 0)

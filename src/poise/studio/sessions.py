@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 KEPT_FOR = 3600.0  # seconds after a connection was lost
 MOST_LEFT = 50  # sessions without a connection; the one left longest goes first
+MOST_LEFT_BYTES = (
+    200_000_000  # of their motions and models; a scene that is on disk is taken up again from there
+)
+NEARBY = 60.0  # seconds within which a page is likely to come again
 
 
 class Sessions:
@@ -57,6 +62,7 @@ class Sessions:
             del self._connections[session.token]
             session.outlet = None
             self._left[session.token] = time.monotonic()
+            asyncio.get_running_loop().call_later(NEARBY + 1.0, self._forget)
 
     def __contains__(self, token: str) -> bool:
         return token in self._sessions
@@ -72,10 +78,13 @@ class Sessions:
         self._autosave.close()
 
     def _forget(self) -> None:
-        now = time.monotonic()
-        while self._left:
-            token, since = next(iter(self._left.items()))
+        """Lets go of those left long ago, and of others where they hold too much; work that is not on disk stays."""
+        now, held = time.monotonic(), {token: self._sessions[token].held_bytes for token in self._left}
+        for token, since in list(self._left.items()):
             if now - since < KEPT_FOR and len(self._left) <= MOST_LEFT:
-                return
-            del self._left[token]
+                large = sum(held.values()) > MOST_LEFT_BYTES and held[token] > 0
+                at_work = self._autosave.waits_for(token) or not self._sessions[token].jobs.idle
+                if not large or at_work or now - since < NEARBY:
+                    continue
+            del self._left[token], held[token]
             self._sessions.pop(token).close()
