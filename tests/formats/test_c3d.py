@@ -158,6 +158,26 @@ def test_analog_channels_stay_beside_the_frames_that_are_kept(tmp_path: Path, st
     np.testing.assert_allclose(c3d.read(target).points, c3d.read(source).points[start:], atol=1e-6)
 
 
+def test_events_of_the_frames_that_are_kept_stay_at_their_times(tmp_path: Path) -> None:
+    source = raw_file(tmp_path / "gait.c3d", some_points(2, frames=50), labels=["A", "B"])
+    content = ezc3d.c3d(str(source))
+    content["header"]["points"]["first_frame"] = 100  # at 50 Hz, 2 s of the take were cut off before
+    content.add_parameter("EVENT", "USED", [3])
+    content.add_parameter("EVENT", "LABELS", ["Foot Strike", "Foot Off", "Foot Strike"])
+    content.add_parameter("EVENT", "CONTEXTS", ["Left", "Right", "Right"])
+    content.add_parameter("EVENT", "TIMES", np.array([[0.0, 0.0, 0.0], [2.1, 2.5, 2.94]]))
+    content.write(str(source))
+    target = tmp_path / "cut.c3d"
+    assert main(["convert", str(source), str(target), "--start", "0.2"]) == 0
+    kept = ezc3d.c3d(str(target))
+    events = {
+        name: one["value"] for name, one in kept["parameters"]["EVENT"].items() if name != "__METADATA__"
+    }
+    assert events["LABELS"] == ["Foot Off", "Foot Strike"]
+    assert events["CONTEXTS"] == ["Right", "Right"]
+    np.testing.assert_allclose(events["TIMES"], [[0.0, 0.0], [0.3, 0.74]], atol=1e-6)
+
+
 def test_measured_and_filled_points_stay_apart(tmp_path: Path) -> None:
     residuals = np.array([[0.0, 1e-7, 0.02]])
     markers = Markers(("A", "B", "C"), some_points(3, frames=1) / 1000, 100.0, residuals=residuals)

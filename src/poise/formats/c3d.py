@@ -42,6 +42,7 @@ _NOT_POSITIONS = (
     "POWERS",
     "SCALARS",
 )  # lists of labels that hold something else
+_OF_EVENTS = ("LABELS", "CONTEXTS", "SUBJECTS", "DESCRIPTIONS")
 _MILLIMETRES = 1000.0
 _MOST_LABELS = 255
 _MOST_RESIDUAL_STEPS = 127
@@ -98,8 +99,8 @@ def write(
 ) -> None:
     """Writes markers as C3D, Z up, in millimetres or another unit that has a name.
 
-    `analogs` is a C3D file whose analog channels are kept, and its frame that is the first here. Gaps get the residual
-    -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
+    `analogs` is a C3D file whose analog channels and events are kept, and its frame that is the first here. Gaps get
+    the residual -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
     """
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a C3D file holds markers; got {type(markers).__name__}")
@@ -121,16 +122,40 @@ def write(
     content["data"]["points"][:3] *= scale
     content["data"]["meta_points"]["residuals"] = np.where(residuals < 0.0, residuals, residuals * scale)
     if analogs is not None:
-        _keep_analogs(content, *analogs, frames=len(markers))
+        _keep_others(content, *analogs, frames=len(markers))
     _save(content, path)
 
 
-def _keep_analogs(content: Any, source: Path, first: int, *, frames: int) -> None:
-    """Puts the analog channels of another file beside points that are some of its frames; none of an odd file."""
+def _keep_others(content: Any, source: Path, first: int, *, frames: int) -> None:
+    """Puts channels and events of another file beside points that are some of its frames; none of an odd file."""
     try:
         other = _load(source)
     except OddLayoutError:  # which its reader has warned of
         return
+    _keep_analogs(content, other, first, frames=frames)
+    _keep_events(content, other, first, frames=frames)
+
+
+def _keep_events(content: Any, other: Any, first: int, *, frames: int) -> None:
+    """Puts the events during some frames of a recording beside them; C3D counts their times from frame 1."""
+    group, rate = (
+        other["parameters"].get("EVENT", {}),
+        float(content["parameters"]["POINT"]["RATE"]["value"][0]),
+    )
+    times = np.atleast_2d(np.asarray(group.get("TIMES", {}).get("value", ()), dtype=np.float64))
+    if times.shape[0] != 2:
+        return
+    at = 60.0 * times[0] + times[1] - (other["header"]["points"]["first_frame"] + first) / rate
+    kept = np.flatnonzero((at > -1e-6) & (at < frames / rate))
+    content.add_parameter("EVENT", "USED", [len(kept)])
+    content.add_parameter("EVENT", "TIMES", np.stack([np.zeros(len(kept)), np.maximum(at[kept], 0.0)]))
+    for name in _OF_EVENTS:
+        values = group.get(name, {}).get("value", ())
+        if len(values) >= times.shape[1]:
+            content.add_parameter("EVENT", name, [_readable(values[k]) for k in kept])
+
+
+def _keep_analogs(content: Any, other: Any, first: int, *, frames: int) -> None:
     samples, group = other["data"]["analogs"], other["parameters"]["ANALOG"]
     if samples.shape[1] == 0:
         return
