@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import poise
-from poise.apps.webcam import LiveBody, WebcamTake
+from poise.apps.webcam import LiveBody, WebcamTake, perform_webcam
 from poise.cli import main
+from poise.errors import InvalidValueError
 from poise.performance.perform import PerformedFrame
-from poise.performance.webcam import NOBODY, TOO_DARK, WebcamPerformance
+from poise.performance.webcam import NOBODY, TOO_DARK, WebcamPerformance, rehearse
 from poise.priors.gaussian import GaussianPrior
 from poise.solvers.solution import Status
 from poise.vision import sources
@@ -127,3 +128,30 @@ def test_a_take_keeps_its_pace_where_pictures_came_unevenly(walk) -> None:
 @pytest.fixture(scope="module")
 def walk() -> poise.Motion:
     return poise.performer.act("walk", seconds=1.0, fps=10, seed=1)
+
+
+def test_a_rehearsal_measures_and_follows_so_that_nothing_is_left_to_compile() -> None:
+    last = rehearse()
+    assert last is not None
+    assert 1.2 < last.positions["head"][1] - last.positions["left_foot"][1] < 1.9
+
+
+def test_the_rehearsal_comes_before_the_camera_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Rehearsing(WebcamPerformance):
+        def __post_init__(self) -> None:
+            """No networks are needed to rehearse."""
+
+        def rehearse(self) -> None:
+            done.append("rehearsed")
+
+    def opened(place: str) -> None:
+        done.append(f"opened {place}")
+        raise InvalidValueError("no camera")
+
+    monkeypatch.setattr("poise.apps.webcam.open_source", opened)
+    with pytest.raises(InvalidValueError, match="no camera"):
+        perform_webcam("0", Rehearsing(_finder=None), status=done.append)  # type: ignore[arg-type]
+    assert [one for one in done if one in ("rehearsed", "opened 0")] == ["rehearsed", "opened 0"]
+    assert any("compiles" in one for one in done[: done.index("rehearsed")])

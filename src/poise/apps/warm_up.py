@@ -26,6 +26,7 @@ KERNELS = {
     "cameras": "poise.apps.warm_up:watch_something",
     "markers": "poise.apps.warm_up:track_markers",
     "performances": "poise.apps.warm_up:perform_something",
+    "webcams": "poise.performance.webcam:rehearse",
 }
 """What a set of kernels does, to the function that compiles it: `module:function`."""
 
@@ -40,6 +41,7 @@ AFTER = {
     "cameras": ("libraries",),
     "markers": ("sequences",),
     "performances": ("markers", "libraries"),
+    "webcams": ("performances", "cameras"),
 }
 """Which sets come first: two that share a kernel are never compiled at once, or it would be compiled twice."""
 

@@ -85,6 +85,9 @@ def perform_webcam(
     status: Callable[[str], None] = lambda _words: None,
 ) -> WebcamTake:
     """Follow a camera (its number or address), or a video as if it were one, until it ends or Ctrl-C."""
+    status("preparing (the first time, this compiles for ten seconds or more)")
+    performance.rehearse()
+    status(f"opening camera {place}")
     source, take = open_source(place), WebcamTake()
     with LiveStep([source]) as steps:
         recorder = None

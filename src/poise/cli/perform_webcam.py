@@ -47,7 +47,7 @@ def follow_webcam(
     say_what_was_cut_off(output)
     with Journal(output) as journal:
         with terminal.steps() as step, receiving(options, journal.add) as answer:
-            step(f"opening camera {places[0]}")
+            step("loading")
             performance = WebcamPerformance(
                 None if model is None else open_prior(model), fov=before.fov, height=before.height
             )

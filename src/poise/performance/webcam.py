@@ -11,11 +11,14 @@ from jaxtyping import UInt8
 from poise.capture.people.landmarks import NAMES, VISIBLE, handles_of
 from poise.capture.people.live import LivePerson
 from poise.capture.people.take import CapturedPerson
+from poise.capture.people.upright import level_camera
+from poise.capture.people.watched import WatchedPerson
 from poise.formats.camera_file import focal_from_fov
 from poise.performance.perform import PerformedFrame
+from poise.performer import act
 from poise.priors.prior import Prior
-from poise.skeleton.pose_space import Handles
-from poise.solvers.solution import extended
+from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.solvers.solution import Solution, extended
 from poise.vision.people.detector import PersonFinder
 from poise.vision.people.following import OnePersonFollower
 from poise.vision.people.photos import watched_in_photo
@@ -28,6 +31,8 @@ NOBODY = "nobody is seen: step back until the whole body is in the picture"
 TOO_DARK = "it is too dark to find a person: more light"
 MEASURING = "measuring the body: keep all of it in the picture"
 FOLLOWING = "following"
+REHEARSED = 16  # pictures: a second to be measured, and some that are followed
+BEFORE = np.array([0.0, 0.6, -6.5])  # metres from a camera to who is before it
 
 
 @dataclass(eq=False)
@@ -49,6 +54,10 @@ class WebcamPerformance:
     def __post_init__(self) -> None:
         self._follower = OnePersonFollower(self._finder)
         self._body = LivePerson(prior=self.prior, height=self.height, lens_known=self.fov is not None)
+
+    def rehearse(self) -> None:
+        """Follows a walker who is made up, so that all is compiled before the first picture comes."""
+        rehearse(self.prior, lens_known=self.fov is not None)
 
     @property
     def measured(self) -> CapturedPerson | None:
@@ -76,3 +85,18 @@ class WebcamPerformance:
             PerformedFrame, solution, markers=solution.space.points(solution.q[None], self._handles)[0],
             seen=person.visibility > VISIBLE, microseconds=1e6 * (time.perf_counter() - begun),
         )  # fmt: skip
+
+
+def rehearse(prior: Prior | None = None, *, lens_known: bool = False) -> Solution | None:
+    """Measures and follows a walker who is made up, to the last pose: it takes every kernel that following takes."""
+    walk, camera = act("walk", seconds=REHEARSED / 10.0, fps=10.0), level_camera((640, 480))
+    space = PoseSpace(walk.skeleton)
+    handles = space.handles(handles_of(walk.skeleton)[0])
+    places = space.points(space.q_from_frames(walk.root_positions, walk.rotations), handles) + BEFORE
+    shapes = (places - places.mean(axis=1, keepdims=True)) @ camera.rotation.T
+    seen, side = np.full((1, 1, len(NAMES)), 0.9), np.full((1, 1), 300.0)
+    live, last = LivePerson(prior=prior, lens_known=lens_known), None
+    for number, (pixel, shape) in enumerate(zip(camera.project(places), shapes, strict=True)):
+        moment = WatchedPerson([camera], pixel[None, None], seen, shape[None, None], side, 1.0)
+        last = live.step(moment, number / 10.0)
+    return last

@@ -160,10 +160,11 @@ class PagePictures(LiveSource):
             self._news.notify()
 
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """Loads the networks that find people."""
+        """Loads the networks that find people, and compiles what follows them."""
         from poise.performance.webcam import WebcamPerformance
 
         self._performance, self._space = WebcamPerformance(prior), prior.space
+        self._performance.rehearse()
         return self._performance.names
 
     def run(self, follow: Follow, go_on: GoOn) -> None:
