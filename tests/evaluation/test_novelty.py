@@ -23,6 +23,7 @@ def test_other_actions_are_told_from_unseen_frames() -> None:
     request = Request("novelty", methods=("gaussian-10",), options=EveryFrame(stride=5))
     (row,) = evaluate(request).rows
     assert float(row["roc_area"]) > 0.9
+    assert float(row["uneven_together_percent"]) < float(row["uneven_percent"]) < 50.0
     assert float(row["unknown_called_strange"]) > 0.5 > float(row["known_called_strange"])
 
 

@@ -43,7 +43,7 @@ def unevenness(percentiles: Float[Array, "frames"]) -> float:
 
 def metrics(learn: Learner, folds: Sequence[Fold], stride: int) -> dict[str, float]:
     """Over all actions: ROC areas, how percentiles spread, and the share of frames called strange."""
-    areas, uneven, called = [], [], []
+    areas, uneven, spread, called = [], [], [], []
     for fold in folds:
         prior = learn(fold.train)
         calibrate(prior, fold.train, learn)
@@ -52,12 +52,14 @@ def metrics(learn: Learner, folds: Sequence[Fold], stride: int) -> dict[str, flo
         unknown, percent = (np.concatenate(part) for part in zip(*others, strict=True))
         areas.append(roc_area(own, unknown))
         uneven.append(unevenness(own_percent))
+        spread.append(np.percentile(own_percent, np.arange(101)))
         called.append((np.mean(own_percent < STRANGE), np.mean(percent < STRANGE)))
     known, unknown_called = np.mean(called, axis=0)
     return {
         "roc_area": float(np.mean(areas)),
         "roc_area_least": float(np.min(areas)),
         "uneven_percent": float(np.mean(uneven)),
+        "uneven_together_percent": unevenness(np.concatenate(spread)),
         "known_called_strange": float(known),
         "unknown_called_strange": float(unknown_called),
     }
