@@ -34,6 +34,7 @@ MOMENTS = 24  # frames of a take at which sources are compared
 SHIFTS = np.linspace(-0.5, 0.5, 51)  # seconds that a clock may be off
 SHIFTED = 0.05  # seconds: a clock off by less is left as it is
 BETTER = 0.8  # of what a source is off, that a shift of its clock must bring it below
+OFF = 1.1  # times what is allowed: the clock of a source that is nearer to the others is left as it is
 EXCESS = 2.0  # times what is allowed: a source farther from the others is left out
 
 
@@ -160,10 +161,9 @@ def fuse(
 
 
 class _Verdict(NamedTuple):
-    """How far a source is from the motion of the rest, how far those are themselves, and its clock set right."""
+    """How far a source is from the motion of the rest, and its clock set right."""
 
     excess: float
-    rest: float
     feed: Feed
 
 
@@ -172,7 +172,7 @@ def _agreed(
 ) -> tuple[list[Feed | None], list[float]]:
     """The sources with their clocks set right, None for those left out, and how far each is from the others.
 
-    Of several that the others contradict, the wrong one is that without which the rest agree best.
+    Of several that the others contradict, the one that is farthest from them comes first.
     """
     moments = np.unique(np.linspace(0, len(times) - 1, MOMENTS).astype(int))
     some, also = times[moments], [beside[number] for number in moments]
@@ -184,15 +184,14 @@ def _agreed(
         for number, feed in enumerate(used):
             if feed is not None:
                 wanted = _wanted([other for other in kept if other is not feed], some, also)
-                solutions = _followed(prior, wanted, starts)
-                found[number] = _judged(solutions, feed, [other for other in kept if other is not feed], some)
+                found[number] = _judged(_followed(prior, wanted, starts), feed, some)
                 excess[number] = found[number].excess
         late = [number for number, verdict in found.items() if verdict.feed is not used[number]]
         wrong = [number for number, verdict in found.items() if verdict.excess > EXCESS and len(found) > 2]
         if not (late or wrong):
             break
-        worst = min(late or wrong, key=lambda number: found[number].rest)
-        used[worst] = found[worst].feed if late else None
+        worst = max({*late, *wrong}, key=lambda number: found[number].excess)
+        used[worst] = found[worst].feed if worst in late else None
     return used, excess
 
 
@@ -205,29 +204,26 @@ def _followed(
     return [follower.step(one, start=start) for one, start in zip(wanted, given, strict=True)]
 
 
-def _judged(solutions: Sequence[Solution], feed: Feed, rest: Sequence[Feed], times: Array) -> _Verdict:
+def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> _Verdict:
     """A source against the motion of the rest."""
     space, q = solutions[0].space, np.stack([solution.q for solution in solutions])
     skeleton, (positions, matrices) = space.skeleton, space.forward(q)
 
-    def over(one: Feed, precision: Array) -> float:
+    allowed = np.linalg.inv(np.stack([feed.allowed(solution) for solution in solutions]))
+
+    def over(one: Feed) -> float:
         off = one.off(skeleton, positions, matrices, one.at(times))
-        squares = np.einsum("fja,fjab,fjb->fj", off, precision, off) / off.shape[-1]
+        squares = np.einsum("fja,fjab,fjb->fj", off, allowed, off) / off.shape[-1]
         return float(np.sqrt(np.nanmedian(squares))) if np.isfinite(squares).mean() > 0.3 else np.inf
 
-    def plain(one: Feed) -> Array:
-        axes = 2 if one.camera is not None else 3
-        return np.broadcast_to(np.eye(axes) / one.noise**2, (len(times), len(one.joints), axes, axes))
-
-    allowed = np.linalg.inv(np.stack([feed.allowed(solution) for solution in solutions]))
-    misfit, now = max(over(one, plain(one)) for one in rest), over(feed, allowed)
+    now = over(feed)
     if feed.fixed:
-        return _Verdict(now, misfit, feed)
+        return _Verdict(now, feed)
     moved = [replace(feed, shift=feed.shift + shift, fixed=True) for shift in SHIFTS]
-    then = [over(one, allowed) for one in moved]
+    then = [over(one) for one in moved]
     best = moved[int(np.argmin(then))]
-    helps = min(then) < BETTER * now and abs(best.shift - feed.shift) > SHIFTED
-    return _Verdict(now, misfit, best if helps else feed)
+    helps = now > OFF and min(then) < BETTER * now and abs(best.shift - feed.shift) > SHIFTED
+    return _Verdict(now, best if helps else feed)
 
 
 def _wanted(
