@@ -217,6 +217,7 @@ class UniversalGuide(Guide):
         self._blank[BONES : BONES + len(fit.bones)] = fit.bones
         self._head = self.space.skeleton.index("head") if "head" in self.space.skeleton.roles else -1
         self._free, self._turned, self._turns = False, np.empty(0, np.int64), np.empty((0, 3, 3))
+        self._slack = np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))  # of a root that was guessed
         self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
 
@@ -247,9 +248,12 @@ class UniversalGuide(Guide):
         if len(targets) and farthest_gap(self.space, q, self.handles, targets) < NEAR:
             expected = self.seen_from(q, targets, given=False)
         else:
-            first = [self._roughly(*frame, targets) for frame in self._guessed(q, targets)]
-            nearest = min(first, key=lambda one: self._lacking(one, targets))
-            expected = self.seen_from(nearest, targets, given=False)
+            guesses = self._guessed(q, targets)
+            first = [self._roughly(*frame, targets) for frame in guesses]
+            best = min(range(len(first)), key=lambda number: self._lacking(first[number], targets))
+            self._slack = np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))
+            expected = self.seen_from(first[best], targets, given=False)
+            self._loosen(expected.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS], *guesses[best], targets)
         return [Start(expected.mean, expected)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
@@ -264,6 +268,8 @@ class UniversalGuide(Guide):
         expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
         if given:
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
+        else:
+            expected.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += self._slack
         return expected
 
     def forms(
@@ -335,6 +341,15 @@ class UniversalGuide(Guide):
         wide = [side for side in sides if np.hypot(side[0], side[2]) > SIDEWAYS]
         return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
 
+    def _loosen(self, root: Float[Array, "6 6"], origin: Array, axes: Array, targets: Array) -> None:
+        """Make a root no surer than handles make it; seen from where it is predicted, the network takes it as known."""
+        named = asked(self._weights, self._inputs(origin, axes, targets, given=False))
+        _, turned = self._pose(named.mean, origin, axes, given=False)
+        lacking = self._root_covariance(named, axes, turned)[0] - root
+        values, vectors = np.linalg.eigh(0.5 * (lacking + lacking.T))
+        self._slack = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        root += self._slack
+
     def _lacking(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> float:
         return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
 
@@ -367,7 +382,7 @@ class UniversalGuide(Guide):
     def _expected(self, named: NamedPrediction, origin: Array, axes: Array, *, given: bool) -> ExpectedPose:
         """The network's Gaussian in the world and on this body."""
         mean, root = self._pose(named.mean, origin, axes, given=given)
-        into = _root_jacobian(axes, root, self._fit.root_turn, self._fit.root_shift)
+        placed, into = self._root_covariance(named, axes, root)
         factors, variances = named.factors, named.variances
         low = np.empty((self.space.freedoms, factors.shape[1]))
         low[:ROOT_FREEDOMS] = into @ factors[:ROOT_FREEDOMS]
@@ -375,7 +390,6 @@ class UniversalGuide(Guide):
             factors[ROOT_FREEDOMS:] if self._plain else self._fit.maps @ factors[ROOT_FREEDOMS:]
         )
         covariance = low @ low.T
-        covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += (into * variances[:ROOT_FREEDOMS]) @ into.T
         own = covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
         if self._plain:
             np.einsum("ii->i", own)[:] += variances[ROOT_FREEDOMS:]
@@ -383,13 +397,19 @@ class UniversalGuide(Guide):
             own += (self._fit.maps * variances[ROOT_FREEDOMS:]) @ self._fit.maps.T
             np.einsum("ii->i", own)[:] += _SHARED
         own += self._zeros.maps
+        covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] = placed
         if not given:
-            turns = into[:, 3:]
-            across = turns @ self._zeros.across
-            covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += turns @ self._zeros.root @ turns.T
+            across = into[:, 3:] @ self._zeros.across
             covariance[:ROOT_FREEDOMS, ROOT_FREEDOMS:] += across
             covariance[ROOT_FREEDOMS:, :ROOT_FREEDOMS] += across.T
         return ExpectedPose(mean, covariance, not given)
+
+    def _root_covariance(self, named: NamedPrediction, axes: Array, root: Array) -> tuple[Array, Array]:
+        """Of the root in the world, with its joint zero; and how the target's root follows from the canonical one."""
+        into = _root_jacobian(axes, root, self._fit.root_turn, self._fit.root_shift)
+        low, turns = into @ named.factors[:ROOT_FREEDOMS], into[:, 3:]
+        own = low @ low.T + (into * named.variances[:ROOT_FREEDOMS]) @ into.T
+        return own + turns @ self._zeros.root @ turns.T, into
 
     def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
         """A pose vector from what the network names, and the canonical root's axes."""
