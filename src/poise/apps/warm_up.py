@@ -111,13 +111,14 @@ def solve_something() -> None:
 
 
 def solve_as_people_do() -> None:
-    """Solves under the universal prior, on a body of its own kind and on another."""
+    """Solves under the universal prior, on a body of its own kind and on another, and asks what is left open."""
     from poise.priors.universal.prior import UniversalPrior
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
     for prior in (UniversalPrior.of_people(), UniversalPrior()):
-        solve(prior, [Position("left_hand", (0.3, 1.0, 0.3)), Position("right_foot", (-0.1, 0.1, 0.0))])
+        hand, foot = Position("left_hand", (0.3, 1.0, 0.3)), Position("right_foot", (-0.1, 0.1, 0.0))
+        solve(prior, [hand, foot]).uncertainty.suggestions()
 
 
 def learn_a_style() -> StylePrior:
@@ -205,17 +206,20 @@ def track_markers() -> None:
 
 
 def perform_something() -> None:
-    """A frame of a short walk from three markers, by local models and by the published ones."""
+    """A frame of a short walk from three markers, and one hand, by local models and by the published ones."""
     from poise.performance.perform import Performance
     from poise.performer import act
     from poise.priors.local.prior import OURS, PUBLISHED, LocalPrior
     from poise.skeleton.pose_space import Handle
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
 
     places = {name: Handle(name) for name in ("left_hand", "right_hand", "head")}
     for method in (OURS, PUBLISHED):
         prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)], method=method)
         performance = Performance(prior, places)
         performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
+        solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))]).uncertainty.suggestions()
 
 
 def watch_something() -> None:
