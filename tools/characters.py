@@ -3,7 +3,8 @@
 A contact is the time that one foot stands. Its end point is the mean place of the heel or the base of the toes, or of
 both, whichever are down, over that time; the truth is the same mean of the source's foot, scaled by the legs, because a
 recorded foot slides while it stands and ours must not. Beside a character, NAME.truth.toml (written as NAME.roles.toml)
-says which joint is which, to check what was found without help. Run by `make characters FOLDER=... MOTIONS="..."`.
+says which joint is which, to check what is found without help; else a VRM's humanoid map and the published names of
+Mixamo and Unreal do. Run by `make characters FOLDER=... MOTIONS="..."`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,32 @@ from poise.pictures.scene import floor_under, render
 from poise.pictures.stage import StagedFrames, stage
 from poise.pictures.view import fitted
 from poise.skeleton.retarget import size_ratio
-from poise.skeleton.roles import MAIN_ROLES
+from poise.skeleton.roles import MAIN_ROLES, guess_roles
+from poise.skeleton.skeleton import Skeleton
 
 SUFFIXES = (".glb", ".gltf", ".vrm", ".fbx", ".usdc", ".usdz")
 CELL = (150, 215)
 MOMENTS = 2  # of each motion, drawn
 TURN = np.radians(-35.0)
 FARTHEST, MOST_SLIDE = 0.02, 0.01  # metres
+
+
+MIXAMO = {"pelvis": "Hips", "head": "Head"} | {
+    f"{side.lower()}_{part}": f"{side}{name}"
+    for side in ("Left", "Right")
+    for part, name in (
+        ("upper_arm", "Arm"), ("forearm", "ForeArm"), ("hand", "Hand"),
+        ("thigh", "UpLeg"), ("shin", "Leg"), ("foot", "Foot"),
+    )
+}  # fmt: skip
+UNREAL = {"pelvis": "pelvis", "head": "head"} | {
+    f"{side}_{part}": f"{name}_{side[0]}"
+    for side in ("left", "right")
+    for part, name in (
+        ("upper_arm", "upperarm"), ("forearm", "lowerarm"), ("hand", "hand"),
+        ("thigh", "thigh"), ("shin", "calf"), ("foot", "foot"),
+    )
+}  # fmt: skip
 
 
 @dataclass
@@ -78,12 +98,25 @@ def carry(path: Path, motions: dict[str, Motion]) -> Carried:
 
 
 def wrong_roles(path: Path, body: Motion) -> list[str] | None:
-    """Main roles that are not what the file beside the character says; None without one."""
-    truth = path.with_name(f"{path.stem}.truth.toml")
-    if not truth.is_file():
-        return None
-    right = read_roles(truth, body.skeleton)
-    return [role for role in MAIN_ROLES if body.skeleton.roles.get(role) != right.get(role)]
+    """Main roles that names and shape get wrong; None where there is no truth.
+
+    The truth is the file beside the character, else the humanoid map in it (VRM), else the published names of its rig.
+    """
+    truth, skeleton = path.with_name(f"{path.stem}.truth.toml"), body.skeleton
+    right = (
+        read_roles(truth, skeleton) if truth.is_file() else dict(skeleton.given_roles) or published(skeleton)
+    )
+    guessed = guess_roles(skeleton)
+    return [role for role in MAIN_ROLES if guessed.get(role) != right.get(role)] if right else None
+
+
+def published(skeleton: Skeleton) -> dict[str, str]:
+    """The main roles of a rig whose joints are called as Mixamo or Unreal publish it; empty for another."""
+    by_name = {name.rpartition(":")[2].removeprefix("mixamorig"): name for name in skeleton.names}
+    for names in (MIXAMO, UNREAL):
+        if all(name in by_name for name in names.values()):
+            return {role: by_name[name] for role, name in names.items()}
+    return {}
 
 
 def farthest(moved: Motion, source: Motion) -> float:
