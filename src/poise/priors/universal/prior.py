@@ -251,7 +251,6 @@ class UniversalGuide(Guide):
             guesses = self._guessed(q, targets)
             first = [self._roughly(*frame, targets) for frame in guesses]
             best = min(range(len(first)), key=lambda number: self._lacking(first[number], targets))
-            self._slack = np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))
             expected = self.seen_from(first[best], targets, given=False)
             self._loosen(expected.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS], *guesses[best], targets)
         return [Start(expected.mean, expected)]
@@ -268,8 +267,6 @@ class UniversalGuide(Guide):
         expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
         if given:
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
-        else:
-            expected.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += self._slack
         return expected
 
     def forms(
@@ -302,11 +299,12 @@ class UniversalGuide(Guide):
     def spread(
         self, q: Float[Array, "size"], state: ExpectedPose
     ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """What is expected."""
+        """What is expected; a guessed root is claimed no closer than handles say it is."""
         covariance = state.covariance.copy()
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
         if state.rooted:
             root_gap(q, state.mean, gap)
+            covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += self._slack
         else:
             covariance[:ROOT_FREEDOMS], covariance[:, :ROOT_FREEDOMS] = 0.0, 0.0
             np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
@@ -342,13 +340,12 @@ class UniversalGuide(Guide):
         return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
 
     def _loosen(self, root: Float[Array, "6 6"], origin: Array, axes: Array, targets: Array) -> None:
-        """Make a root no surer than handles make it; seen from where it is predicted, the network takes it as known."""
+        """How much less sure handles are of a root than the network is, asked from where it predicts that."""
         named = asked(self._weights, self._inputs(origin, axes, targets, given=False))
         _, turned = self._pose(named.mean, origin, axes, given=False)
         lacking = self._root_covariance(named, axes, turned)[0] - root
         values, vectors = np.linalg.eigh(0.5 * (lacking + lacking.T))
         self._slack = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        root += self._slack
 
     def _lacking(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> float:
         return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
