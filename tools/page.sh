@@ -30,6 +30,16 @@ node_from_pypi() {
   npm() { node "$wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
 }
 
+pack() {  # a network whose weights have two bytes each: a tenth smaller than a wheel would pack it
+  "${PYTHON:-python3}" - "$1" "$2" <<'PYTHON'
+import lzma, pathlib, sys
+
+network, packed = map(pathlib.Path, sys.argv[1:])
+pairs = {"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 0, "lp": 1, "pb": 1}
+packed.write_bytes(lzma.compress(network.read_bytes(), filters=[pairs]))
+PYTHON
+}
+
 node_is_new_enough || node_from_pypi
 cd "$root/src/poise/studio/web"
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
@@ -39,11 +49,11 @@ fi
 if [ $# -gt 0 ]; then
   for script in "$@"; do npm run --silent "$script"; done
 else
-  say "Taking the networks that find people"
-  mkdir -p ../../vision/people/models
-  package=node_modules/@mediapipe/pose
-  install -m 644 $package/pose_landmark_full.tflite ../../vision/people/models/
-  install -m 644 $package/pose_solution_packed_assets.data ../../vision/people/models/pose_detection.tflite  # its only file
+  say "Packing the networks that find people"
+  package=node_modules/@mediapipe/pose models=../../vision/people/models
+  rm -rf $models && mkdir -p $models
+  pack $package/pose_landmark_full.tflite $models/pose_landmark_full.tflite.xz
+  pack $package/pose_solution_packed_assets.data $models/pose_detection.tflite.xz  # its only file
   say "Building the studio's page"
   npm run --silent build
 fi

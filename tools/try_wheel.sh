@@ -4,7 +4,7 @@
 #   tools/try_wheel.sh dist/poise-0.2.0-py3-none-any.whl        PYTHON=python3.13 chooses the interpreter
 set -euo pipefail
 wheel=$(realpath "$1")
-most_megabytes=15  # 9.4 of them are the networks that find people, 4.8 the universal prior
+most_megabytes=12  # 7.6 of them are the networks that find people, 2.2 the universal prior
 
 say() { printf '\033[1m%s\033[0m\n' "$*"; }
 fail() { printf 'try_wheel: %s\n' "$*" >&2; exit 1; }

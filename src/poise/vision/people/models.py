@@ -1,10 +1,11 @@
 """The networks that find people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
 
-`tools/page.sh` takes them from that package into `models/`, which the wheel ships; nothing is fetched at run time.
+`tools/page.sh` packs them from that package into `models/`, which the wheel ships; nothing is fetched at run time.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from poise.errors import MissingExtraError, PoiseError
 Array = np.ndarray
 
 FOLDER = Path(__file__).with_name("models")
-DETECTOR, LANDMARKS = "pose_detection.tflite", "pose_landmark_full.tflite"
+DETECTOR, LANDMARKS = "pose_detection.tflite.xz", "pose_landmark_full.tflite.xz"
 
 
 class Network:
@@ -61,7 +62,7 @@ def _interpreter(path: Path, threads: int) -> Any:
     except ImportError as error:
         raise MissingExtraError("ai-edge-litert", extra="video", purpose="finding people") from error
     with _quiet():
-        interpreter = Interpreter(str(path), num_threads=threads)
+        interpreter = Interpreter(model_content=lzma.decompress(path.read_bytes()), num_threads=threads)
         interpreter.allocate_tensors()
     return interpreter
 
