@@ -1,5 +1,6 @@
 """Functions compile wherever Poise is installed."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -68,5 +69,27 @@ def test_a_change_of_a_callee_reaches_its_callers(tmp_path: Path) -> None:
         ran = subprocess.run(
             [sys.executable, "caller.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
+        answers.append(float(ran.stdout))
+    assert answers == [3.0, 31.0]
+
+
+def test_a_change_of_an_answer_reaches_those_who_ask(tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(
+        "from pathlib import Path\nfrom poise.compiled import compiled\n\n\n"
+        "def asked(x: float) -> float:\n    raise NotImplementedError\n\n\n"
+        "asked.answered_in = Path(__file__).parent / 'answers'\n\n\n"
+        "@compiled\ndef outer(x: float) -> float:\n    return asked(x) + 1.0\n"
+    )
+    (tmp_path / "answers").mkdir()
+    answers, paths = [], os.pathsep.join([str(tmp_path), *sys.path])
+    for factor in (2.0, 30.0):
+        (tmp_path / "answers" / "own.py").write_text(
+            "from asking import asked, outer\nfrom numba.extending import overload\n\n"
+            f"overload(asked)(lambda x: lambda x: {factor} * x)\nprint(outer(1.0))\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "answers/own.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
         answers.append(float(ran.stdout))
     assert answers == [3.0, 31.0]

@@ -3,7 +3,9 @@
 import hashlib
 import pickle
 from collections.abc import Callable
-from types import ModuleType
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -40,7 +42,8 @@ def _compiled(function: Function, *, cache: bool) -> Function:
 def _depend_on_callees(dispatcher: Any, function: Function) -> None:
     """Code of functions from other modules is part of a function's own: it is compiled again when their files change.
 
-    Numba looks at the file that a function stands in alone, and would keep what its callees did before.
+    Numba looks at the file that a function stands in alone, and would keep what its callees did before. A plain
+    function that others answer in compiled code (see `priors.forms`) says by `answered_in` in which folder.
     """
     file, names = dispatcher._cache._cache_file, dict(dispatcher.py_func.__globals__)
     rooms = [
@@ -53,8 +56,18 @@ def _depend_on_callees(dispatcher: Any, function: Function) -> None:
     stamps = {
         str(one._cache._cache_file._source_stamp) for one in others if hasattr(one._cache, "_cache_file")
     }
-    everything = repr((file._source_stamp, sorted(stamps)))
+    folders = {
+        one.answered_in for one in callees if isinstance(one, FunctionType) and hasattr(one, "answered_in")
+    }
+    everything = repr((file._source_stamp, sorted(stamps), [_stamp(folder) for folder in sorted(folders)]))
     file._source_stamp = hashlib.sha256(everything.encode()).hexdigest()
+
+
+@cache
+def _stamp(folder: Path) -> list[tuple[str, int, int]]:
+    """All modules in a folder, with when they were changed and how long they are."""
+    found = [(path.name, path.stat()) for path in sorted(folder.rglob("*.py"))]
+    return [(name, one.st_mtime_ns, one.st_size) for name, one in found]
 
 
 def _ignore_unreadable_index(file: Any) -> None:
