@@ -262,3 +262,17 @@ def test_opensim_scales_and_poses_the_model_alike(model: Path, tmp_path: Path) -
     np.testing.assert_allclose(
         [[frame[body] for body in generic.bodies] for frame in theirs], ours, atol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        ("<value>0</value>", "<value>nan</value>", "got 'nan'"),
+        ("0 -0.41 0", "0 -1e300 0", "numbers up to 1e"),
+        ("0 0.7 1.4 2.1", "0 0.7 0.7 2.1", "go up in x"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(model: Path, good: str, bad: str, words: str) -> None:
+    model.write_text(model.read_text().replace(good, bad, 1))
+    with pytest.raises(ParseError, match=words):
+        read_model(model)

@@ -26,6 +26,7 @@ from poise.geometry import rotations
 
 Array = np.ndarray
 GROUND = -1
+LARGEST = 1e9  # that OpenSim writes for a range without an end
 
 _X, _Y, _Z = (tuple(row) for row in np.eye(3).tolist())
 _SIMPLE: dict[str, tuple[tuple[bool, tuple[float, ...]], ...]] = {
@@ -244,7 +245,7 @@ def read_model(path: str | os.PathLike[str]) -> OsimModel:
         if root is None:
             raise ValueError("it has no Model")
         return _model(root, file)
-    except (XmlError, KeyError, ValueError, IndexError, UnicodeDecodeError) as error:
+    except (XmlError, KeyError, ValueError, IndexError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(f"not an OpenSim model that Poise can read: {error}", path=file) from error
 
 
@@ -333,7 +334,7 @@ def _custom_axis(element: Element, names: list[str]) -> OsimAxis:
         raise ValueError(f"a joint's axis depends on {' and '.join(used)}; one coordinate is read")
     turns = element.attrib["name"].startswith("rotation")
     axis = _numbers(_text(element, "axis"), 3)
-    if not np.any(axis):
+    if np.linalg.norm(axis) < 1e-9:
         raise ValueError("a joint's axis has no length")
     return OsimAxis(
         turns, axis / np.linalg.norm(axis), _curve_in(element), names.index(used[0]) if used else -1
@@ -345,7 +346,7 @@ def _coordinate(element: Element, turns: bool) -> OsimCoordinate:
     clamped, locked = ((element.findtext(key) or "").strip() == "true" for key in ("clamped", "locked"))
     whole_turn = turns and high - low > 1.99 * np.pi
     span = (low, high) if clamped and not whole_turn else (-np.inf, np.inf)
-    default = float(_numbers(element.findtext("default_value") or "0", 1)[0])
+    default = _number(element, "default_value", 0.0)
     return OsimCoordinate(element.attrib["name"], default, span, locked, turns, wraps=clamped and whole_turn)
 
 
@@ -368,7 +369,7 @@ def _curve_in(element: Element | None) -> Curve:
     for one in element.iter() if element is not None else ():
         if one.tag == "MultiplierFunction":
             inner = _curve_in(one.find("function") if one.find("function") is not None else one[0])
-            return replace(inner, factor=inner.factor * float(one.findtext("scale") or 1.0))
+            return replace(inner, factor=inner.factor * _number(one, "scale", 1.0))
         if one.tag in _CURVES:
             return _CURVES[one.tag](one)
     raise ValueError(
@@ -390,19 +391,23 @@ def _spline(element: Element) -> Curve:
     x, y = (_numbers(_text(element, key)) for key in ("x", "y"))
     if len(x) < 4:
         raise ValueError(f"a spline has {len(x)} points; expected at least four")
+    if np.any(np.diff(x) <= 1e-9 * np.ptp(x)):
+        raise ValueError("the points of a spline must go up in x")
     ends = ([(3, 6.0 * _third_difference(x[:4], y[:4]))], [(3, 6.0 * _third_difference(x[-4:], y[-4:]))])
     curve = make_interp_spline(x, y, k=3, bc_type=ends)
     return Curve(curve, curve.derivative(), (float(x[0]), float(x[-1])))
 
 
 def _third_difference(x: Array, y: Array) -> float:
-    return float(Polynomial.fit(x, y, 3).convert().coef[3]) if np.ptp(y) > 0 else 0.0
+    """The coefficient of the cube through four points (Newton's divided difference)."""
+    apart = np.prod(np.subtract.outer(x, x) + np.eye(4), axis=1)
+    return float(np.sum(y / apart))
 
 
 _CURVES: dict[str, Callable[[Element], Curve]] = {
     "LinearFunction": lambda one: _polynomial(_numbers(_text(one, "coefficients"))[::-1].tolist()),
     "PolynomialFunction": lambda one: _polynomial(_numbers(_text(one, "coefficients"))[::-1].tolist()),
-    "Constant": lambda one: _polynomial([float(one.findtext("value") or 0.0)]),
+    "Constant": lambda one: _polynomial([_number(one, "value", 0.0)]),
     "SimmSpline": _spline,
     "NaturalCubicSpline": _spline,
 }
@@ -417,9 +422,14 @@ def _frame(element: Element, place: str, turn: str) -> Float[Array, "4 4"]:
 
 def _numbers(text: str, count: int | None = None) -> Array:
     values = np.array([float(word) for word in text.split()])
-    if (count is not None and len(values) != count) or not np.all(np.isfinite(values)):
-        raise ValueError(f"expected {count or 'finite'} numbers; got {text.strip()[:80]!r}")
+    if (count is not None and len(values) != count) or not np.all(np.abs(values) <= LARGEST):
+        raise ValueError(f"expected {count or ''} numbers up to {LARGEST:g}; got {text.strip()[:80]!r}")
     return values
+
+
+def _number(element: Element, key: str, usual: float) -> float:
+    found = element.findtext(key)
+    return usual if found is None else float(_numbers(found, 1)[0])
 
 
 def _text(element: Element, key: str) -> str:
