@@ -61,7 +61,8 @@ def cell(row: dict[str, Any], spread: dict[str, Any], column: str) -> str:
     value = row.get(column, "")
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.2f} ± {spread[column]:.2f}" if column in spread else f"{value:.2f}"
+    digits = 3 if 0.0 < abs(value) < 0.1 else 2
+    return f"{value:.2f} ± {spread[column]:.2f}" if column in spread else f"{value:.{digits}f}"
 
 
 def renewed(text: str, *, quick: bool = False) -> str:
