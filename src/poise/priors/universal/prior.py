@@ -8,7 +8,7 @@ it is, and is asked again from there; what it says then is where the root and ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,7 +217,7 @@ class UniversalGuide(Guide):
         self._blank[BONES : BONES + len(fit.bones)] = fit.bones
         self._head = self.space.skeleton.index("head") if "head" in self.space.skeleton.roles else -1
         self._free, self._turned, self._turns = False, np.empty(0, np.int64), np.empty((0, 3, 3))
-        self._slack = np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))  # of a root that was guessed
+        self._slack: Callable[[], Array] = lambda: np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))
         self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
 
@@ -252,7 +252,10 @@ class UniversalGuide(Guide):
             first = [self._roughly(*frame, targets) for frame in guesses]
             best = min(range(len(first)), key=lambda number: self._lacking(first[number], targets))
             expected = self.seen_from(first[best], targets, given=False)
-            self._loosen(expected.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS], *guesses[best], targets)
+            inputs, root = self._inputs(*guesses[best], targets, given=False), expected.covariance
+            self._slack = cache(
+                partial(self._slack_of, root[:ROOT_FREEDOMS, :ROOT_FREEDOMS].copy(), inputs, *guesses[best])
+            )
         return [Start(expected.mean, expected)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
@@ -304,7 +307,7 @@ class UniversalGuide(Guide):
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
         if state.rooted:
             root_gap(q, state.mean, gap)
-            covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += self._slack
+            covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += self._slack()
         else:
             covariance[:ROOT_FREEDOMS], covariance[:, :ROOT_FREEDOMS] = 0.0, 0.0
             np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
@@ -339,13 +342,13 @@ class UniversalGuide(Guide):
         wide = [side for side in sides if np.hypot(side[0], side[2]) > SIDEWAYS]
         return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
 
-    def _loosen(self, root: Float[Array, "6 6"], origin: Array, axes: Array, targets: Array) -> None:
+    def _slack_of(self, root: Array, inputs: Array, origin: Array, axes: Array) -> Float[Array, "6 6"]:
         """How much less sure handles are of a root than the network is, asked from where it predicts that."""
-        named = asked(self._weights, self._inputs(origin, axes, targets, given=False))
+        named = asked(self._weights, inputs)
         _, turned = self._pose(named.mean, origin, axes, given=False)
         lacking = self._root_covariance(named, axes, turned)[0] - root
         values, vectors = np.linalg.eigh(0.5 * (lacking + lacking.T))
-        self._slack = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def _lacking(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> float:
         return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
