@@ -27,7 +27,7 @@ CROWDED, CROWDED_FOR = (
     0.02,
 )  # bytes that a page has not read, beyond which its tasks wait, and seconds
 BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
-REST, LONGEST_REST = 6.0, 1.0  # times what they worked since the last, and seconds
+REST, LONGEST_REST = 3.0, 0.5  # times what they worked since the last, and seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 
