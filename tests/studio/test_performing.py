@@ -86,7 +86,7 @@ def tracker(walk: Motion) -> Iterator[Tracker]:
 
 
 def following(frames: int) -> Callable[[said.Performing], bool]:
-    return lambda told: told.step == "following" and told.frames >= frames
+    return lambda shown: shown.step == "following" and shown.frames >= frames
 
 
 def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, walk: Motion) -> None:
@@ -94,19 +94,19 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     begun = stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
     assert begun[-1].step == "preparing"
     assert stage.state.model == "steps"
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
     for frame in range(10):
         tracker.send(frame)
-        told = heard.wait_for(said.Performing, following(frame + 1))
-    assert told.markers == list(WITH_HEAD)
-    places = np.frombuffer(told.places, "<f4").reshape(-1, 3)
+        shown = heard.wait_for(said.Performing, following(frame + 1))
+    assert shown.markers == list(WITH_HEAD)
+    places = np.frombuffer(shown.places, "<f4").reshape(-1, 3)
     np.testing.assert_allclose(places, tracker.markers.points[9], atol=0.01)
-    assert 0.0 < told.latency <= told.slowest < 1000.0 * (time.perf_counter() - start)  # milliseconds
+    assert 0.0 < shown.latency <= shown.slowest < 1000.0 * (time.perf_counter() - start)  # milliseconds
     np.testing.assert_allclose(stage.state.pose.root_position, walk[9].root_position, atol=0.05)
     with pytest.raises(PoiseError, match="under way"):
         stage.answer(said.Perform(model="steps", stream="0"))
     stage.answer(said.StopPerforming())
-    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "over")
     assert stage.motion is not None
     assert len(stage.motion) == 10
     assert stage.state.timeline.clip == "performance"
@@ -117,21 +117,21 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
 def test_the_body_follows_a_body_that_comes_by_vmc(stage: Session, tracker: Tracker, walk: Motion) -> None:
     heard, sender = Heard(stage), VmcSender(walk.skeleton, port=tracker.port, samples=walk.rotations)
     stage.answer(said.Perform(model="steps", stream=f"vmc:{tracker.port}"))
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
     for frame in range(6):
         sender.send(walk[frame], frame / walk.fps)
     heard.wait_for(said.Performing, following(5))
     sender.close()
     np.testing.assert_allclose(stage.state.pose.root_position, walk[5].root_position, atol=0.05)
     stage.answer(said.StopPerforming())
-    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "over")
 
 
 def test_a_performance_that_was_killed_is_brought_back(stage: Session, tracker: Tracker) -> None:
     heard = Heard(stage)
     stage.answer(said.SetLookAt(target=(0.0, 1.5, 2.0)))
     stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
     for frame in range(10):
         tracker.send(frame)
         heard.wait_for(said.Performing, following(frame + 1))
@@ -156,17 +156,17 @@ def test_a_performance_that_was_killed_is_brought_back(stage: Session, tracker: 
 def test_what_cannot_be_read_is_said_and_the_performance_goes_on(stage: Session, tracker: Tracker) -> None:
     heard = Heard(stage)
     stage.answer(said.Perform(model="steps", stream=str(tracker.port)))
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
     tracker.send_text("{nonsense")
-    heard.wait_for(said.Performing, lambda told: any("could not be read" in note for note in told.notes))
+    heard.wait_for(said.Performing, lambda shown: any("could not be read" in note for note in shown.notes))
     for number in range(3):
         tracker.send_text(json.dumps({"LWRIST": [0.0, 1.0, float(number)]}))
         heard.wait_for(said.Performing, following(number + 1))
     tracker.send_text(json.dumps({"LWRIST": [0.0, 1.0, 0.0]}))
-    heard.wait_for(said.Performing, lambda told: any("none of these labels" in note for note in told.notes))
+    heard.wait_for(said.Performing, lambda shown: any("none of these labels" in note for note in shown.notes))
     tracker.send(0, forehead=None)
-    told = heard.wait_for(said.Performing, following(5))
-    assert np.isnan(np.frombuffer(told.places, "<f4").reshape(-1, 3)).any(axis=1).sum() == 1
+    shown = heard.wait_for(said.Performing, following(5))
+    assert np.isnan(np.frombuffer(shown.places, "<f4").reshape(-1, 3)).any(axis=1).sum() == 1
 
 
 def test_a_port_that_is_taken_is_said(stage: Session) -> None:
@@ -194,7 +194,7 @@ def test_the_body_follows_videos(stage: Session, walk: Motion, tmp_path: Path) -
     heard = Heard(stage)
     rig = kept(stage, filmed.cameras)
     stage.answer(said.Perform(model="steps", videos=videos, rig=rig, sync="motion", hue=hue))
-    over = heard.wait_for(said.Performing, lambda told: told.step == "over")
+    over = heard.wait_for(said.Performing, lambda shown: shown.step == "over")
     assert over.frames >= 15
     assert any("begins 0.20" in note for note in over.notes)
     assert over.latency is not None
@@ -223,24 +223,24 @@ def test_a_local_model_is_learned_in_the_page_and_followed_with(
     models = heard.wait_for(said.Models)
     assert [model.kind for model in models.models if model.name == "mine"] == ["local"]
     stage.answer(said.Perform(model="mine", stream="0"))
-    told = heard.wait_for(said.Performing, lambda told: told.step == "waiting")
-    assert told.markers == list(WITH_HEAD)
+    shown = heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
+    assert shown.markers == list(WITH_HEAD)
     stage.answer(said.StopPerforming())
-    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "over")
     assert stage.motion is None
 
 
 def test_any_model_follows_and_says_what_it_cannot_meet(stage: Session, tracker: Tracker) -> None:
     heard = Heard(stage)
     stage.answer(said.Perform(model="reach", stream=str(tracker.port)))
-    told = heard.wait_for(said.Performing, lambda told: told.step == "waiting")
-    assert "kind local follows better" in told.notes[0]
+    shown = heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
+    assert "kind local follows better" in shown.notes[0]
     tracker.send(0)
     tracker.send(1, left_hand=[0.0, 9.0, 0.0])
-    told = heard.wait_for(said.Performing, lambda told: "the worst is left_hand" in told.notes[-1])
-    assert len(told.notes) == 2
+    shown = heard.wait_for(said.Performing, lambda shown: "the worst is left_hand" in shown.notes[-1])
+    assert len(shown.notes) == 2
     stage.answer(said.StopPerforming())
-    heard.wait_for(said.Performing, lambda told: told.step == "over")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "over")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> 
     stage.answer(said.WebcamPicture(jpeg=b"", taken=0.0))  # nobody wants it
     stage.answer(said.Perform(model="reach", webcam=True))
     webcam = stage._handlers[said.WebcamPicture].__self__._webcam
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
 
     def performed() -> list[said.Performing]:
         return [one for one in heard.messages if isinstance(one, said.Performing) and one.step == "following"]
@@ -277,11 +277,11 @@ def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> 
         stage.answer(said.WebcamPicture(jpeg=jpeg, taken=1000.0 * read[0]))
         while webcam._newest is not None:  # as slow as this machine is
             time.sleep(0.005)
-    told = performed()[-1]
-    assert 1000.0 <= (told.taken or 0.0) <= 4000.0
-    assert told.notes == []
+    shown = performed()[-1]
+    assert 1000.0 <= (shown.taken or 0.0) <= 4000.0
+    assert shown.notes == []
     stage.answer(said.StopPerforming())
-    over = heard.wait_for(said.Performing, lambda told: told.step == "over")
+    over = heard.wait_for(said.Performing, lambda shown: shown.step == "over")
     assert stage.motion is not None
     assert len(stage.motion) == over.frames >= 4
     assert stage.motion.skeleton.same_topology(stage.models["reach"].prior.space.skeleton)
@@ -292,6 +292,6 @@ def test_what_is_not_a_picture_is_refused(stage: Session) -> None:
         pytest.skip("the networks that find people: run tools/page.sh")
     heard = Heard(stage)
     stage.answer(said.Perform(model="reach", webcam=True))
-    heard.wait_for(said.Performing, lambda told: told.step == "waiting")
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
     stage.answer(said.WebcamPicture(jpeg=b"not a picture", taken=0.0))
     assert "expected JPEG" in heard.refusal().words

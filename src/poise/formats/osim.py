@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from xml.etree.ElementTree import Element, fromstring
 from xml.etree.ElementTree import ParseError as XmlError
@@ -136,7 +137,9 @@ class OsimModel:
     def axes(self) -> list[tuple[int, OsimAxis]]:
         """Every joint's axes with its body; shifts first, for they are along the parent's axes."""
         return [
-            (body, one) for body, joint in enumerate(self.joints) for one in sorted(joint.axes, key=_turns)
+            (body, one)
+            for body, joint in enumerate(self.joints)
+            for one in sorted(joint.axes, key=attrgetter("turns"))
         ]
 
     @cached_property
@@ -215,10 +218,6 @@ def _spun(model: OsimModel, angles: Float[Array, "frames axes"]) -> Float[Array,
         cross @ cross
     )
     return np.eye(3) + bent
-
-
-def _turns(axis: OsimAxis) -> bool:
-    return axis.turns
 
 
 def _stretched(frame: Float[Array, "4 4"], factors: Float[Array, "3"]) -> Float[Array, "4 4"]:

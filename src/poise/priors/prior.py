@@ -120,7 +120,7 @@ class Guide(ABC):
         return state, _NO_STATE
 
     def onward(self, q: Float[Array, "size"], state: State) -> Float[Array, "size"]:
-        """The pose from which a tracked solve goes on after a pose and its state."""
+        """The pose from which the next tracked solve starts, given the last pose and its state."""
         del state
         return q
 

@@ -45,11 +45,18 @@ def show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) 
             inputs[_VELOCITIES + 3 * rows[h] + i] = seen
 
 
-def show_turns(inputs: Array, rows: Array, turns: Float[Array, "turned 3 3"], axes: Array) -> None:
-    """Rotations of joints: the first two columns of each."""
-    for row, turn in zip(rows, turns, strict=True):
-        at = _TURNS + 7 * row
-        inputs[at], inputs[at + 1 : at + 7] = 1.0, (axes.T @ turn[:, :2]).T.ravel()
+@compiled
+def show_turns(inputs: Array, rows: Array, turns: Array, axes: Array) -> None:
+    """Rotations of joints: the first two columns of each, along the frame's axes."""
+    for h in range(len(rows)):
+        at = _TURNS + 7 * rows[h]
+        inputs[at] = 1.0
+        for column in range(2):
+            for i in range(3):
+                seen = 0.0
+                for k in range(3):
+                    seen += axes[k, i] * turns[h, k, column]
+                inputs[at + 1 + 3 * column + i] = seen
 
 
 def show_look(inputs: Array, direction: Float[Array, "3"], axes: Array) -> None:
