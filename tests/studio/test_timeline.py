@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -218,13 +219,25 @@ def test_smoothing_is_overtaken_by_a_newer_edit(animated: Session) -> None:
     assert sum(isinstance(message, said.MotionRange) and message.fine for message in heard.messages) == 1
 
 
+def test_a_task_rests_while_people_are_answered_and_longer_beside_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs.Jobs, "answered", deque(maxlen=64))
+    assert jobs.rest(10.0, worked=0.02) == 0.0
+    jobs.Jobs.answered.extend([9.8, 9.95, 9.97, 9.99])
+    assert jobs.rest(10.0, worked=0.02) == pytest.approx(0.06)
+    jobs.Jobs.answered.extend([9.99] * 60)
+    assert 0.15 < jobs.rest(10.0, worked=0.02) <= 0.2
+    assert jobs.rest(10.0, worked=5.0) == 1.0
+
+
 def test_a_key_on_a_long_timeline_is_answered_at_once_and_solved_in_pieces(animated: Session) -> None:
     heard = Heard(animated)
     animated.answer(said.SetTimeline(fps=30.0, frames=3000))
     answer = key(animated, 1500)
-    (told,) = [message for message in answer if isinstance(message, said.MotionRange)]
-    assert told.frames <= 30
-    assert told.first <= 1500 < told.first + told.frames
+    (shown,) = [message for message in answer if isinstance(message, said.MotionRange)]
+    assert shown.frames <= 30
+    assert shown.first <= 1500 < shown.first + shown.frames
     heard.wait_for(said.MotionRange, lambda piece: piece.first == 0)
     heard.wait_for(said.Progress, lambda step: step.task == "solveTimeline" and 0.0 < step.share < 1.0)
     animated.answer(said.Cancel(task="solveTimeline"))

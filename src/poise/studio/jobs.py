@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from poise.errors import InvalidValueError, PoiseError
 from poise.studio import messages
@@ -27,7 +28,9 @@ CROWDED, CROWDED_FOR = (
     0.02,
 )  # bytes that a page has not read, beyond which its tasks wait, and seconds
 BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
-REST, LONGEST_REST = 3.0, 0.5  # times what they worked since the last, and seconds
+REST, MOST_REST = 3.0, 10.0  # times what they worked since the last, beside one page and beside many
+PER_ANSWER = 0.15  # of that for each answer that was given meanwhile
+LONGEST_REST = 1.0  # seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 
@@ -66,8 +69,8 @@ class _Job:
 class Jobs:
     """What a session has under way, by the message that asked for it."""
 
-    answered = 0.0
-    """When somebody was last answered, in any session."""
+    answered: ClassVar[deque[float]] = deque(maxlen=64)
+    """When somebody was answered lately, in any session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -180,11 +183,17 @@ class Jobs:
             if now - job.reported > PROGRESS_EVERY:
                 job.reported = now
                 self._session.post(_progress(job.task, job.words, min(share, 0.99)))
-            if now - Jobs.answered < BUSY:
-                time.sleep(min(REST * (now - rested), LONGEST_REST))
+            time.sleep(rest(now, worked=now - rested))
             rested = time.monotonic()
 
         return report
+
+
+def rest(now: float, *, worked: float) -> float:
+    """Seconds that a task leaves to the people who are being answered: the more there are, the longer."""
+    answers = sum(now - each < BUSY for each in tuple(Jobs.answered))
+    times = min(max(PER_ANSWER * answers, REST), MOST_REST) if answers else 0.0
+    return min(times * worked, LONGEST_REST)
 
 
 def _progress(task: str, words: str, share: float, *, curve: Sequence[float] = ()) -> messages.Progress:

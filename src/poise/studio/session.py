@@ -108,7 +108,7 @@ class Session:
 
     def answer(self, message: ClientMessage) -> Answer:
         """What to say to a message; mistakes raise PoiseError and leave the scene as it was."""
-        Jobs.answered = time.monotonic()
+        Jobs.answered.append(time.monotonic())
         with self.lock:
             self._in_order(message)
             handler = self._handlers.get(type(message))
