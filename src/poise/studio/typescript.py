@@ -13,7 +13,7 @@ from poise.studio import messages
 
 TARGET = Path(__file__).parent / "web" / "src" / "messages.ts"
 _HEAD = """\
-// Generated from src/poise/studio/messages.py by `python -m poise.studio.typescript`; do not edit.
+// Generated from src/poise/studio/messages/ by `python -m poise.studio.typescript`; do not edit.
 // World: metres, Y up, right-handed; quaternions are w, x, y, z; bytes are little-endian arrays.
 
 """

@@ -1,4 +1,4 @@
-// Generated from src/poise/studio/messages.py by `python -m poise.studio.typescript`; do not edit.
+// Generated from src/poise/studio/messages/ by `python -m poise.studio.typescript`; do not edit.
 // World: metres, Y up, right-handed; quaternions are w, x, y, z; bytes are little-endian arrays.
 
 export const PROTOCOL = 1;

@@ -1,0 +1,343 @@
+"""What the server answers."""
+
+from __future__ import annotations
+
+from poise.studio.messages.scene import (
+    Kind,
+    PerformingStep,
+    Scene,
+    Status,
+    Wire,
+    without_folders,
+)  # fmt: skip
+
+
+class Joint(Wire):
+    """A joint of the skeleton: parent -1 at the root; role such as left_hand where it has one."""
+
+    name: str
+    parent: int
+    role: str | None
+    end: bool
+
+
+class Model(Wire):
+    """Something to solve with; `own` if it came into this page, by learning or as a file."""
+
+    id: str
+    name: str
+    kind: Kind
+    summary: str
+    latent: bool
+    clips: list[str]
+    own: bool
+
+
+class HandleResidual(Wire):
+    """What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null."""
+
+    handle: str | None
+    label: str
+    value: float
+    unit: str
+    hard: bool
+    met: bool
+
+
+class LearnableKind(Wire):
+    """A kind of model that can be learned, and what it is."""
+
+    kind: Kind
+    about: str
+
+
+class Opening(Wire):
+    """A file that was named as the studio was started, for the page to open as if it had been dropped."""
+
+    name: str
+    upload: str
+
+
+class Welcome(Wire, tag="welcome"):
+    """The answer to `hello`; keep the token to resume."""
+
+    protocol: int
+    version: str
+    token: str
+    resumed: bool
+    largest_upload: int
+    kinds: list[LearnableKind]
+    motions: list[str]  # extensions of motion files
+    takes: list[str]  # and of recordings of markers
+    constraints: list[str]  # a table to fill in for each registered kind
+    openings: list[Opening]
+
+
+class Kept(Wire):
+    """A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words."""
+
+    token: str
+    age: float
+    words: str
+
+
+class KeptScenes(Wire, tag="keptScenes"):
+    """What can be taken up again, the newest first."""
+
+    scenes: list[Kept]
+
+
+class Models(Wire, tag="models"):
+    """All models there are to choose from."""
+
+    models: list[Model]
+
+
+class Skin(Wire):
+    """What carries the mesh of a node of a character's file: joints uint16 (n), to whose frames matrices lead.
+
+    Matrices are float32 (n, 3, 4), from the mesh as it is bound.
+    """
+
+    node: int
+    joints: bytes
+    matrices: bytes
+
+
+class BodyShown(Wire, tag="body"):
+    """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
+
+    Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
+    uint32 (m, 3). A character with meshes of its own has them in the file at the address `character`, which is empty
+    for bare skeletons.
+    """
+
+    joints: list[Joint]
+    height: float
+    vertices: bytes
+    normals: bytes
+    vertex_joints: bytes
+    vertex_tones: bytes
+    palette: list[tuple[float, float, float]]
+    triangles: bytes
+    character: str = ""
+    skins: list[Skin] = []
+
+
+class SceneChanged(Wire, tag="scene"):
+    """The scene as it is now."""
+
+    scene: Scene
+
+
+class SolvedPose(Wire, tag="pose"):
+    """The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is.
+
+    Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
+    pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown. A pose made
+    `by_hand` is not that of the motion's frame. One that `jumps` lies further from the last than a drag allows, since
+    a foot steps or a handle cannot be met otherwise: the page shows it on its way.
+    """
+
+    seq: int
+    fine: bool
+    world: bytes
+    handles: bytes
+    status: Status
+    words: str
+    residuals: list[HandleResidual]
+    log_likelihood: float | None
+    percentile: float | None
+    latent: tuple[float, float] | None
+    microseconds: float
+    by_hand: bool
+    jumps: bool
+
+
+class Ghost(Wire, tag="ghost"):
+    """The previous result, under which model; `world` is empty to take it away."""
+
+    world: bytes
+    model: str
+
+
+class HoverPose(Wire, tag="hoverPose"):
+    """The pose of a place in the latent space that is hovered over."""
+
+    seq: int
+    world: bytes
+
+
+class LatentMap(Wire, tag="latentMap"):
+    """How likely the places of a latent space are: float32 (height, width), from the bottom row up.
+
+    `extent` is left, right, bottom, top. Training points are float32 (n, 2), in order of time, `active` uint8 (n). The
+    map of a dynamics model on a cylinder wraps around at left and right.
+    """
+
+    model: str
+    width: int
+    height: int
+    extent: tuple[float, float, float, float]
+    values: bytes
+    points: bytes
+    active: bytes
+    cylinder: bool
+
+
+class MotionRange(Wire, tag="motion"):
+    """World transforms of frames `first` and on, float32 (frames, joints, 7), and how the solve went per frame.
+
+    `unmet` are frames whose hard targets are missed; `paths` hold each keyed handle's way, float32 (frames, 3), in the
+    order of `path_handles`.
+    """
+
+    seq: int
+    fine: bool
+    first: int
+    frames: int
+    world: bytes
+    path_handles: list[str]
+    paths: bytes
+    unmet: list[int]
+
+
+class KeptPose(Wire):
+    """A pose of the library, standing at the origin."""
+
+    id: str
+    name: str
+    world: bytes
+
+
+class KeptPoses(Wire, tag="poses"):
+    """The library, as far as this body can take it; `others` are of other skeletons."""
+
+    poses: list[KeptPose]
+    others: int
+
+
+class LeftOpen(Wire, tag="leftOpen"):
+    """The joint on which a handle would settle the largest share of what is open, and poses that are possible too."""
+
+    joint: str | None
+    share: float
+    others: list[bytes]
+
+
+class LooksLike(Wire, tag="looksLike"):
+    """The model of one action that the pose looks like, where that is clear and it is not in use."""
+
+    model: str | None
+
+
+class Contact(Wire):
+    """A foot that stands or a hand that holds, by its role, over a range of frames."""
+
+    part: str
+    first: int
+    last: int
+
+
+class ContactsFound(Wire, tag="contacts"):
+    """All contacts of the motion."""
+
+    contacts: list[Contact]
+
+
+class PhotoSolved(Wire, tag="photo"):
+    """Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit."""
+
+    pixels: bytes
+    alternatives: list[bytes]
+
+
+class Take(Wire, tag="take"):
+    """A recording of markers: names, and positions float32 (frames, markers, 3), NaN where one is missing.
+
+    `filled` is as long, with what was missing filled in where the take has been filled, and `deviations` float32
+    (frames, markers) says how uncertain each is, in metres (0 where it was seen).
+    """
+
+    name: str
+    fps: float
+    frames: int
+    markers: list[str]
+    positions: bytes
+    filled: bytes
+    deviations: bytes
+
+
+class Performing(Wire, tag="performing"):
+    """How a performance goes: what it follows, how many markers it sees, and how long they take to become a pose.
+
+    Latencies are milliseconds from when a frame arrived (or all its pictures had) until its pose was on its way, the
+    median and the 95th percentile of the last seconds. Places are float32 (markers, 3), NaN where one is not seen.
+    `taken` is when the picture of the newest pose was taken, by the clock of the page whose webcam it is.
+    """
+
+    source: str
+    step: PerformingStep
+    frames: int
+    rate: float
+    latency: float | None
+    slowest: float | None
+    markers: list[str]
+    places: bytes
+    notes: list[str]
+    taken: float | None = None
+
+    def __post_init__(self) -> None:
+        self.notes = [without_folders(note) for note in self.notes]
+
+
+class Progress(Wire, tag="progress"):
+    """How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over."""
+
+    task: str
+    words: str
+    share: float
+    curve: list[float]
+
+
+class FileReady(Wire, tag="file"):
+    """A file to fetch, once, from this address."""
+
+    name: str
+    address: str
+    size: int
+
+
+class Refusal(Wire, tag="error"):
+    """What went wrong, in words to show; `about` is the type of the message refused."""
+
+    words: str
+    about: str | None
+    seq: int | None
+
+    def __post_init__(self) -> None:
+        self.words = without_folders(self.words)
+
+
+ServerMessage = (
+    Welcome
+    | KeptScenes
+    | Models
+    | BodyShown
+    | SceneChanged
+    | SolvedPose
+    | Ghost
+    | HoverPose
+    | LatentMap
+    | MotionRange
+    | KeptPoses
+    | LeftOpen
+    | LooksLike
+    | ContactsFound
+    | PhotoSolved
+    | Take
+    | Performing
+    | Progress
+    | FileReady
+    | Refusal
+)

@@ -1,0 +1,196 @@
+"""What a scene is made of, the same on the wire and in scene files, and the bounds of every number in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+PROTOCOL = 1
+CLIPBOARD = "clipboard"
+"""The pose to name in `takePose` for what was copied."""
+LOOK_AT = "look-at"
+"""The handle to name in `drag` when what the head looks at is dragged."""
+
+EASE = 12
+"""Frames to either side over which a key changes a recording, unless it says otherwise."""
+
+Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
+Vec2 = tuple[Coordinate, Coordinate]
+Pixel = tuple[Annotated[float, Meta(ge=-1e5, le=1e5)], Annotated[float, Meta(ge=-1e5, le=1e5)]]
+Vec3 = tuple[Coordinate, Coordinate, Coordinate]
+Component = Annotated[float, Meta(ge=-1.5, le=1.5)]
+Quaternion = tuple[Component, Component, Component, Component]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Token = Annotated[str, Meta(max_length=200)]
+Seq = Annotated[int, Meta(ge=0, le=2**53)]
+Frame = Annotated[int, Meta(ge=0, le=36_000)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+TomlText = Annotated[str, Meta(max_length=20_000)]
+Tolerance = Annotated[float, Meta(gt=0.0, le=10.0)]
+
+Feet = Literal["free", "above", "planted"]
+Kind = Annotated[str, Meta(max_length=60)]
+Status = Literal["reached", "relaxed", "out_of_time", "broken"]
+Easing = Literal["none", "in", "out", "in-out"]
+Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
+PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
+PropSize = tuple[Metres, Metres, Metres]
+RangeEdit = Literal["mirror", "reverse", "cycle"]
+PerformingStep = Literal["preparing", "waiting", "following", "over"]
+ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
+
+
+class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """What all messages share."""
+
+
+class Part(Wire, forbid_unknown_fields=False):
+    """What stands in scene files too: a newer Poise may have more to say in it."""
+
+
+_FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+(?=[^\s/\\])")
+
+
+def without_folders(words: str) -> str:
+    """Words in which files of the server go by their names alone."""
+    return _FOLDERS.sub("", words)
+
+
+class SceneHandle(Part):
+    """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
+
+    A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body. One
+    that is glued to a prop goes where that goes.
+    Tolerances (metres, radians) count only where it is soft.
+    """
+
+    id: Name
+    joint: Name
+    offset: Vec3 = (0.0, 0.0, 0.0)
+    position: Vec3 | None = None
+    rotation: Quaternion | None = None
+    pinned: bool = True
+    hard: bool = True
+    tolerance: Tolerance = 0.02
+    turn_tolerance: Tolerance = 0.1
+    glued: Name | None = None
+
+
+class Prop(Part):
+    """Something in the scene, standing at its position; `upload` is the file of a mesh, picture or video."""
+
+    id: Name
+    kind: PropKind
+    position: Vec3
+    size: PropSize
+    rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    upload: Name | None = None
+
+
+class Weight(Part):
+    """A model's share in a blend; shares need not sum to one."""
+
+    model: Name
+    weight: Share
+
+
+class Key(Part):
+    """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side.
+
+    In a motion made of keys `easing` is how the way to the next key is paced.
+    """
+
+    handle: Name
+    frame: Frame
+    position: Vec3 | None = None
+    rotation: Quaternion | None = None
+    ease: Frame = EASE
+    easing: Easing = "none"
+
+
+class PoseKey(Part):
+    """A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side."""
+
+    frame: Frame
+    ease: Frame = EASE
+
+
+class Pin(Part):
+    """A handle held from a first to a last frame, at a place or where it is; over a recording it comes in by `ease`."""
+
+    handle: Name
+    first: Frame
+    last: Frame
+    position: Vec3 | None = None
+    ease: Frame = EASE
+
+
+class StyleKey(Part):
+    """The styles from a frame on; between two of them the weights go over smoothly."""
+
+    frame: Frame
+    weights: list[Weight]
+
+
+class Timeline(Part):
+    """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown.
+
+    `clip` names the recording that keys correct; without one, keys make the motion. `poses` are over either.
+    """
+
+    fps: Annotated[float, Meta(gt=0.0, le=1000.0)]
+    frames: Annotated[int, Meta(ge=1, le=36_000)]
+    frame: Frame
+    keys: list[Key]
+    pins: list[Pin]
+    styles: list[StyleKey]
+    clip: str | None
+    poses: list[PoseKey] = []
+
+
+class Bearing(Part):
+    """What a body does unasked: keep its heading and its balance, let idle arms hang, step, keep its limbs apart."""
+
+    heading: bool = True
+    balance: bool = True
+    arms: bool = True
+    step: bool = True
+    apart: bool = True
+
+
+class PhotoPoint(Part):
+    """A joint seen at a pixel of the photo, x to the right and y down."""
+
+    joint: Name
+    pixel: Pixel
+
+
+class Photo(Part):
+    """An image in which points of the body are marked."""
+
+    upload: Name
+    width: int
+    height: int
+    points: list[PhotoPoint]
+
+
+class Scene(Wire):
+    """All that a session holds but for the pose itself; `moving` says whether there is a motion to play."""
+
+    model: Name
+    weights: list[Weight]
+    handles: list[SceneHandle]
+    feet: Feet
+    bearing: Bearing
+    look_at: Vec3 | None
+    undo: int
+    redo: int
+    timeline: Timeline
+    photo: Photo | None
+    streaming: str | None
+    moving: bool
+    props: list[Prop]
+    constraints: str
