@@ -100,28 +100,28 @@ SECONDS_EACH := 600
 CASES := 1000000000
 SEED := 1
 
-fuzz: .venv/.dev ## feed damaged input of all kinds to Poise, from where the last run ended: make fuzz SECONDS_EACH=3600
+fuzz: .venv/.dev page ## feed damaged input of all kinds to Poise, from where the last run ended: make fuzz SECONDS_EACH=3600
 	@for fuzzer in $(FUZZERS); do echo "$$fuzzer"; \
 	$(BIN)/python fuzz/$$fuzzer.py --count $(CASES) --seconds $(SECONDS_EACH) --seed $(SEED) --resume; done
 	@$(BIN)/python fuzz/running.py
 
-fuzz-briefly: .venv/.dev ## the first cases of each fuzzer, the same ones every time
+fuzz-briefly: .venv/.dev page ## the first cases of each fuzzer, the same ones every time
 	@for brief in formats:2000 models:1000 solves:1000 scripts:1000 libraries:60 studio:1000; do \
 	echo "$$brief"; $(BIN)/python fuzz/fuzz_$${brief%:*}.py --count $${brief#*:}; done
 
-soak: .venv/.dev ## two hours of random edits in the studio, with a chart of its memory, descriptors and answers
+soak: .venv/.dev page ## two hours of random edits in the studio, with a chart of its memory, descriptors and answers
 	$(BIN)/python fuzz/soak.py
 
-kills: .venv/.dev ## kill commands and the studio at random moments, and look at what is left
+kills: .venv/.dev page ## kill commands and the studio at random moments, and look at what is left
 	$(BIN)/python fuzz/kills.py
 
-clients: .venv/.dev ## fifty pages that drag at once for ten minutes, then again beside one that solves 36,000 frames
+clients: .venv/.dev page ## fifty pages that drag at once for ten minutes, then again beside one that solves 36,000 frames
 	$(BIN)/python -m benchmarks.studio_load
 
 check-bounds: .venv/.dev ## run the tests of models and solvers with the compiled code's indices checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=out/bounds $(BIN)/pytest tests/priors tests/solvers tests/skeleton
 
-bench: .venv/.dev ## measure, as ratios within one run
+bench: .venv/.dev page ## measure, as ratios within one run
 	$(BIN)/python -m benchmarks
 
 speed: .venv-bench/.speed ## compare solvers with their peers, in an environment of its own
