@@ -21,7 +21,7 @@ from poise.geometry import rotations
 from poise.priors.forms import FREE_ROOT, fixed
 from poise.priors.held_out import kept_from
 from poise.priors.model_file import Storable, Stored, packed
-from poise.priors.prior import ALL, Facing, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.priors.prior import ALL, Asked, Guide, Information, Plan, Prior, Start, State, Steps
 from poise.savable import Savable
 from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
@@ -251,15 +251,10 @@ class BlendGuide(Guide):
         ):  # none has a state of the frame before to go on from
             self.plan = Plan(finer=((0, 0, ALL),) * 3)
 
-    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before, as each component writes them."""
+    def ask(self, asked: Asked) -> None:
+        """Ask every component, with the frames before as it writes them; what handles alone say stays out of blends."""
         for guide, _, chart in self._parts:
-            guide.watch([chart.own(q) for q in before])
-
-    def face(self, facing: Facing) -> None:
-        """Every component is asked alike."""
-        for guide, _, _ in self._parts:
-            guide.face(facing)
+            guide.ask(Asked([chart.own(q) for q in asked.before], asked.facing))
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool

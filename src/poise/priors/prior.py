@@ -71,6 +71,16 @@ class Facing(NamedTuple):
     at: Float[Array, "looking 3"]
 
 
+class Asked(NamedTuple):
+    """What a solve is asked beside its targets."""
+
+    before: Sequence[Float[Array, "size"]] = ()
+    """The frames before, the newest first."""
+    facing: Facing | None = None
+    points: Float[Array, "handles 3"] | None = None
+    """Where the handles are to be, in the frame of a root that is given."""
+
+
 class Guide(ABC):
     """A prior made ready for one set of handles and a frame rate: all that a solve knows of it."""
 
@@ -92,14 +102,8 @@ class Guide(ABC):
         """Room for a prediction of the predictor."""
         raise InvalidValueError("this model has no predictor")
 
-    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:  # noqa: B027  # most guides go by one frame
-        """Take in the frames before the next one, the newest first."""
-
-    def face(self, facing: Facing) -> None:  # noqa: B027  # most guides go by positions alone
-        """Take in how joints are asked to be turned in the next solve."""
-
-    def aim(self, points: Float[Array, "handles 3"]) -> None:  # noqa: B027  # most guides go by their state
-        """Take in where the next frame's handles are to be, in the frame of a root that is given."""
+    def ask(self, asked: Asked) -> None:  # noqa: B027  # most guides go by the targets alone
+        """Take in what the next solve is asked; each guide goes by what it understands."""
 
     @abstractmethod
     def starts(

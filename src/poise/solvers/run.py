@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from poise.priors.forms import FREE_ROOT
 from poise.priors.predicting import in_root_frame
-from poise.priors.prior import Guide, Start, State, Steps
+from poise.priors.prior import Asked, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.predicted import solve_predicted
@@ -63,11 +63,8 @@ class Runner:
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
         """Move q to the solution, after these frames (the newest first); how it ended, the steps, what is left."""
-        self.guide.watch(before)
-        if (facing := self.problem.facing) is not None:
-            self.guide.face(facing)
-        if self.problem.root == "given":
-            self.guide.aim(in_root_frame(q, self.problem.targets))
+        points = in_root_frame(q, self.problem.targets) if self.problem.root == "given" else None
+        self.guide.ask(Asked(before, self.problem.facing, points))
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last

@@ -15,6 +15,7 @@ from poise.geometry import rotations
 from poise.motion import Motion
 from poise.priors.blend import BlendPrior
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.prior import Asked
 from poise.priors.universal import layout, network
 from poise.priors.universal.body import fitted
 from poise.priors.universal.prior import UniversalPrior
@@ -241,9 +242,9 @@ def test_speeds_of_handles_are_taken_in_where_there_is_a_frame_before(
     targets, _ = other.space.handle_positions(q, handles)
     guide = other.guide(handles, fps=30.0)
     still = guide.seen_from(q, targets, given=True).mean
-    guide.watch([before])
+    guide.ask(Asked([before]))
     assert np.abs(guide.seen_from(q, targets, given=True).mean - still).max() > 1e-3
-    guide.watch([])
+    guide.ask(Asked())
     np.testing.assert_array_equal(guide.seen_from(q, targets, given=True).mean, still)
 
 

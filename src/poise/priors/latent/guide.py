@@ -21,7 +21,7 @@ from poise.priors.latent.form import LatentForm, aim_up, expected_up
 from poise.priors.latent.observed import Observed
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
-from poise.priors.prior import Guide, Information, Plan, Start, Steps
+from poise.priors.prior import Asked, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 
@@ -61,12 +61,18 @@ class LatentGuide(Guide):
         self._stages: dict[int, tuple[Observed, ...]] = {}
         self._handles, self._answered = handles, tuple[LatentForm, ...]()
         self._known = -1
-        self.watch(())
+        self.ask(Asked())
         smooth, _, fine = (1.0 / math.sqrt(form.style.parameters[2]) for form in self._forms)
         self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
 
-    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before, the newest first; their motion counts if the frame rate is known.
+    def ask(self, asked: Asked) -> None:
+        """Go by the frames before, and by what handles of a given root say."""
+        self._watch(asked.before)
+        if asked.points is not None:
+            self._aim(asked.points)
+
+    def _watch(self, before: Sequence[Float[Array, "size"]]) -> None:
+        """Take in the frames before; their motion counts if the frame rate is known.
 
         Velocities that a frame does not show are as the style expects them: no misfit, but they count in D (Eq. 3).
         """
@@ -85,7 +91,7 @@ class LatentGuide(Guide):
             for stage in stages
         )
 
-    def aim(self, points: Float[Array, "handles 3"]) -> None:
+    def _aim(self, points: Float[Array, "handles 3"]) -> None:
         """A last stage by what handles alone say too (see `answers`)."""
         if self._answers is not None:
             self.plan, fine = ANSWERED, self._forms[-1]

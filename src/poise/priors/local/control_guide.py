@@ -22,7 +22,7 @@ from poise.priors.local.control import Control, root_from_seen, touched_outputs
 from poise.priors.local.kernels import Data, Signal
 from poise.priors.local.lookalikes import Lookalikes, Seen
 from poise.priors.local.signals import Filler, Recent
-from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
+from poise.priors.prior import ALL, Asked, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 
@@ -94,9 +94,9 @@ class ControlGuide(Guide):
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
         """What the frame that was shown last makes likely, after these frames, the newest first."""
 
-    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before, the newest first."""
-        self._before = before
+    def ask(self, asked: Asked) -> None:
+        """Go by the frames before."""
+        self._before = asked.before
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool

@@ -23,7 +23,7 @@ from poise.priors.held_out import HeldOut, kept_from
 from poise.priors.model_file import Stored
 from poise.priors.poses import common_frames
 from poise.priors.predicting import farthest_gap
-from poise.priors.prior import ALL, Facing, Guide, Information, Plan, Start, Steps
+from poise.priors.prior import ALL, Asked, Facing, Guide, Information, Plan, Start, Steps
 from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
 from poise.priors.universal.body import SHORTEST, fitted, typical_body
@@ -221,13 +221,15 @@ class UniversalGuide(Guide):
         self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
 
-    def watch(self, before: Sequence[Float[Array, "size"]]) -> None:
+    def ask(self, asked: Asked) -> None:
         """How fast handles move follows from where they were in the frame before."""
         self._before = None
-        if self.fps is not None and len(before) and len(self.handles):
-            self._before = self.space.handle_positions(before[0], self.handles)[0]
+        if self.fps is not None and len(asked.before) and len(self.handles):
+            self._before = self.space.handle_positions(asked.before[0], self.handles)[0]
+        if asked.facing is not None:
+            self._face(asked.facing)
 
-    def face(self, facing: Facing) -> None:
+    def _face(self, facing: Facing) -> None:
         """Turned joints that the network knows, as it writes them, and what the face looks at."""
         known = self._fit.turned[facing.turned] >= 0
         joints = facing.turned[known]
