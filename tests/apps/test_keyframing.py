@@ -90,6 +90,30 @@ def test_the_weight_stays_over_feet_that_are_keyed(walk: Motion, tmp_path: Path)
     assert over[0] < 0.0 < 0.05 < over[1]
 
 
+def test_arms_of_a_walk_that_is_keyed_by_its_feet_do_not_jerk(walk: Motion, tmp_path: Path) -> None:
+    """Keys at three contacts; knees and elbows accelerate at most twice as much as those of a walk."""
+    feet = {"right_foot": (-0.09, 0.35, -0.35), "left_foot": (0.09, -0.35, 0.35)}
+    text = "duration = 1.2\nfps = 30\nfloor = true\n"
+    for name, (x, *ahead) in feet.items():
+        keys = [
+            f"{{ time = {0.6 * step}, at = [{x}, {0.09 if z > 0 else 0.14}, {0.7 * step + z}] }}"
+            for step, z in enumerate([*ahead, ahead[0]])
+        ]
+        text += f"[handles.{name}]\nkeys = [{', '.join(keys)}]\n"
+    made = keyframe(UniversalPrior(walk.skeleton), _script(tmp_path, text)).motion
+    joints = [
+        walk.skeleton.index(f"{side}_{part}") for part in ("shin", "forearm") for side in ("left", "right")
+    ]
+    own, usual = (_accelerations(motion)[:, joints] for motion in (made, walk))
+    assert np.all(own.mean(axis=0) < 2.0 * usual.mean(axis=0))
+    assert np.all(own.max(axis=0) < 2.0 * usual.max(axis=0))
+
+
+def _accelerations(motion: Motion) -> np.ndarray:
+    places, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    return np.linalg.norm(np.diff(places, n=2, axis=0), axis=-1) * motion.fps**2
+
+
 @pytest.mark.parametrize("kind", ["style", "gaussian"])
 def test_handles_are_on_their_paths_and_pins_hold(
     kind: str, style: StylePrior, gaussian: GaussianPrior, tmp_path: Path

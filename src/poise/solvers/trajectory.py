@@ -40,7 +40,8 @@ Progress = Callable[[int, int], None]
 
 STIFF = 1e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
-AWAY = 0.1  # radians (metres, for the root) that a frame goes from what it was by itself, typically
+AWAY = 0.3  # radians (metres, for the root) that a frame goes from what it was by itself, typically
+NEARER = 0.5  # of that, after a step that made the motion rougher
 SETTLED = 2e-3  # radians: a largest step this short ends the rounds
 QUICKEST_TURN = 2.5  # radians per second that a root usually turns
 ACCELERATIONS = (1.0, -2.0, 1.0)
@@ -169,15 +170,18 @@ def solve_trajectory(
     whole = _Sequence(common.space, common.limits, frames, settings or Settings())
     local = [LocalGaussian(priors, common.space, handles) for handles in whole.handle_sets]
     q = frame_by_frame(priors, frames, common.space, fps=fps, progress=lambda done: progress(done, total))
-    alone, smoothest, least = q.copy(), q.copy(), _roughness(common.space, q)
+    alone, least, away = q, _roughness(common.space, q), AWAY
     for number in range(smooth.rounds):
-        went = whole.step(q, local, smooth, fps, alone)
+        tried = q.copy()
+        went = whole.step(tried, local, smooth, fps, alone, away)
         progress((2 + number) * len(frames), total)
-        rough = _roughness(common.space, q)
-        if rough >= least:  # frames that follow learned velocities may be as smooth as they get
-            q = smoothest
-            break
-        smoothest, least = q.copy(), rough
+        rough = _roughness(common.space, tried)
+        if (
+            rough >= least
+        ):  # too far for one step, or as smooth as it gets where a style has learned velocities
+            away *= NEARER
+            continue
+        q, least = tried, rough
         if went < SETTLED:
             break
     ended = whole.finish(q, local)
@@ -257,6 +261,7 @@ class _Sequence:
         smooth: Smoothness,
         fps: float,
         alone: Float[Array, "frames size"],
+        away: float,
     ) -> float:
         """One Gauss-Newton step of all frames together; q moves. Returns how far the largest freedom went."""
         freedoms = self.space.freedoms
@@ -264,8 +269,8 @@ class _Sequence:
         for frame, problem in enumerate(self.problems):
             pull, precision = self.information(q, local, frame)
             towards, stiffness = row_information(problem, q[frame])
-            right[frame] = pull + towards + tangent_step(q[frame], alone[frame]) / AWAY**2
-            system.bands[0][frame] = precision + stiffness + np.eye(freedoms) / AWAY**2
+            right[frame] = pull + towards + tangent_step(q[frame], alone[frame]) / away**2
+            system.bands[0][frame] = precision + stiffness + np.eye(freedoms) / away**2
         rate = rates(freedoms, smooth, fps)
         system.add_differences(ACCELERATIONS, rate)
         if len(q) > 2:
