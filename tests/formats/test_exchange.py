@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import poise
-from fbx_text import fbx_text
+from fbx_text import SQUARE, fbx_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.formats.gltf.meshes import read_mesh
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
-from poise.motion.world import joint_positions
+from poise.motion.world import joint_positions, joint_transforms
 from poise.skeleton.skeleton import Skeleton
 
 NAMES = ("mixamorig:Hips", "Spine.001", "Head", "Spine 001", "end")
@@ -62,6 +63,73 @@ def test_usd_holds_a_mesh_that_openusd_skins_as_poise_does(tmp_path: Path) -> No
     assert spread.max() < 0.4  # every vertex is near a joint where Poise has it in that frame
 
 
+def _dressed_usd(file: Path, motion: Motion) -> Path:
+    """A stage with two textured triangles, joints that the mesh numbers itself, and a colour for one face."""
+    from PIL import Image
+    from pxr import Gf, Sdf, Usd, UsdGeom, UsdShade, UsdSkel
+
+    Image.new("RGB", (2, 2), (0, 255, 0)).save(file.with_name("green.png"))
+    stage = Usd.Stage.Open(str(poise.write(motion, file, mannequin=False, units="cm")))
+    mesh = UsdGeom.Mesh.Define(stage, "/Character/Coat")
+    mesh.CreatePointsAttr([(0, 0, 0), (10, 0, 0), (10, 10, 0), (0, 10, 0)])
+    mesh.CreateFaceVertexCountsAttr([3, 3])
+    mesh.CreateFaceVertexIndicesAttr([0, 1, 2, 0, 2, 3])
+    mesh.CreateOrientationAttr("leftHanded")
+    places = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, "vertex")
+    places.Set([(0, 0), (1, 0), (1, 1), (0, 1)])
+    binding = UsdSkel.BindingAPI.Apply(mesh.GetPrim())
+    binding.CreateJointsAttr([UsdSkel.Skeleton.Get(stage, "/Character/Skeleton").GetJointsAttr().Get()[2]])
+    binding.CreateJointIndicesPrimvar(False, 1).Set([0, 0, 0, 0])
+    binding.CreateJointWeightsPrimvar(False, 1).Set([1.0, 1.0, 1.0, 1.0])
+    binding.CreateSkeletonRel().SetTargets(["/Character/Skeleton"])
+    binding.CreateGeomBindTransformAttr(Gf.Matrix4d().SetTranslate((0, 100, 0)))
+    for name, source in (("Red", (1.0, 0.0, 0.0)), ("Green", "green.png")):
+        material = UsdShade.Material.Define(stage, f"/Character/{name}")
+        shader = UsdShade.Shader.Define(stage, f"/Character/{name}/Surface")
+        shader.CreateIdAttr("UsdPreviewSurface")
+        given = shader.CreateInput("diffuseColor", Sdf.ValueTypeNames.Color3f)
+        material.CreateSurfaceOutput().ConnectToSource(shader.ConnectableAPI(), "surface")
+        if isinstance(source, str):
+            picture = UsdShade.Shader.Define(stage, f"/Character/{name}/Picture")
+            picture.CreateIdAttr("UsdUVTexture")
+            picture.CreateInput("file", Sdf.ValueTypeNames.Asset).Set(source)
+            given.ConnectToSource(picture.ConnectableAPI(), "rgb")
+            UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
+        else:
+            given.Set(Gf.Vec3f(source))
+            subset = UsdShade.MaterialBindingAPI(mesh).CreateMaterialBindSubset("One", [0])
+            UsdShade.MaterialBindingAPI.Apply(subset.GetPrim()).Bind(material)
+    stage.GetRootLayer().Save()
+    return file
+
+
+def test_a_usd_characters_mesh_moves_with_its_joints(tmp_path: Path) -> None:
+    pytest.importorskip("pxr")
+    motion = _motion()
+    file = _dressed_usd(tmp_path / "hero.usda", motion)
+    found = poise.read(file)
+    assert isinstance(found, Motion)
+    assert found.origin.character == str(file)
+    mesh = read_mesh(file)
+    assert {tuple(np.round(colour, 3)) for colour in mesh.colours} == {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0)}
+    head = motion.skeleton.names.index("Head")
+    bound = np.array([[0, 1.0, 0], [0.1, 1.0, 0], [0.1, 1.1, 0], [0, 1.1, 0]])
+    rest = motion.skeleton.offsets[[0, 1, 2]].sum(axis=0)
+    for dressed in (found, poise.read(poise.write(found, tmp_path / "hero.glb"))):
+        assert isinstance(dressed, Motion)
+        own = read_mesh(dressed.origin.character)
+        places, turns = joint_transforms(dressed)
+        expected = (bound - rest) @ joint_transforms(motion)[1][5, head].T + joint_positions(motion)[5, head]
+        moved, normals = own.posed(places[5], turns[5])
+        distances = np.linalg.norm(moved[:, None] - expected, axis=-1).min(axis=1)
+        assert distances.max() < 1e-5
+        facing = joint_transforms(motion)[1][5, head] @ (0.0, 0.0, -1.0)  # as left-handed faces look
+        shown = normals[np.unique(own.triangles)]
+        np.testing.assert_allclose(shown, np.tile(facing, (len(shown), 1)), atol=1e-5)
+    poise.write(found, tmp_path / "again.usdc")
+    assert len(read_mesh(tmp_path / "again.usdc").triangles) == 2
+
+
 def test_a_stage_without_a_skeleton_says_so(tmp_path: Path) -> None:
     pytest.importorskip("pxr")
     file = tmp_path / "empty.usda"
@@ -93,6 +161,28 @@ def test_an_fbx_in_centimetres_with_z_up_is_read_in_metres_with_y_up(tmp_path: P
     assert len(poise.formats.read_character(file)) == 1
     with pytest.raises(ParseError, match=r"no animation 'run'; valid: bend"):
         poise.read(f"{file}#run")
+
+
+def test_an_fbx_characters_mesh_moves_with_its_joints(tmp_path: Path) -> None:
+    pytest.importorskip("ufbx")
+    file = tmp_path / "coat.fbx"
+    file.write_text(fbx_text(mesh=True))
+    found = poise.read(file)
+    assert isinstance(found, Motion)
+    assert found.origin.character == str(file)
+    square = np.array(SQUARE)[:, [0, 2, 1]] * [0.01, 0.01, -0.01]
+    rest, bent = np.array([0.1, 0.0, -0.2]), rotations.matrix_from_euler(np.array([np.pi / 2, 0, 0]), "XYZ")
+    # The bones were bound at x = y = 0, and stand at x = 0.1, y = 0.2 of the file; the spine bends about itself.
+    spine = np.array([0.1, 1.4, -0.2])
+    for dressed in (found, poise.read(poise.write(found, tmp_path / "coat.glb"))):
+        assert isinstance(dressed, Motion)
+        mesh, (places, turns) = read_mesh(dressed.origin.character), joint_transforms(dressed)
+        assert len(mesh.triangles) == 2
+        np.testing.assert_allclose(mesh.colours, np.tile([1.0, 0.0, 0.0], (4, 1)), atol=1e-6)
+        for frame, turn in ((0, np.eye(3)), (2, bent)):
+            expected = (square + rest - spine) @ turn.T + spine
+            moved = mesh.posed(places[frame], turns[frame])[0]
+            assert np.linalg.norm(moved[:, None] - expected, axis=-1).min(axis=1).max() < 1e-6
 
 
 def test_fbx_is_not_written_and_the_way_there_is_said(tmp_path: Path) -> None:

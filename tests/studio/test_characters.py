@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poise.errors import PoiseError
-from poise.formats import read
+from poise.formats import read, write
 from poise.formats.gltf.meshes import read_mesh
 from poise.motion.motion import Motion
 from poise.skeleton.kinematics import world_transforms
@@ -50,6 +50,29 @@ def test_a_characters_pose_goes_into_its_own_file(session: Session) -> None:
     back, pose = read(written), session.state.pose
     assert isinstance(back, Motion)
     assert back.origin.character
+    expected = world_transforms(pose.skeleton, pose.root_position, pose.rotations)[0]
+    found = world_transforms(back.skeleton, back.root_positions, back.rotations)[0][0]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_usd_character_opens_as_itself_and_its_pose_goes_out_with_its_mesh(
+    session: Session, tmp_path: Path
+) -> None:
+    pytest.importorskip("pxr")
+    clip = read(foreign(tmp_path / "hero.glb"))
+    assert isinstance(clip, Motion)
+    heard = Heard(session)
+    session.answer(said.OpenClip(upload=kept(session, write(clip, tmp_path / "hero.usdc"))))
+    body = heard.wait_for(said.BodyShown)
+    assert body.character.endswith("/hero.usdc.glb")
+    assert body.skins
+    assert session.poser.entry_of(session.state).name == "hero"
+    heard = Heard(session)
+    session.answer(said.Export(format="glb", whole=False))
+    written = session.uploads.find(heard.wait_for(said.FileReady).address.split("/")[1]).path
+    assert len(read_mesh(written).triangles) == len(read_mesh(tmp_path / "hero.glb").triangles)
+    pose, back = session.state.pose, read(written)
+    assert isinstance(back, Motion)
     expected = world_transforms(pose.skeleton, pose.root_position, pose.rotations)[0]
     found = world_transforms(back.skeleton, back.root_positions, back.rotations)[0][0]
     np.testing.assert_allclose(found, expected, atol=1e-4)

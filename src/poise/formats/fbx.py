@@ -1,4 +1,4 @@
-"""FBX, the files of Autodesk's programs, Mixamo and game engines: read through ufbx, skeleton and animations.
+"""FBX, the files of Autodesk's programs, Mixamo and game engines: read through ufbx, skeleton, animations and meshes.
 
 https://ufbx.github.io. No permissive library writes FBX; Blender makes one of a GLB.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from poise.errors import InvalidValueError
 from poise.formats.apart import arrays_of, need
 from poise.formats.files import existing_file
+from poise.formats.gltf.dressing import dressed
 from poise.formats.rigs import motion_of_matrices
 from poise.motion.motion import Motion
 
@@ -28,9 +29,15 @@ def animations(path: str | os.PathLike[str]) -> list[str]:
     return [str(name) for name in _found(existing_file(path), "")["animations"]]
 
 
-def _found(file: Path, animation: str | None) -> Mapping[str, Any]:
+def glb(path: str | os.PathLike[str]) -> bytes:
+    """The body that a file holds, with its meshes, as GLB."""
+    file = existing_file(path)
+    return dressed(file, _found(file, "", "meshes"))
+
+
+def _found(file: Path, animation: str | None, *meshes: str) -> Mapping[str, Any]:
     need("ufbx", module="ufbx", extra="fbx", purpose="reading FBX files")
-    wanted = () if animation is None else (animation,)
+    wanted = () if animation is None else (animation, *meshes)
     return arrays_of("fbx", file, *wanted, reason="ufbx cannot read this as FBX: it is damaged or not FBX")
 
 

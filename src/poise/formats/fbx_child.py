@@ -1,4 +1,4 @@
-"""The process in which `fbx` reads a file: `fbx_child.py FILE OUT.npz [ANIMATION]`, with nothing of Poise imported.
+"""The process in which `fbx` reads a file: `fbx_child.py FILE OUT.npz [ANIMATION [meshes]]`, without Poise.
 
 ufbx 0.0.5 for Python crashes when one of its objects is dropped before its scene is. So all of them are kept, and the
 process ends without tidying up.
@@ -6,9 +6,11 @@ process ends without tidying up.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,22 +33,20 @@ def _listed(values: Any) -> list[Any]:
 class _Scene:
     """The nodes of a file in metres, Y up, those of one body chosen as joints."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, meshes: bool) -> None:
         self.scene = _keep(
             ufbx.load_file(
-                file, ignore_geometry=True, ignore_embedded=True, target_unit_meters=1.0,
+                file, ignore_geometry=not meshes, ignore_embedded=not meshes, target_unit_meters=1.0,
                 target_axes=ufbx.axes_right_handed_y_up,
                 inherit_mode_handling=ufbx.InheritModeHandling.COMPENSATE,
             )
         )  # fmt: skip
         self.nodes = sorted(_listed(self.scene.nodes), key=lambda node: node.node_depth)
-        number = {node.typed_id: k for k, node in enumerate(self.nodes)}
+        self.number = number = {node.typed_id: k for k, node in enumerate(self.nodes)}
         above = [_keep(node.parent) for node in self.nodes]
         self.parents = [-1 if parent is None else number[parent.typed_id] for parent in above]
-        clusters = [(one, _keep(one.bone_node)) for one in _listed(self.scene.skin_clusters)]
-        self.bound = {
-            number[bone.typed_id]: _matrix(one.bind_to_world) for one, bone in clusters if bone is not None
-        }
+        skins = sorted(_listed(self.scene.skin_deformers), key=lambda skin: len(_keep(skin.clusters)))
+        self.bound = {node: _matrix(one.bind_to_world) for skin in skins for one, node in self.carriers(skin)}
         self.stacks = {
             one.name: one for one in _listed(self.scene.anim_stacks)
             if one.time_end > one.time_begin and any(len(_keep(x.anim_values)) for x in _listed(one.layers))
@@ -73,6 +73,11 @@ class _Scene:
         number = {joint: k for k, joint in enumerate(chosen)}
         return chosen, [number.get(above[joint], -1) for joint in chosen]
 
+    def carriers(self, skin: Any) -> list[tuple[Any, int]]:
+        """The clusters of a skin that have a bone, with its number."""
+        bones = [(one, _keep(one.bone_node)) for one in _listed(skin.clusters)]
+        return [(one, self.number[bone.typed_id]) for one, bone in bones if bone is not None]
+
     def worlds(self, anim: Any = None, at: float = 0.0) -> Any:
         """Where the joints are, at rest or at a time of an animation."""
         found = np.empty((len(self.nodes), 4, 4))
@@ -89,9 +94,9 @@ class _Scene:
         return np.stack([self.worlds(anim, stack.time_begin + frame / fps) for frame in range(count)])
 
 
-def _main(file: str, out: str, wanted: str | None = None) -> None:
+def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> None:
     try:
-        rig = _Scene(file)
+        rig = _Scene(file, meshes=bool(meshes))
     except ufbx.UfbxError as error:
         sys.exit(f"refused ufbx cannot read it: {type(error).__name__} {error}".strip())
     if wanted and wanted not in rig.stacks:
@@ -104,8 +109,111 @@ def _main(file: str, out: str, wanted: str | None = None) -> None:
         parents=np.array(rig.joint_parents), fps=fps, metres=metres, units=f"{metres:g} m",
         bind=np.stack([rig.bound.get(joint, rest[k]) for k, joint in enumerate(rig.joints)]),
         frames=rig.frames(rig.stacks[name], fps) if name else rest[None],
-        animations=np.array(list(rig.stacks)), warnings=np.array([], dtype=str),
+        animations=np.array(list(rig.stacks)), warnings=np.array([], dtype=str), dressed=bool(rig.bound),
+        **(_Clothes(rig, rest, Path(file)).arrays() if meshes else {}),
     )  # fmt: skip
+
+
+class _Clothes:
+    """The meshes that the joints carry, as `gltf.dressing` takes them."""
+
+    def __init__(self, rig: _Scene, rest: Any, file: Path) -> None:
+        self.rig, self.rest, self.folder = rig, rest, file.resolve().parent
+        self.joint = {node: k for k, node in enumerate(rig.joints)}
+        self.looks: list[dict[str, Any]] = []
+        self.pictures: list[bytes] = []
+        self.look_of: dict[int, int] = {}
+
+    def arrays(self) -> dict[str, Any]:
+        found: list[dict[str, Any]] = []
+        meshes = [(mesh, _listed(mesh.skin_deformers)) for mesh in _listed(self.rig.scene.meshes)]
+        for mesh, skins in sorted(meshes, key=lambda one: -sum(len(skin.clusters) for skin in one[1])):
+            for node in _listed(mesh.instances):
+                carried = self._skinned(mesh, skins[0]) if skins else self._fixed(mesh, node)
+                if carried is not None and len(mesh.faces):
+                    found.append(carried | self._surface(mesh) | {"name": np.array(node.name or mesh.name)})
+        flat = {f"{k}.{name}": value for k, one in enumerate(found) for name, value in one.items()}
+        pictures = {f"picture.{k}": np.frombuffer(data, np.uint8) for k, data in enumerate(self.pictures)}
+        return {"meshes": len(found), "looks": np.array(json.dumps(self.looks)), **flat, **pictures}
+
+    def _skinned(self, mesh: Any, skin: Any) -> dict[str, Any] | None:
+        """A mesh that clusters carry, as it was bound."""
+        chosen = [(one, self.joint[node]) for one, node in self.rig.carriers(skin) if node in self.joint]
+        if not chosen:
+            return None
+        to_world = _matrix(chosen[0][0].bind_to_world) @ _matrix(chosen[0][0].geometry_to_bone)
+        bound = [self.rig.bound.get(node, self.rest[k]) for k, node in enumerate(self.rig.joints)]
+        moves = self.rest @ np.linalg.inv(bound)
+        rows = [np.empty((0, 3))]
+        for one, joint in chosen:
+            moves[joint] = self.rest[joint] @ _matrix(one.geometry_to_bone) @ np.linalg.inv(to_world)
+            points, weights = np.array(_keep(one.vertices)), np.array(_keep(one.weights))
+            rows.append(np.column_stack([points, np.full(len(points), joint), weights]))
+        return self._placed(mesh, to_world) | {"moves": moves, "influences": np.concatenate(rows)}
+
+    def _fixed(self, mesh: Any, node: Any) -> dict[str, Any] | None:
+        """A mesh that hangs on one joint, as it stands."""
+        above = self.rig.number[node.typed_id]
+        while above >= 0 and above not in self.joint:
+            above = self.rig.parents[above]
+        if above < 0:
+            return None
+        found = self._placed(mesh, _matrix(node.geometry_to_world))
+        points = np.arange(len(found["points"]))
+        rows = np.column_stack([points, np.full(len(points), self.joint[above]), np.ones(len(points))])
+        return found | {"moves": np.tile(np.eye(4), (len(self.joint), 1, 1)), "influences": rows}
+
+    def _placed(self, mesh: Any, to_world: Any) -> dict[str, Any]:
+        """Points and normals of a mesh in the world."""
+        place, normal = _keep(mesh.vertex_position), _keep(mesh.vertex_normal)
+        points = np.array(_keep(place.values)).reshape(-1, 3) @ to_world[:3, :3].T + to_world[:3, 3]
+        found = {"points": points, "corners": np.array(_keep(place.indices), dtype=np.int64)}
+        if normal.exists:
+            values = np.array(_keep(normal.values))[np.array(_keep(normal.indices))]
+            found["normals"] = values @ np.linalg.inv(to_world[:3, :3])
+        return found
+
+    def _surface(self, mesh: Any) -> dict[str, Any]:
+        """Faces of a mesh, and what they look like."""
+        faces, chosen = np.array(_keep(mesh.faces)), np.array(_keep(mesh.face_material), dtype=np.int64)
+        looks = np.array([*map(self._look, _listed(mesh.materials)), -1])
+        found = {
+            "faces": faces[:, 1].astype(np.int64),
+            "looks": looks[chosen] if len(chosen) and chosen.max() < len(looks) else np.full(len(faces), -1),
+        }
+        on_picture = _keep(mesh.vertex_uv)
+        if on_picture.exists:
+            found["places"] = np.array(_keep(on_picture.values))[np.array(_keep(on_picture.indices))]
+        return found
+
+    def _look(self, material: Any) -> int:
+        """The number of a material."""
+        if material is None:
+            return -1
+        if material.typed_id not in self.look_of:
+            base = _keep(_keep(material.pbr).base_color)
+            picture = self._picture(_keep(base.texture))
+            if picture:
+                self.pictures.append(picture)
+            colour = [float(min(max(part, 0.0), 1.0)) for part in tuple(base.value_vec4)[:3]]
+            self.look_of[material.typed_id] = len(self.looks)
+            self.looks.append({
+                "name": material.name, "colour": [*(colour if base.has_value else [0.6] * 3), 1.0],
+                "picture": len(self.pictures) - 1 if picture else -1,
+            })  # fmt: skip
+        return self.look_of[material.typed_id]
+
+    def _picture(self, texture: Any) -> bytes:
+        """A picture in the file, or in a file beside it or below; nothing from elsewhere."""
+        if texture is None:
+            return b""
+        if held := bytes(_keep(texture.content)):
+            return held
+        name = Path(texture.relative_filename.replace("\\", "/"))
+        for beside in (self.folder / name, self.folder / name.name):
+            if beside.resolve().is_relative_to(self.folder) and beside.is_file():
+                return beside.read_bytes()
+        return b""
 
 
 def _matrix(columns: Any) -> Any:

@@ -235,10 +235,22 @@ def _by_extension(path: Path) -> Format | None:
     return FORMATS.first(lambda known: path.suffix.lower() in known.extensions)
 
 
-def _recognise(path: Path) -> Format:
+def glb_of_character(path: Path) -> bytes:
+    """A character's file as GLB: its own bytes, or for a format that gives its meshes so, a GLB of them."""
+    chosen = _by_content(path)
+    made = None if chosen is None else chosen.function("glb")
+    found: bytes = path.read_bytes() if made is None else made(path)
+    return found
+
+
+def _by_content(path: Path) -> Format | None:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    chosen = FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
+    return FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
+
+
+def _recognise(path: Path) -> Format:
+    chosen = _by_content(path)
     if chosen is None:
         raise ParseError(
             f"neither the extension nor the content is of a known format; {_advice(path, extensions())}",

@@ -54,6 +54,7 @@ def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, ani
         path=str(file), format=format, metres_per_unit=float(found["metres"]), units=str(found["units"]),
         units_reason="the file says so", frames_in_file=len(places),
         notes=notes_on(listed, animation, file), warnings=(*warnings, *map(str, found["warnings"])),
+        character=str(file) if found["dressed"] else "",
     )  # fmt: skip
     skeleton = skeleton.with_offsets(offsets) if np.all(np.isfinite(offsets)) else skeleton
     return Motion(skeleton, float(found["fps"]), roots, relative, name=file.stem, origin=origin)

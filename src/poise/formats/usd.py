@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.apart import arrays_of, need
 from poise.formats.files import existing_file, replacing
+from poise.formats.gltf.dressing import dressed
 from poise.formats.gltf.meshes import read_mesh
 from poise.formats.rigs import motion_of_matrices
 from poise.formats.units import metres_per_unit
@@ -38,6 +39,12 @@ def read(path: str | os.PathLike[str]) -> Motion:
 def character(path: str | os.PathLike[str]) -> Motion:
     """The body that a file holds, in its rest pose."""
     return _read(existing_file(path), "")
+
+
+def glb(path: str | os.PathLike[str]) -> bytes:
+    """The body that a file holds, with its meshes, as GLB."""
+    file = existing_file(path)
+    return dressed(file, _found(file, "", "meshes"))
 
 
 def write(
@@ -61,11 +68,15 @@ def write(
 
 
 def _read(file: Path, *pose: str) -> Motion:
+    return motion_of_matrices(file, _found(file, *pose), format="usd", animation=None)
+
+
+def _found(file: Path, *wanted: str) -> dict[str, Any]:
     need("usd-core", module="pxr", extra="usd", purpose="reading USD files")
-    found = arrays_of("usd", file, *pose, reason="OpenUSD cannot read it: it is damaged or not USD")
+    found = arrays_of("usd", file, *wanted, reason="OpenUSD cannot read it: it is damaged or not USD")
     if np.count_nonzero(found["parents"] < 0) != 1:
         raise ParseError("its skeleton has several roots; expected one, such as Hips", path=file)
-    return motion_of_matrices(file, found, format="usd", animation=None)
+    return found
 
 
 def _package(layer: Path) -> Path:

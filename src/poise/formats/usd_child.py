@@ -1,23 +1,25 @@
-"""The process in which `usd` reads a file: `usd_child.py FILE OUT.npz [ANIMATION]`, with nothing of Poise imported."""
+"""The process in which `usd` reads a file: `usd_child.py FILE OUT.npz [ANIMATION [meshes]]`, without Poise."""
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
 import numpy as np
-from pxr import Gf, Tf, Usd, UsdGeom, UsdSkel
+from pxr import Ar, Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel
 
 _MOST = 4_000_000  # frames times joints
+_GREY = (0.6, 0.6, 0.6)
 _Y_UP = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 
 
-def _main(file: str, out: str, wanted: str | None = None) -> None:
+def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> None:
     try:
         stage = Usd.Stage.Open(file)
     except Tf.ErrorException as error:
         sys.exit(f"refused OpenUSD cannot read it: {' '.join(str(error).split())[-120:]}")
-    query, bound = _largest_skeleton(stage)
+    query, worn, bound = _largest_skeleton(stage)
     skeleton = query.GetSkeleton()
     metres, fps = UsdGeom.GetStageMetersPerUnit(stage), stage.GetTimeCodesPerSecond()
     animation = query.GetAnimQuery()
@@ -27,26 +29,137 @@ def _main(file: str, out: str, wanted: str | None = None) -> None:
     tokens = [str(token) for token in query.GetJointOrder()]
     rests = query.GetTopology()
     data = skeleton.GetPrim().GetCustomDataByKey("poise:orders")
+    bind = to_metres @ _worlds(query, None)
+    frames = np.stack([to_metres @ _worlds(query, code) for code in codes])
     np.savez(
         out, names=np.array(_names(skeleton, tokens)), parents=np.array(rests.GetParentIndices()),
-        bind=to_metres @ _worlds(query, None), metres=metres, units=f"{metres:g} m",
-        frames=np.stack([to_metres @ _worlds(query, code) for code in codes]),
+        bind=bind, metres=metres, units=f"{metres:g} m", frames=frames,
         fps=fps * _spacing(codes), animations=np.array([], dtype=str), orders=np.array(str(data or "")),
         warnings=np.array([f"of {bound} skeletons the largest is read"] if bound > 1 else [], dtype=str),
+        dressed=any(own.GetPrim().GetName() != "Mannequin" for own in worn),
+        **(_Wardrobe(to_metres, frames[0] @ np.linalg.inv(bind), tokens).arrays(worn) if meshes else {}),
     )  # fmt: skip
 
 
-def _largest_skeleton(stage: Any) -> tuple[Any, int]:
-    """The skeleton with the most joints, as the animation that is bound to it moves it, and how many there are."""
-    cache, found = UsdSkel.Cache(), []
-    for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
+def _largest_skeleton(stage: Any) -> tuple[Any, list[Any], int]:
+    """The skeleton with the most joints, as the animation that is bound to it moves it, its meshes, and how many."""
+    cache, found, proxies = UsdSkel.Cache(), [], Usd.TraverseInstanceProxies()
+    worn: dict[Any, list[Any]] = {}
+    for prim in stage.Traverse(proxies):
         if prim.IsA(UsdSkel.Root):
-            cache.Populate(UsdSkel.Root(prim), Usd.TraverseInstanceProxies())
+            cache.Populate(UsdSkel.Root(prim), proxies)
+            for binding in cache.ComputeSkelBindings(UsdSkel.Root(prim), proxies):
+                own = [one for one in binding.GetSkinningTargets() if one.GetPrim().IsA(UsdGeom.Mesh)]
+                worn.setdefault(binding.GetSkeleton().GetPath(), []).extend(own)
         if prim.IsA(UsdSkel.Skeleton) and (query := cache.GetSkelQuery(UsdSkel.Skeleton(prim))):
             found.append(query)
     if not found:
         sys.exit("refused it holds no UsdSkel skeleton; export the character with its armature")
-    return max(found, key=lambda query: len(query.GetJointOrder())), len(found)
+    chosen = max(found, key=lambda query: len(query.GetJointOrder()))
+    return chosen, worn.get(chosen.GetPrim().GetPath(), []), len(found)
+
+
+class _Wardrobe:
+    """The meshes that the joints carry, as `gltf.dressing` takes them."""
+
+    def __init__(self, to_metres: Any, moves: Any, tokens: list[str]) -> None:
+        self.to_metres, self.moves = to_metres, moves
+        self.joint = {token: number for number, token in enumerate(tokens)}
+        self.looks: list[dict[str, Any]] = []
+        self.pictures: list[bytes] = []
+        self.look_of: dict[Any, int] = {}
+
+    def arrays(self, worn: list[Any]) -> dict[str, Any]:
+        found = [self._mesh(own) | self._surface(UsdGeom.Mesh(own.GetPrim())) for own in worn]
+        flat = {f"{k}.{name}": value for k, one in enumerate(found) for name, value in one.items()}
+        pictures = {f"picture.{k}": np.frombuffer(data, np.uint8) for k, data in enumerate(self.pictures)}
+        return {"meshes": len(found), "looks": np.array(json.dumps(self.looks)), **flat, **pictures}
+
+    def _mesh(self, own: Any) -> dict[str, Any]:
+        """Points of a mesh as it was bound, and what carries each."""
+        mesh = UsdGeom.Mesh(own.GetPrim())
+        points = np.array(mesh.GetPointsAttr().Get(Usd.TimeCode.EarliestTime())).reshape(-1, 3)
+        to_world = self.to_metres @ np.array(own.GetGeomBindTransform(Usd.TimeCode.EarliestTime())).T
+        joints, weights = own.ComputeVaryingJointInfluences(len(points), Usd.TimeCode.EarliestTime())
+        joints, weights = np.array(joints, dtype=np.int64), np.array(weights, dtype=np.float64)
+        order = own.GetJointOrder()  # a mesh may number the joints itself
+        if order:
+            joints = np.array([self.joint[str(token)] for token in order])[joints]
+        each = np.repeat(np.arange(len(points)), len(joints) // max(len(points), 1))
+        return {
+            "points": points @ to_world[:3, :3].T + to_world[:3, 3], "moves": self.moves,
+            "influences": np.column_stack([each, joints, weights]), "name": np.array(mesh.GetPrim().GetName()),
+        }  # fmt: skip
+
+    def _surface(self, mesh: Any) -> dict[str, Any]:
+        """Faces of a mesh, and what they look like."""
+        corners = np.array(mesh.GetFaceVertexIndicesAttr().Get(), dtype=np.int64)
+        faces = np.array(mesh.GetFaceVertexCountsAttr().Get(), dtype=np.int64)
+        looks = np.full(len(faces), self._look(mesh.GetPrim()))
+        for subset in UsdShade.MaterialBindingAPI(mesh).GetMaterialBindSubsets():
+            looks[np.array(subset.GetIndicesAttr().Get(), dtype=np.int64)] = self._look(subset.GetPrim())
+        turned = np.arange(len(corners))
+        if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
+            first = np.repeat(np.cumsum(faces) - faces, faces)
+            turned = 2 * first + np.repeat(faces, faces) - 1 - turned
+        found = {"corners": corners, "faces": faces, "looks": looks} | self._on_corners(mesh, corners)
+        return {
+            name: value[turned] if name not in ("faces", "looks") else value for name, value in found.items()
+        }
+
+    def _on_corners(self, mesh: Any, corners: Any) -> dict[str, Any]:
+        """Places on a picture and colours, where the mesh has them."""
+        shown = UsdGeom.PrimvarsAPI(mesh)
+        kinds = (Sdf.ValueTypeNames.TexCoord2fArray, Sdf.ValueTypeNames.Float2Array)
+        on_picture = [one for one in shown.GetPrimvarsWithValues() if one.GetTypeName() in kinds]
+        found = {"places": on_picture[0]} if on_picture else {}
+        colours = mesh.GetDisplayColorPrimvar()
+        if colours.HasValue() and colours.GetInterpolation() != UsdGeom.Tokens.constant:
+            found["colours"] = colours
+        spread = {name: _spread(one, corners) for name, one in found.items()}
+        return {name: values for name, values in spread.items() if values is not None}
+
+    def _look(self, prim: Any) -> int:
+        """The number of the material that is bound to a mesh or to a part of it."""
+        material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+        path = material.GetPath() if material else prim.GetPath()
+        if path not in self.look_of:
+            colour, picture = _colour(material, prim)
+            if picture:
+                self.pictures.append(picture)
+            self.look_of[path] = len(self.looks)
+            self.looks.append({
+                "name": path.name, "colour": [*colour, 1.0], "picture": len(self.pictures) - 1 if picture else -1,
+            })  # fmt: skip
+        return self.look_of[path]
+
+
+def _spread(primvar: Any, corners: Any) -> Any:
+    """The values of a primvar at every corner; nothing for one of another kind."""
+    values, kind = np.array(primvar.ComputeFlattened()), primvar.GetInterpolation()
+    if kind == UsdGeom.Tokens.faceVarying:
+        return values
+    return values[corners] if kind in (UsdGeom.Tokens.vertex, UsdGeom.Tokens.varying) else None
+
+
+def _colour(material: Any, prim: Any) -> tuple[list[float], bytes]:
+    """What a surface looks like: the diffuse colour or picture of its material, else the colour that it is shown in."""
+    shader = material.ComputeSurfaceSource()[0] if material else None
+    given = shader.GetInput("diffuseColor") if shader else None
+    if not given:
+        shown = UsdGeom.Gprim(prim).GetDisplayColorAttr().Get() if prim.IsA(UsdGeom.Gprim) else None
+        plain = [_GREY] if shown is None else list(shown)
+        return [float(part) for part in plain[0]] if len(plain) == 1 else [1.0, 1.0, 1.0], b""
+    source = given.GetConnectedSource()
+    file = UsdShade.Shader(source[0].GetPrim()).GetInput("file") if source else None
+    picture = _picture(file.Get()) if file else b""
+    return [float(part) for part in given.Get() or _GREY], picture
+
+
+def _picture(asset: Any) -> bytes:
+    """The bytes of a picture inside the file or beside it."""
+    opened = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath)) if asset else None
+    return bytes(opened.GetBuffer()) if opened else b""
 
 
 def _names(skeleton: Any, tokens: list[str]) -> list[str]:

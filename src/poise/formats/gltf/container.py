@@ -28,9 +28,9 @@ _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 class Container:
     """An opened glTF file: its JSON, and its arrays on demand. Anything out of place is a ParseError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: bytes | None = None) -> None:
         self.path = path
-        data = path.read_bytes()
+        data = path.read_bytes() if data is None else data
         self.bytes = len(data)
         text, self._binary = self._chunks(data) if data.startswith(b"glTF") else (data, None)
         self.json: Json = self._parsed(text)

@@ -43,7 +43,7 @@ class SkinnedMesh:
         turned[:, :, 3] += positions[self.slot_joints]
         blended = np.einsum("vk,vkij->vij", self.weights, turned[self.slots])
         placed = np.einsum("vij,vj->vi", blended[:, :, :3], self.vertices) + blended[:, :, 3]
-        return placed, _normals(placed, self.triangles)
+        return placed, normals_of(placed, self.triangles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +147,20 @@ def _primitive(
         file.fail("a mesh names vertices or joints that it does not have")
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
     colours = _colours(file, entry, places, len(vertices))
+    if (tints := _tints(file, attributes)) is not None and len(tints) == len(vertices):
+        colours = colours * tints
     triangles = order[: len(order) // 3 * 3].reshape(-1, 3).astype(np.int64)
     return vertices, triangles, colours, slots.astype(np.int64), weights
+
+
+def _tints(file: Container, attributes: Json) -> Float[Array, "vertices 3"] | None:
+    """The colours of the vertices themselves, where they have any."""
+    if "COLOR_0" not in attributes:
+        return None
+    accessors = file.objects("accessors")
+    number = file.integer("COLOR_0", attributes, below=len(accessors))
+    kind = accessors[number].get("type")
+    return file.array(number, kind=kind)[:, :3] if kind in ("VEC3", "VEC4") else None
 
 
 def _within(numbers: Array, count: int) -> bool:
@@ -208,7 +220,7 @@ def _joined(parts: list[SkinnedMesh]) -> SkinnedMesh:
     )
 
 
-def _normals(
+def normals_of(
     vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
 ) -> Float[Array, "vertices 3"]:
     """Of each vertex, the mean of those of its triangles, large ones counting more."""

@@ -16,6 +16,7 @@ from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.humanoid import humanoid_roles
 from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
+from poise.formats.registry import glb_of_character
 from poise.formats.rigs import from_world, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
 from poise.motion.motion import SEPARATOR, Motion, Origin
@@ -75,7 +76,8 @@ class GltfRig:
 
 def open_rig(path: str | os.PathLike[str]) -> GltfRig:
     """The body in a file."""
-    file = Container(existing_file(path))
+    found = existing_file(path)
+    file = Container(found, glb_of_character(found))
     tree = node_tree(file)
     joints, skin = joints_of(file, tree)
     with np.errstate(all="ignore"):

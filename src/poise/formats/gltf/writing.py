@@ -24,7 +24,7 @@ Array = np.ndarray
 Json = dict[str, Any]
 
 _FLOAT, _BYTE, _SHORT, _INT = 5126, 5121, 5123, 5125
-_VERTICES, _INDICES = 34962, 34963  # what a buffer view is for
+VERTICES, INDICES = 34962, 34963  # what a buffer view is for
 _STILL_RADIANS = 1e-7  # changes below it are not animated
 
 
@@ -59,7 +59,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
 
 
 def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
-    document = _Document()
+    document = Document()
     joints = _add_nodes(document, motion, rest=not mannequin)
     if mannequin:
         body = build_mannequin(motion.skeleton, rotations=motion.rotations)
@@ -90,7 +90,7 @@ def _about(motion: Motion) -> Json:
 
 
 @dataclass
-class _Document:
+class Document:
     """A glTF document being built: its JSON parts, and one binary buffer that accessors point into."""
 
     nodes: list[Json] = field(default_factory=list)
@@ -128,6 +128,15 @@ class _Document:
         self.accessors.append(entry)
         return len(self.accessors) - 1
 
+    def picture(self, data: bytes, kind: str) -> int:
+        """Adds a PNG or JPEG; returns the number of a texture of it."""
+        images, textures = (self.parts.setdefault(name, []) for name in ("images", "textures"))
+        self.views.append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": len(data)})
+        self.binary += data + bytes(-len(data) % 4)
+        images.append({"bufferView": len(self.views) - 1, "mimeType": kind})
+        textures.append({"source": len(images) - 1})
+        return len(textures) - 1
+
     def glb(self, about: Json, credits: Sequence[str]) -> bytes:
         """The whole file: a header, the JSON chunk and, where there is any, the binary chunk."""
         scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
@@ -144,7 +153,7 @@ class _Document:
         return glb_of(document, bytes(self.binary))
 
 
-def _add_nodes(document: _Document, motion: Motion, *, rest: bool) -> list[int]:
+def _add_nodes(document: Document, motion: Motion, *, rest: bool) -> list[int]:
     """One node a joint, in the first pose or the rest pose; returns their numbers."""
     skeleton = motion.skeleton
     turns = np.tile(turning.IDENTITY, (len(skeleton), 1)) if rest else turning.canonical(motion.rotations[0])
@@ -162,7 +171,7 @@ def _add_nodes(document: _Document, motion: Motion, *, rest: bool) -> list[int]:
     return list(range(len(skeleton)))
 
 
-def _add_mannequin(document: _Document, skeleton: Skeleton, body: Mannequin, joints: list[int]) -> None:
+def _add_mannequin(document: Document, skeleton: Skeleton, body: Mannequin, joints: list[int]) -> None:
     """The mesh in the rest pose, bound to the joints, one primitive and one material a tone."""
     bind = _rest_positions(skeleton)
     inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
@@ -183,7 +192,7 @@ def _add_mannequin(document: _Document, skeleton: Skeleton, body: Mannequin, joi
 
 
 def _primitive(
-    document: _Document, body: Mannequin, bind: Float[Array, "joints 3"], tone: int, *, material: int
+    document: Document, body: Mannequin, bind: Float[Array, "joints 3"], tone: int, *, material: int
 ) -> Json:
     chosen = np.flatnonzero(body.tones == tone)
     number = np.full(len(body.vertices), -1)
@@ -196,13 +205,13 @@ def _primitive(
     normals = body.normals[chosen] / np.linalg.norm(body.normals[chosen], axis=-1, keepdims=True)
     positions = body.vertices[chosen] + bind[body.joints[chosen]]
     attributes = {
-        "POSITION": document.accessor(positions.astype(np.float32), "VEC3", target=_VERTICES, bounds=True),
-        "NORMAL": document.accessor(normals.astype(np.float32), "VEC3", target=_VERTICES),
-        "JOINTS_0": document.accessor(joints, "VEC4", target=_VERTICES),
-        "WEIGHTS_0": document.accessor(weights, "VEC4", target=_VERTICES),
+        "POSITION": document.accessor(positions.astype(np.float32), "VEC3", target=VERTICES, bounds=True),
+        "NORMAL": document.accessor(normals.astype(np.float32), "VEC3", target=VERTICES),
+        "JOINTS_0": document.accessor(joints, "VEC4", target=VERTICES),
+        "WEIGHTS_0": document.accessor(weights, "VEC4", target=VERTICES),
     }
     kind = np.uint16 if len(chosen) < 65535 else np.uint32
-    indices = document.accessor(triangles.reshape(-1).astype(kind), "SCALAR", target=_INDICES)
+    indices = document.accessor(triangles.reshape(-1).astype(kind), "SCALAR", target=INDICES)
     return {"attributes": attributes, "indices": indices, "material": material}
 
 
@@ -213,7 +222,7 @@ def _material(tone: str) -> Json:
     return {"name": tone.capitalize(), "pbrMetallicRoughness": surface}
 
 
-def _add_animation(document: _Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
+def _add_animation(document: Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
     """Keys at every frame for the root's place, which also says how long the clip is, and for each joint that turns."""
     if len(motion) == 1 and not rest:
         return

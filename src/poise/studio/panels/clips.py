@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from poise.apps.learning import read_motion
 from poise.apps.retargeting import retarget as onto
 from poise.errors import InvalidValueError, PoiseError
+from poise.formats import write
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.retarget import retarget
@@ -23,6 +25,7 @@ from poise.studio.models import Entry
 from poise.studio.session import Answer, Session
 from poise.studio.solving import planted
 from poise.studio.state import Placed, empty_timeline
+from poise.studio.uploads import Upload, Uploads
 
 MOST_FRAMES = 36_000
 HALF_TURN = np.array([0.0, 0.0, 1.0, 0.0])  # about the vertical
@@ -45,6 +48,14 @@ def on_a_body(
         return Motion(shown, carried.fps, carried.root_positions, carried.rotations, name=clip.name), None
     prior = _learned(clip)
     return retarget(clip, prior.space.skeleton), prior
+
+
+def drawable(clip: Motion, upload: Upload, uploads: Uploads) -> tuple[Motion, Upload]:
+    """The clip of a character, and its file as pages draw it: beside one that is not glTF, a GLB."""
+    if not clip.origin.character or clip.origin.format == "gltf":
+        return clip, upload
+    drawn = write(clip, upload.path.with_name(f"{upload.name}.glb"))
+    return read_motion(drawn), uploads.keep(drawn, owner=upload.owner)
 
 
 def _prior_of(clip: Motion) -> Prior:

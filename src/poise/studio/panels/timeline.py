@@ -27,7 +27,7 @@ from poise.studio.keyed import (
 )
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
-from poise.studio.panels.clips import MOST_FRAMES, on_a_body, put_on_timeline, shown_as_itself
+from poise.studio.panels.clips import MOST_FRAMES, drawable, on_a_body, put_on_timeline, shown_as_itself
 from poise.studio.panels.holding import hold
 from poise.studio.rekeying import POSES, eased, moved, removed
 from poise.studio.session import Answer, Handler, Session
@@ -221,7 +221,9 @@ class TimelinePanel:
 
         def work(report: Report) -> Done:
             report(0.0)
-            clip = read_motion(path)
+            clip, file = read_motion(path), upload
+            if not message.onto_body:
+                clip, file = drawable(clip, upload, session.uploads)
             given = roles_beside(path, clip.skeleton) if clip.origin.character else {}
             clip = replace(clip, skeleton=clip.skeleton.with_roles(**given)) if given else clip
             if len(clip) > MOST_FRAMES:
@@ -233,7 +235,7 @@ class TimelinePanel:
             def take() -> Answer:
                 if prior is None:
                     return put_on_timeline(session, motion, path.name)
-                character = upload if motion.origin.character else None
+                character = file if motion.origin.character else None
                 entry = session.models.add(prior, path.stem, character=character)
                 listed = messages.Models(models=session.models.described())
                 if character is not None and len(motion) == 1:

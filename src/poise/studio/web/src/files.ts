@@ -42,7 +42,7 @@ async function open(file: Arriving): Promise<void> {
   if (POSES.test(file.name)) return openAs(file, "openPoses", null);
   if (MODELS.test(file.name)) return openAs(file, "openModel", null);
   state.notify(
-    `${file.name} is of no kind the studio opens: motions (BVH, AMC), characters (GLB, VRM), takes (C3D, TRC), videos (MP4), pictures (PNG, JPEG), models, scenes and keyframe scripts (TOML).`,
+    `${file.name} is of no kind the studio opens: motions (BVH, AMC), characters (GLB, VRM, FBX, USD), takes (C3D, TRC), videos (MP4), pictures (PNG, JPEG), models, scenes and keyframe scripts (TOML).`,
   );
 }
 

@@ -8,7 +8,7 @@ import * as state from "../state";
 import { say } from "../studio";
 import { Button, PickFiles, Toggle, closeOutside } from "./ui";
 
-const OPENABLE = ".bvh,.amc,.asf,.c3d,.trc,.png,.jpg,.jpeg,.webp,.scene,.poise,.poses,.glb";
+const OTHERS = ".png,.jpg,.jpeg,.webp,.scene,.poise,.poses,.toml,.mp4,.mov,.avi,.mkv";
 const STREAM_TO = "127.0.0.1:39539"; // where VMC receivers listen
 
 interface Choice {
@@ -43,7 +43,7 @@ export function FileMenu(): JSX.Element {
             <PickFiles
               label="Open"
               icon={FolderOpen}
-              accept={OPENABLE}
+              accept={[...state.motionFiles.value, ...state.takeFiles.value, OTHERS].join(",")}
               onFiles={(files) => files.forEach((file) => void openFile(file))}
             />
             <Button label="Save scene" icon={Save} onPress={() => say({ type: "export", format: "scene" })} />

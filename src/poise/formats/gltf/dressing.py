@@ -1,0 +1,198 @@
+"""A GLB of what a child process found in another format: joints as they stand, and the meshes that they carry.
+
+For each mesh `n` the child leaves `n.points` (bound, in metres, Y up), `n.corners` (a point each), `n.faces` (how many
+corners each has), `n.influences` (point, joint, weight a row), `n.moves` (a matrix a joint, which moves the bound mesh
+to where the joint stands), `n.looks` (a material a face, or -1), and where it has them `n.normals`, `n.places` (on a
+picture) and `n.colours`, one a corner. `looks` is JSON: the name, colour and picture of each material. Picture `k` is
+`picture.k`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from poise.errors import ParseError
+from poise.formats.gltf.container import Json
+from poise.formats.gltf.meshes import normals_of
+from poise.formats.gltf.writing import INDICES, VERTICES, Document
+from poise.formats.rigs import nearest_rotation
+from poise.geometry import rotations as turning
+
+Array = np.ndarray
+Found = Mapping[str, Any]
+
+_SLOTS = 4  # joints that a vertex of a GLB follows
+_PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+
+
+def dressed(file: Path, found: Found) -> bytes:
+    """The GLB of a character; a ParseError where its meshes do not fit together."""
+    document, worlds = Document(), _rigid(found["frames"][0])
+    _add_joints(document, found, worlds)
+    looks = json.loads(str(found["looks"]))
+    _add_looks(document, looks, found)
+    for number in range(int(found["meshes"])):
+        mesh = {
+            name.partition(".")[2]: value for name, value in found.items() if name.startswith(f"{number}.")
+        }
+        if not _sound(mesh, len(worlds), len(looks)):
+            raise ParseError("a mesh names points, joints or materials that it does not have", path=file)
+        _add_mesh(document, mesh, np.linalg.solve(worlds, mesh["moves"]))
+    return document.glb({}, ())
+
+
+def _rigid(matrices: Float[Array, "n 4 4"]) -> Float[Array, "n 4 4"]:
+    """The same without scale: a place and the nearest rotation."""
+    found = matrices.copy()
+    found[:, :3, :3] = turning.matrix_from_quaternion(nearest_rotation(matrices[:, :3, :3]))
+    return found
+
+
+def _add_joints(document: Document, found: Found, worlds: Float[Array, "joints 4 4"]) -> None:
+    """A node a joint; what scale it has is in the matrices of the meshes."""
+    parents = found["parents"].tolist()
+    for joint, (name, parent) in enumerate(zip(found["names"], parents, strict=True)):
+        local = worlds[joint] if parent < 0 else np.linalg.solve(worlds[parent], worlds[joint])
+        turn = np.roll(turning.quaternion_from_matrix(local[:3, :3]), -1)
+        below = [child for child, above in enumerate(parents) if above == joint]
+        node: Json = {
+            "name": str(name),
+            "translation": local[:3, 3].tolist(),
+            "rotation": (turn / np.linalg.norm(turn)).tolist(),
+        }
+        document.nodes.append(node | ({"children": below} if below else {}))
+    document.roots.append(parents.index(-1))
+
+
+def _add_looks(document: Document, looks: list[Json], found: Found) -> None:
+    """The materials, each with its colour or picture."""
+    pictures: dict[int, int] = {}
+    for look in looks:
+        number = look["picture"]
+        data = found[f"picture.{number}"].tobytes() if number >= 0 else b""
+        kind = next((kind for head, kind in _PICTURES.items() if data.startswith(head)), None)
+        surface: Json = {"baseColorFactor": look["colour"], "metallicFactor": 0.0, "roughnessFactor": 0.8}
+        if kind is not None:
+            if number not in pictures:
+                pictures[number] = document.picture(data, kind)
+            surface |= {
+                "baseColorTexture": {"index": pictures[number]},
+                "baseColorFactor": [1.0, 1.0, 1.0, 1.0],
+            }
+        entry = {"name": look["name"], "pbrMetallicRoughness": surface, "doubleSided": True}
+        document.parts.setdefault("materials", []).append(entry)
+
+
+def _sound(mesh: Found, joints: int, looks: int) -> bool:
+    """Whether all numbers are finite and all indices within what they name."""
+    points, corners, carried = mesh["points"], mesh["corners"], mesh["influences"]
+    per_corner = [mesh[name] for name in ("normals", "places", "colours") if name in mesh]
+    limits = (
+        (corners, 0, len(points)),
+        (carried[:, 0], 0, len(points)),
+        (carried[:, 1], 0, joints),
+        (mesh["looks"], -1, looks),
+    )
+    return bool(
+        all(np.all(np.isfinite(values)) for values in (points, carried, mesh["moves"], *per_corner))
+        and all(np.all((values >= low) & (values < high)) for values, low, high in limits)
+        and all(len(values) == len(corners) for values in per_corner)
+        and len(mesh["looks"]) == len(mesh["faces"])
+        and mesh["faces"].sum() == len(corners)
+        and np.all(mesh["faces"] >= 0)
+        and np.all(np.abs(np.linalg.det(mesh["moves"][:, :3, :3])) > 1e-18)
+    )
+
+
+def _add_mesh(document: Document, mesh: Found, binds: Float[Array, "joints 4 4"]) -> None:
+    """One mesh and its skin, a primitive for each material."""
+    triangles, faces = _triangles(mesh["faces"])
+    if not len(triangles):
+        return
+    vertices, number = _vertices(mesh, triangles)
+    attributes = {
+        name: document.accessor(values, kind, target=VERTICES, bounds=name == "POSITION")
+        for name, (values, kind) in _attributes(mesh, vertices).items()
+    }
+    looks, primitives = mesh["looks"][faces], []
+    for look in np.unique(looks).tolist():
+        order = number[triangles[looks == look]].astype(np.uint32).reshape(-1)
+        indices = document.accessor(order, "SCALAR", target=INDICES)
+        primitives.append(
+            {"attributes": attributes, "indices": indices} | ({"material": look} if look >= 0 else {})
+        )
+    columns = np.ascontiguousarray(binds.transpose(0, 2, 1), dtype=np.float32)
+    skin = {"inverseBindMatrices": document.accessor(columns, "MAT4"), "joints": list(range(len(binds)))}
+    skins, meshes = (document.parts.setdefault(name, []) for name in ("skins", "meshes"))
+    name = str(mesh["name"])
+    document.roots.append(len(document.nodes))
+    document.nodes.append({"name": name, "mesh": len(meshes), "skin": len(skins)})
+    skins.append(skin)
+    meshes.append({"name": name, "primitives": primitives})
+
+
+def _triangles(
+    counts: Int[Array, "faces"],
+) -> tuple[Int[Array, "triangles 3"], Int[Array, "triangles"]]:
+    """Corners of the triangles that faces fall into, around their first corner, and the face of each."""
+    first, each = np.cumsum(counts) - counts, np.maximum(counts - 2, 0)
+    faces = np.repeat(np.arange(len(counts)), each)
+    step = np.arange(len(faces)) - np.repeat(np.cumsum(each) - each, each)
+    return first[faces, None] + np.stack([np.zeros_like(step), step + 1, step + 2], axis=-1), faces
+
+
+def _vertices(mesh: Found, triangles: Array) -> tuple[Int[Array, "vertices"], Int[Array, "corners"]]:
+    """One corner for all that are alike, and for every corner the number of its like."""
+    names = [name for name in ("normals", "places", "colours") if name in mesh]
+    rows = np.column_stack([mesh["corners"], *(mesh[name] for name in names)]).astype(np.float32)
+    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0])))[:, 0]
+    _, vertices, number = np.unique(packed, return_index=True, return_inverse=True)
+    used = np.zeros(len(vertices), dtype=bool)
+    used[number[triangles]] = True
+    return vertices[used], (np.cumsum(used) - 1)[number]
+
+
+def _attributes(mesh: Found, vertices: Int[Array, "vertices"]) -> dict[str, tuple[Array, str]]:
+    chosen = mesh["corners"][vertices]
+    slots, weights = _strongest(mesh["influences"], len(mesh["points"]), len(mesh["moves"]))
+    if "normals" in mesh:
+        normals = mesh["normals"][vertices]
+        sizes = np.linalg.norm(normals, axis=-1, keepdims=True)
+        normals = np.where(sizes > 1e-6, normals / np.maximum(sizes, 1e-6), (0.0, 1.0, 0.0))
+    else:
+        normals = normals_of(mesh["points"], mesh["corners"][_triangles(mesh["faces"])[0]])[chosen]
+        normals[np.linalg.norm(normals, axis=-1) < 0.5] = (0.0, 1.0, 0.0)
+    found = {
+        "POSITION": (mesh["points"][chosen].astype(np.float32), "VEC3"),
+        "NORMAL": (normals.astype(np.float32), "VEC3"),
+        "JOINTS_0": (slots[chosen].astype(np.uint16), "VEC4"),
+        "WEIGHTS_0": (weights[chosen].astype(np.float32), "VEC4"),
+    }
+    if "places" in mesh:  # glTF counts rows of a picture from above
+        places = mesh["places"][vertices] * (1.0, -1.0) + (0.0, 1.0)
+        found["TEXCOORD_0"] = places.astype(np.float32), "VEC2"
+    if "colours" in mesh:
+        found["COLOR_0"] = np.clip(mesh["colours"][vertices], 0.0, 1.0).astype(np.float32), "VEC3"
+    return found
+
+
+def _strongest(
+    influences: Float[Array, "n 3"], points: int, joints: int
+) -> tuple[Int[Array, "points 4"], Float[Array, "points 4"]]:
+    """The joints that carry each point most, and their weights, which add up to 1; the root carries what none does."""
+    pairs, inverse = np.unique(influences[:, :2].astype(np.int64) @ (joints, 1), return_inverse=True)
+    total = np.bincount(inverse, np.maximum(influences[:, 2], 0.0), minlength=len(pairs))
+    order = np.lexsort((-total, pairs // joints))
+    point, joint, weight = pairs[order] // joints, pairs[order] % joints, total[order]
+    rank = np.arange(len(order)) - np.searchsorted(point, point)
+    kept = (rank < _SLOTS) & (weight > 1e-6)
+    slots, weights = np.zeros((points, _SLOTS), np.int64), np.zeros((points, _SLOTS))
+    slots[point[kept], rank[kept]], weights[point[kept], rank[kept]] = joint[kept], weight[kept]
+    weights[weights.sum(axis=1) == 0.0, 0] = 1.0
+    return slots, weights / weights.sum(axis=1, keepdims=True)
