@@ -22,7 +22,7 @@ WITHOUT_GRAPHICS_CARD = (
     "--enable-unsafe-swiftshader",
     "--no-sandbox",
 )
-PATIENCE = 60.0  # seconds: drawing without a graphics card is slow on a busy machine
+PATIENCE = 300.0  # seconds: only a failure waits as long; machines may be busy, and compile on the way
 PAGE = Path(__file__).parents[1] / "src" / "poise" / "studio" / "web" / "dist" / "index.html"
 
 Point = tuple[float, float]

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 
 from poise.formats import write
 from poise.performer import act
+from poise.studio.scene_files import read_kept
 from studio_page import Server, StudioPage
 
 FRAME, EASE = 30, 12
@@ -63,9 +64,9 @@ def test_a_drag_on_a_clip_changes_the_frames_about_it_and_undo_brings_them_back(
 
 
 def test_a_new_tab_and_a_restart_are_offered_what_was_done(
-    chromium_browser: Browser, models: list[Path], clip: Path
+    chromium_browser: Browser, models: list[Path], clip: Path, tmp_path: Path
 ) -> None:
-    server = Server(models)
+    server = Server(models, cache=tmp_path)
     context = chromium_browser.new_context(viewport={"width": 1024, "height": 700})
     studio = StudioPage(context.new_page(), server.address)
     studio.work_in("Animate")
@@ -73,7 +74,8 @@ def test_a_new_tab_and_a_restart_are_offered_what_was_done(
     studio.wait("window.poise.state.motion.value?.at(89)")
     edit(studio)
     done = frames(studio)
-    studio.page.wait_for_timeout(2500)
+    scenes = tmp_path / "studio" / "scenes"
+    studio.until(lambda: any(read_kept(scene).timeline.keys for scene in scenes.glob("*.scene")), "the file")
     server.kill()
     studio.page.close()
     server.start_again()
@@ -151,8 +153,7 @@ def test_a_handle_that_was_removed_is_not_painted(studio: StudioPage) -> None:
     studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
     studio.wait("window.poise.state.handles.value.length === 1")
     studio.page.mouse.move(*studio.pixel((1.5, 0.3, 0.0)))
-    studio.page.wait_for_timeout(200)
-    assert painted(studio) > 50
+    studio.until(lambda: painted(studio) > 50, "the handle on the paper")
     studio.page.keyboard.press("Delete")
     studio.wait("window.poise.state.handles.value.length === 0")
     studio.until(lambda: painted(studio) == 0, "an empty paper")

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from playwright.sync_api import Browser, Page
 
 from poise.performer import act
 from poise.studio.notebook import WIDGET, view
+from studio_page import PATIENCE
 
 PAGE = """<body style="margin:0"><div id="cell" style="width:600px"></div><script type="module">
 const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -30,10 +33,9 @@ def test_the_widget_draws_plays_and_goes(chromium_browser: Browser, tmp_path: Pa
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.set_content(PAGE % (script, *(base64.b64encode(b).decode() for b in (shown.body, shown.range))))
     page.wait_for_function("window.ready")
-    first = _seen(page, tmp_path / "first.png")
-    assert len(np.unique(first.reshape(-1, 3), axis=0)) > 500
+    first = _seen(page, tmp_path, lambda seen: len(np.unique(seen.reshape(-1, 3), axis=0)) > 500)
     page.get_by_label("Frame").fill("20")
-    assert np.mean(np.abs(_seen(page, tmp_path / "later.png") - first)) > 0.5  # the body has moved
+    _seen(page, tmp_path, lambda seen: np.mean(np.abs(seen - first)) > 0.5)  # the body has moved
     page.get_by_label("Play").click()
     page.wait_for_function("document.querySelector('input').value !== '20'")
     page.get_by_label("Pause").click()
@@ -43,7 +45,13 @@ def test_the_widget_draws_plays_and_goes(chromium_browser: Browser, tmp_path: Pa
     page.close()
 
 
-def _seen(page: Page, path: Path) -> np.ndarray:
-    page.wait_for_timeout(500)
-    page.screenshot(path=path)
-    return np.asarray(Image.open(path).convert("RGB")).astype(np.float64)
+def _seen(page: Page, folder: Path, shows: Callable[[np.ndarray], bool]) -> np.ndarray:
+    """What the page looks like, once it shows something and stands still."""
+    before, end = np.empty(0), time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        page.screenshot(path=folder / "seen.png")
+        seen = np.asarray(Image.open(folder / "seen.png").convert("RGB")).astype(np.float64)
+        if shows(seen) and np.array_equal(seen, before):
+            return seen
+        before = seen
+    raise AssertionError("the widget does not show it")

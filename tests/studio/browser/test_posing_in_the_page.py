@@ -51,6 +51,26 @@ def test_numbers_put_a_handle_to_the_millimetre(studio: StudioPage) -> None:
     studio.until(lambda: abs(studio.joint("right_hand")[1] - 1.205) < 0.002, "the hand at 120.5 cm")
 
 
+def test_numbers_typed_before_the_server_answers_are_all_taken(studio: StudioPage) -> None:
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    studio.page.evaluate(  # the page renders between them, but no message can arrive
+        """async () => {
+          for (const [axis, value] of [["X", "-31"], ["Y", "121"], ["Z", "41"]]) {
+            const field = document.querySelector(`[aria-label="${axis} in centimetres"]`);
+            field.value = value;
+            field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+            for (let turn = 0; turn < 20; turn += 1) await null;
+            field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+            for (let turn = 0; turn < 20; turn += 1) await null;
+          }
+        }"""
+    )
+    studio.settled()
+    (handle,) = studio.handles().values()
+    assert handle["position"] == pytest.approx([-0.31, 1.21, 0.41])
+
+
 def test_what_cannot_be_reached_is_said(studio: StudioPage) -> None:
     studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
     studio.wait("window.poise.state.scene.value.handles.length === 1")

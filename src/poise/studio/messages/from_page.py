@@ -47,6 +47,7 @@ class PutHandle(Wire, tag="putHandle"):
     """Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now."""
 
     handle: SceneHandle
+    seq: Seq | None = None
 
 
 class RemoveHandle(Wire, tag="removeHandle"):

@@ -35,6 +35,7 @@ export interface SceneHandle {
 export interface PutHandle {
   type: "putHandle";
   handle: SceneHandle;
+  seq?: number | null;
 }
 
 /** Take a handle away. */

@@ -1,5 +1,5 @@
 /** What a person can do, each as one call; and what to do with what the server says. */
-import { batch } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { type Quat, type Vec2, type Vec3, floats } from "./arrays";
 import type {
   Bearing,
@@ -46,8 +46,25 @@ function edit(message: ClientMessage): void {
   say(message);
 }
 
+/** Handles and props as they were put last: until a pose answers, what is typed next builds on them. */
+const put = signal<ReadonlyMap<string, { readonly seq: number; readonly value: SceneHandle | Prop }>>(new Map());
+
+/** A handle or prop as it was put last, which the scene may not have yet. */
+export function newest<T extends SceneHandle | Prop>(known: T): T {
+  const last = put.value.get(nameOf(known));
+  return last && last.seq > (state.pose.value?.seq ?? 0) ? (last.value as T) : known;
+}
+
+const nameOf = (value: SceneHandle | Prop): string => ("joint" in value ? "handle " : "prop ") + value.id;
+
+function numbered(value: SceneHandle | Prop): number {
+  const seq = nextSeq();
+  put.value = new Map([...put.value, [nameOf(value), { seq, value }]]);
+  return seq;
+}
+
 export function putHandle(handle: SceneHandle): void {
-  edit({ type: "putHandle", handle });
+  edit({ type: "putHandle", handle, seq: numbered(handle) });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
@@ -72,7 +89,7 @@ export function handleOn(joint: string): SceneHandle {
 
 export function changeHandle(id: string, change: Partial<SceneHandle>): void {
   const handle = state.handles.value.find((candidate) => candidate.id === id);
-  if (handle) putHandle({ ...handle, ...change });
+  if (handle) putHandle({ ...newest(handle), ...change });
 }
 
 export function removeHandle(id: string): void {
@@ -115,7 +132,7 @@ export function applyPose(pose: string, share: number, mirrored: boolean, last: 
 export function putProp(prop: Prop, last: boolean): void {
   state.ghostOf.value = null;
   state.draggedProp.value = last ? null : prop;
-  stream(`prop ${prop.id}`, last, () => say({ type: "putProp", seq: nextSeq(), prop, last }));
+  stream(`prop ${prop.id}`, last, () => say({ type: "putProp", seq: numbered(prop), prop, last }));
 }
 
 export function copyPose(): void {
@@ -261,6 +278,7 @@ function takeIn(message: ServerMessage): void {
       takeProgress(message);
       break;
     case "error":
+      put.value = new Map();
       state.notify(message.words);
       break;
     case "keptScenes":

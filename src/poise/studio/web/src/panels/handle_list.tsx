@@ -7,7 +7,7 @@ import type { SceneHandle } from "../messages";
 import { centimetres } from "../stage/handle_marks";
 import { type HandlePlace, handlePlaces } from "../stage/picking";
 import * as state from "../state";
-import { changeHandle, handleOn, removeHandle } from "../studio";
+import { changeHandle, handleOn, newest, removeHandle } from "../studio";
 import { degreesFromQuaternion, quaternionFromDegrees } from "../turns";
 import { IconButton, NumberField, Section, Segmented, Slider, Toggle } from "./ui";
 
@@ -90,8 +90,10 @@ function HandleRow({ handle, place }: { handle: SceneHandle; place: HandlePlace 
 
 function Inspector({ handle, place }: { handle: SceneHandle; place: HandlePlace }): JSX.Element {
   const change = (part: Partial<SceneHandle>): void => changeHandle(handle.id, part);
+  const said = newest(handle);
+  const wanted = (said !== handle && said.position) || place.wanted;
   const at = (axis: number, value: number): Vec3 =>
-    place.wanted.map((old, number) => (number === axis ? value / 100 : old)) as Vec3;
+    wanted.map((old, number) => (number === axis ? value / 100 : old)) as Vec3;
   return (
     <div class="inspector">
       <div class="fields" role="group" aria-label="Position in centimetres">
@@ -100,13 +102,13 @@ function Inspector({ handle, place }: { handle: SceneHandle; place: HandlePlace 
             key={axis}
             prefix={axis}
             label={`${axis} in centimetres`}
-            value={place.wanted[number]! * 100}
+            value={wanted[number]! * 100}
             onEnter={(value) => change({ position: at(number, value), pinned: true })}
           />
         ))}
         <span class="unit">cm</span>
       </div>
-      <Turn handle={handle} onTurn={(rotation) => change({ rotation })} />
+      <Turn handle={said} onTurn={(rotation) => change({ rotation })} />
       <div class="row between">
         <Segmented
           label="Hard or soft"

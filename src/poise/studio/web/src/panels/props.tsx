@@ -7,7 +7,7 @@ import type { Prop } from "../messages";
 import { meshSize } from "../stage/props";
 import { openVideo } from "../stage/video";
 import * as state from "../state";
-import { putProp, say } from "../studio";
+import { newest, putProp, say } from "../studio";
 import { degreesFromQuaternion, quaternionFromDegrees } from "../turns";
 import { upload } from "../upload";
 import { IconButton, NumberField, PickFiles, Section } from "./ui";
@@ -129,7 +129,8 @@ function Row({ prop }: { prop: Prop }): JSX.Element {
   );
 }
 
-function Inspector({ prop }: { prop: Prop }): JSX.Element {
+function Inspector({ prop: known }: { prop: Prop }): JSX.Element {
+  const prop = newest(known);
   const [, turn] = degreesFromQuaternion(prop.rotation);
   return (
     <div class="inspector">
