@@ -22,7 +22,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.library.groups import FrameGroups, group_runs
-from poise.library.search import Asked, Found, checked_rows
+from poise.library.search import Found, NearestQuery, checked_rows
 from poise.library.search_kernels import in_order, offer, squared_distance
 from poise.library.segments import Runs
 
@@ -58,7 +58,7 @@ class CoherentSearch:
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames; with a care of 1 the same as by comparing all."""
-        asked = Asked.of(self._rows, query, count, exclude)
+        asked = NearestQuery.of(self._rows, query, count, exclude)
         everywhere = self._known is None or not np.array_equal(self._known, asked.weights)
         if everywhere:  # distances over other columns tell nothing about these
             self._forget_bounds()

@@ -60,7 +60,7 @@ class ExhaustiveSearch:
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames, each one compared."""
-        asked = Asked.of(self._rows, query, count, exclude)
+        asked = NearestQuery.of(self._rows, query, count, exclude)
         visited = search_kernels.scan(
             self._rows, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -78,7 +78,7 @@ class ExactSearch:
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames, the same as by comparing all."""
-        asked = Asked.of(self._rows, query, count, exclude)
+        asked = NearestQuery.of(self._rows, query, count, exclude)
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -112,14 +112,14 @@ class GraphSearch:
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames that the graph leads to."""
-        asked = Asked.of(self._rows, query, count, exclude)
+        asked = NearestQuery.of(self._rows, query, count, exclude)
         found = self._walked(asked) if len(self._last) else None
         if found is None or not len(found.frames) or np.sqrt(found.distances[-1]) > _JUMP * self._usual:
-            found = self._everywhere(Asked.of(self._rows, query, count, exclude), found)
+            found = self._everywhere(NearestQuery.of(self._rows, query, count, exclude), found)
         self._remember(found)
         return found
 
-    def _walked(self, asked: Asked) -> Found:
+    def _walked(self, asked: NearestQuery) -> Found:
         self._stamp += 1
         probes = (self._probed, self._probed + self._probes)
         self._probed = probes[1] % len(self._seen)
@@ -130,7 +130,7 @@ class GraphSearch:
         )  # fmt: skip
         return asked.found(visited)
 
-    def _everywhere(self, asked: Asked, walked: Found | None) -> Found:
+    def _everywhere(self, asked: NearestQuery, walked: Found | None) -> Found:
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
@@ -175,7 +175,7 @@ class FaissSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class NearestQuery:
     """A query as the kernels take it, and room for what is found."""
 
     query: Array
@@ -185,7 +185,7 @@ class Asked:
     distances: Array
 
     @classmethod
-    def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> Asked:
+    def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> NearestQuery:
         if count < 1:
             raise InvalidValueError(f"a search is for at least one frame; got {count}")
         if query.shape != rows.shape[1:]:
