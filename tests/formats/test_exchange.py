@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 import poise
 from fbx_text import SQUARE, fbx_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
+from poise.formats.gltf.into import glb_with
 from poise.formats.gltf.meshes import read_mesh
+from poise.formats.rigs import hung_as_in_metarig
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
 from poise.motion.world import joint_positions, joint_transforms
-from poise.skeleton.skeleton import Skeleton
+from poise.performer import act
+from poise.skeleton.skeleton import Pose, Skeleton
 
 NAMES = ("mixamorig:Hips", "Spine.001", "Head", "Spine 001", "end")
 
@@ -280,6 +284,88 @@ def test_a_pelvis_that_moves_below_a_still_root_takes_the_root_with_it() -> None
     found = joint_positions(Motion(skeleton, 30.0, roots, relative))
     np.testing.assert_allclose(found[:, 1:4], places[:, 1:4], atol=1e-12)
     assert warnings == ("pelvis moves within root, which moves with it here",)
+
+
+# --- rigs that Rigify generated ---------------------------------------------------------------------------------------
+
+_SIDE = ("pelvis", "thigh", "shin", "foot", "toe", "shoulder", "upper_arm", "forearm", "hand")
+_UNDER = {"shin": "thigh", "foot": "shin", "toe": "foot", "forearm": "upper_arm", "hand": "forearm"}
+
+
+def _generated(file: Path) -> Path:
+    """The deforming bones of a generated rig as Blender exports them: parts of the body side by side on one root."""
+    places = {f"spine.{k:03d}" if k else "spine": (0.0, 1.0 + 0.1 * k, 0.0) for k in range(7)} | {
+        "ear.L": (0.1, 1.65, 0.0),
+        "ear.R": (-0.1, 1.65, 0.0),
+    }
+    out = {
+        "pelvis": (0.05, 1.0),
+        "thigh": (0.1, 0.95),
+        "shin": (0.1, 0.5),
+        "foot": (0.1, 0.08),
+        "toe": (0.1, 0.02),
+    }
+    out |= {"shoulder": (0.03, 1.4), "upper_arm": (0.18, 1.4), "forearm": (0.45, 1.4), "hand": (0.7, 1.4)}
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        places |= {
+            f"{part}.{side}": (sign * out[part][0], out[part][1], 0.1 * (part == "toe")) for part in _SIDE
+        }
+    names = ["rig", *sorted(places)]
+
+    def above(name: str) -> str:
+        part, _, side = name.partition(".")
+        if part == "spine" and side:
+            return "spine" if side == "001" else f"spine.{int(side) - 1:03d}"
+        return f"{_UNDER[part]}.{side}" if part in _UNDER else "rig"
+
+    order = sorted(names, key=lambda name: 0 if name == "rig" else len(_climb(name, above)))
+    at = {"rig": np.zeros(3), **{name: np.array(place, dtype=float) for name, place in places.items()}}
+    offsets = np.array([at[name] - (at[above(name)] if name != "rig" else 0.0) for name in order])
+    parents = np.array([order.index(above(name)) if name != "rig" else -1 for name in order])
+    called = tuple(name if name == "rig" else f"DEF-{name}" for name in order)
+    skeleton = Skeleton(called, parents, offsets, ("ZYX",) * len(order))
+    return poise.write(Motion.of_poses([Pose.rest(skeleton)]), file, mannequin=False)
+
+
+def _climb(name: str, above: Callable[[str], str]) -> list[str]:
+    found = [name]
+    while found[-1] != "rig":
+        found.append(above(found[-1]))
+    return found
+
+
+def test_a_generated_rig_hangs_together_as_its_metarig_does(tmp_path: Path) -> None:
+    body = poise.formats.read_character(_generated(tmp_path / "rig.glb")).skeleton
+    above = {name: body.names[parent] for name, parent in zip(body.names, body.parents, strict=True)}
+    assert body.names[0] == "DEF-spine"
+    assert above["DEF-thigh.L"] == "DEF-spine"
+    assert above["DEF-shoulder.R"] == "DEF-spine.003"
+    assert above["DEF-upper_arm.R"] == "DEF-shoulder.R"
+    assert above["DEF-ear.L"] == "DEF-spine.006"
+    roles = {
+        role: name
+        for role, name in body.roles.items()
+        if role in ("pelvis", "head", "left_hand", "right_foot")
+    }
+    assert roles == {
+        "pelvis": "DEF-spine", "head": "DEF-spine.006", "left_hand": "DEF-hand.L", "right_foot": "DEF-foot.R",
+    }  # fmt: skip
+
+
+def test_a_motion_on_a_generated_rig_moves_limbs_that_hang_beside_the_trunk(tmp_path: Path) -> None:
+    file = _generated(tmp_path / "rig.glb")
+    walk = poise.retarget(act("walk", seconds=0.5, fps=30), file)
+    written = tmp_path / "walk.glb"
+    written.write_bytes(glb_with(walk, file))
+    found = poise.read(written)
+    assert isinstance(found, Motion)
+    np.testing.assert_allclose(joint_positions(found), joint_positions(walk), atol=1e-5)
+
+
+def test_a_rig_whose_bones_hang_in_a_circle_is_not_hung_again() -> None:
+    names = ["DEF-spine", "DEF-thigh.L", "DEF-thigh.R", "DEF-shoulder.L", "DEF-spine.003"]
+    assert hung_as_in_metarig(names, [-1, -1, -1, -1, 3], [0, 1, 2, 3, 4]) is None
+    assert hung_as_in_metarig(names[1:], [-1, -1, -1, -1], [0, 1, 2, 3]) is None
 
 
 # --- formats that Poise does not know --------------------------------------------------------------------------------

@@ -94,6 +94,49 @@ def from_world(
     return skeleton, roots, turning.continuous(relative), _warnings(names, parents, strays, mover)
 
 
+def hung_as_in_metarig(
+    names: Sequence[str], above: Sequence[int], joints: list[int]
+) -> tuple[list[int], list[int]] | None:
+    """The deforming bones of a rig that Rigify generated, parents first, and the number of the one above each.
+
+    Rigify hangs limbs, trunk and face side by side on one root, or on controls; its metarig hangs them on each other.
+    Nothing for any other rig.
+    """
+    own = {names[node]: node for node in joints if names[node].startswith("DEF-")}
+    if not {"DEF-spine", "DEF-thigh.L", "DEF-thigh.R"} <= own.keys():
+        return None
+    bones, root = set(own.values()), own["DEF-spine"]
+    parents = {node: _in_metarig(name, own, _nearest(node, above, bones)) for name, node in own.items()}
+    parents[root] = -1
+    steps = dict.fromkeys(own.values(), 0)
+    for node in steps:
+        at = node
+        while (at := parents[at]) >= 0 and steps[node] <= len(own):
+            steps[node] += 1
+    if max(steps.values()) > len(own):
+        return None
+    order = sorted(steps, key=lambda node: steps[node])
+    number = {node: joint for joint, node in enumerate(order)}
+    return order, [number.get(parents[node], -1) for node in order]
+
+
+def _nearest(node: int, above: Sequence[int], bones: set[int]) -> int:
+    while (node := above[node]) >= 0 and node not in bones:
+        pass
+    return node
+
+
+def _in_metarig(name: str, own: Mapping[str, int], found: int) -> int:
+    """What a deforming bone hangs on: the one found above it, else as in the metarig; the face on the head."""
+    if found >= 0:
+        return found
+    part, _, side = name.removeprefix("DEF-").partition(".")
+    hung = {"thigh": "spine", "pelvis": "spine", "breast": "spine.003", "shoulder": "spine.003"}
+    head = max(bone for bone in own if bone.startswith("DEF-spine"))
+    wanted = f"DEF-{hung[part]}" if part in hung else f"DEF-shoulder.{side}" if part == "upper_arm" else head
+    return own.get(wanted, own["DEF-spine"])
+
+
 def rotations_of(axes: Float[Array, "frames joints 3 3"]) -> Float[Array, "frames joints 4"]:
     """The rotations nearest to axes that may be scaled; NaN where one is not a number."""
     flat = axes.reshape(-1, 3, 3)

@@ -87,8 +87,9 @@ def _skin_of(rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, en
     else:
         carriers = [(node, np.eye(4))]
     anchors = [one if one in rig.joints else above[one] for one, _ in carriers]
-    if not anchors or any(anchor < 0 for anchor in anchors):
+    if all(anchor < 0 for anchor in anchors):
         return None
+    anchors = [anchor if anchor >= 0 else rig.joints[0] for anchor in anchors]
     number = {joint: k for k, joint in enumerate(rig.joints)}
     joints = np.array([number[anchor] for anchor in anchors])
     matrices = np.stack([

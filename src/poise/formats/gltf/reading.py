@@ -17,7 +17,7 @@ from poise.formats.gltf.humanoid import humanoid_roles
 from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
 from poise.formats.registry import glb_of_character
-from poise.formats.rigs import from_world, nearest_rotation, notes_on
+from poise.formats.rigs import from_world, hung_as_in_metarig, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
 from poise.motion.motion import SEPARATOR, Motion, Origin
 
@@ -58,6 +58,8 @@ class GltfRig:
     file: Container
     tree: NodeTree
     joints: list[int]
+    parents: list[int]
+    """For each joint the number of the one that it hangs on; the root has -1."""
     skin: int | None
     bind: Float[Array, "joints 4"]
 
@@ -66,13 +68,6 @@ class GltfRig:
         """The joints and every node above one."""
         return self.tree.with_above(self.joints)
 
-    @property
-    def parents(self) -> list[int]:
-        """For each joint the number of the nearest joint above it; the root has -1."""
-        number = {joint: k for k, joint in enumerate(self.joints)}
-        above = self.tree.nearest_above(set(self.joints))
-        return [number.get(above[joint], -1) for joint in self.joints]
-
 
 def open_rig(path: str | os.PathLike[str]) -> GltfRig:
     """The body in a file."""
@@ -80,8 +75,16 @@ def open_rig(path: str | os.PathLike[str]) -> GltfRig:
     file = Container(found, glb_of_character(found))
     tree = node_tree(file)
     joints, skin = joints_of(file, tree)
+    joints, parents = hung_as_in_metarig(tree.names, tree.parents, joints) or _hung(tree, joints)
     with np.errstate(all="ignore"):
-        return GltfRig(file, tree, joints, skin, _bind_rotations(file, tree, joints, skin))
+        return GltfRig(file, tree, joints, parents, skin, _bind_rotations(file, tree, joints, skin))
+
+
+def _hung(tree: NodeTree, joints: list[int]) -> tuple[list[int], list[int]]:
+    """The joints, and for each the number of the nearest above it."""
+    number = {joint: k for k, joint in enumerate(joints)}
+    above = tree.nearest_above(set(joints))
+    return joints, [number.get(above[joint], -1) for joint in joints]
 
 
 def _motion(rig: GltfRig, wanted: str | None) -> Motion:
