@@ -136,6 +136,7 @@ learning-torch: .venv-bench/.torch ## compare learning motion models with GPy an
 universal: .venv-bench/.torch .venv/.run ## train the universal prior again, from cmu-all-30hz.npz.xz under POISE_MOCAP (hours on a CPU)
 	.venv-bench/bin/python tools/universal/train.py --data $(ARCHIVE) --out out/universal
 	$(BIN)/python tools/universal/calibrate.py --data $(ARCHIVE) --weights out/universal/universal.safetensors
+	.venv-bench/bin/python tools/universal/modes.py --data $(ARCHIVE) --weights out/universal/universal.safetensors --out out/universal
 
 release: .venv/.dev page ## build the source archive and the wheel into dist/, page included, and try the wheel in an environment of its own
 	@test -e $(PAGE)/dist/index.html || { echo "release: the studio's page is not built (see above); a wheel without it is not a release" >&2; exit 1; }

@@ -45,7 +45,10 @@ class Network(nn.Module):
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda, cache_enabled=False):
             for block in self.blocks:
                 h = block(h)
-        h = self.norm(h.float())
+        return self.heads(self.norm(h.float()))
+
+    def heads(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, variances and factors from the last layer's values."""
         spread = self.spread(h)
         variances = spread[:, : layout.FREEDOMS].clamp(-14.0, 3.0).exp() + FLOOR
         factors = 0.3 * spread[:, layout.FREEDOMS :].reshape(-1, layout.FREEDOMS, layout.RANK)

@@ -71,7 +71,7 @@ class Sampler:
         self.swap_maps = torch.tensor([order.index(_mirrored(name, order)) for name in order], device=device)
         self.group = torch.tensor([_group(name) for name in names], device=device)
         self.legs = index(("LeftLeg", "LeftFoot", "RightLeg", "RightFoot"))
-        self.presets = torch.stack([_preset(chosen) for chosen in PRESETS]).to(device)
+        self.presets = torch.stack([preset_mask(chosen) for chosen in PRESETS]).to(device)
         self.given_shares = torch.tensor(GIVEN_SHARES, device=device).cumsum(0) / sum(GIVEN_SHARES)
         self.free_shares = torch.tensor(FREE_SHARES, device=device).cumsum(0) / sum(FREE_SHARES)
         self.across = torch.tensor([-1.0, 1.0, 1.0], device=device)  # a mirrored place
@@ -197,7 +197,7 @@ class Sampler:
         origin = (places * weights).sum(1) / weights.sum(1).clamp_min(1.0)
         both = (mask[:, self.pairs[:, 0]] & mask[:, self.pairs[:, 1]]).float()[..., None]
         left = ((places[:, self.pairs[:, 0]] - places[:, self.pairs[:, 1]]) * both).sum(1)
-        return origin, _about_up(torch.atan2(-left[:, 2], left[:, 0]))
+        return origin, about_up(torch.atan2(-left[:, 2], left[:, 0]))
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Sampler:
         origin = torch.where(
             given, position, torch.where(coarse, middle, position + 0.3 * size * randn(count, 3))
         )
-        turn = torch.where(coarse[..., None], _about_up(heading + off), near)
+        turn = torch.where(coarse[..., None], about_up(heading + off), near)
         return origin, torch.where(given[..., None], root, turn)
 
 
@@ -279,7 +279,8 @@ class Shown:
     moving: Tensor
 
 
-def _about_up(angle: Tensor) -> Tensor:
+def about_up(angle: Tensor) -> Tensor:
+    """Turns about the vertical."""
     up = torch.zeros(*angle.shape, 3, device=angle.device)
     up[..., 1] = angle
     return exponential(up)
@@ -296,7 +297,8 @@ def _group(name: str) -> int:
     return next((number for part, number in GROUPS if part in name), 4)
 
 
-def _preset(chosen: tuple[str, ...]) -> Tensor:
+def preset_mask(chosen: tuple[str, ...]) -> Tensor:
+    """Which points are handles of a preset."""
     return torch.tensor([name in chosen for name in layout.POINTS])
 
 

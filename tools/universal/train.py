@@ -118,7 +118,7 @@ class Trainer:
     def __init__(self, sampler: Sampler, checks: Sampler, options: argparse.Namespace) -> None:
         self.sampler, self.checks, self.options = sampler, checks, options
         self.device = sampler.points.device
-        self.network = Network(options.width, options.blocks, options.dropped).to(self.device)
+        self.network = self.made()
         self.zeros = torch.zeros(len(sampler.frames.bodies), 1 + len(layout.MOVING), 3, device=self.device)
         self.zeros.requires_grad_(options.zeros > 0)
         self.average = copy.deepcopy(self.network).eval()
@@ -130,6 +130,11 @@ class Trainer:
         self.step, self.steps, self.finish_weight = 0, options.steps, torch.tensor(0.0, device=self.device)
         self.kept = options.out / "checkpoint.pt"
         self.losses = torch.zeros(5, device=self.device)
+
+    def made(self) -> Network:
+        """The network to train."""
+        options = self.options
+        return Network(options.width, options.blocks, options.dropped).to(self.device)
 
     def run(self) -> None:
         """All steps, with a bar."""

@@ -200,7 +200,9 @@ def suggested(solution: Solution) -> str:
     best = solution.uncertainty.suggestions()[0]
     name = roles.get(best.joint, best.joint)
     widest = max(roles, key=lambda joint: solution.deviation[joint])
-    return (
+    shares = [f"{100 * mode.share:.0f} %" for mode in solution.uncertainty.modes]
+    kinds = f"{len(shares)} kinds of poses are possible: {', '.join(shares)}\n" if len(shares) > 1 else ""
+    return kinds + (
         f"least sure: {roles[widest]}, {100 * solution.deviation[widest]:.0f} cm; "
         f"a handle on {name} would settle {100 * best.share:.0f} % of what is open"
     )
@@ -224,8 +226,17 @@ def report(solution: Solution) -> dict[str, Any]:
             for r in solution.residuals
         ],
         "notes": list(solution.notes),
-        "root_position": solution.pose.root_position.tolist(),
-        "rotations_wxyz": dict(
-            zip(solution.space.skeleton.names, solution.pose.rotations.tolist(), strict=True)
-        ),
+        **_turned(solution.pose),
+        "modes": [
+            {"share": round(mode.share, 3), **_turned(solution.space.pose_from_q(mode.q))}
+            for mode in solution.uncertainty.modes
+        ],
+    }
+
+
+def _turned(pose: Pose) -> dict[str, Any]:
+    """A pose as JSON."""
+    return {
+        "root_position": pose.root_position.tolist(),
+        "rotations_wxyz": dict(zip(pose.skeleton.names, pose.rotations.tolist(), strict=True)),
     }

@@ -111,6 +111,13 @@ class Guide(ABC):
     ) -> list[Start]:
         """Poses to start from for handles at these targets, the most promising first; their root is q's or placed."""
 
+    def modes(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[tuple[float, Start]]:
+        """Starts for poses of different kinds, each with how likely handles make its kind; empty: it knows one kind."""
+        del q, targets, free_root
+        return []
+
     @abstractmethod
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> State:
         """The state that goes with a pose, wherever it came from."""

@@ -18,6 +18,7 @@ from poise.priors.forms import FREE_ROOT
 from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Asked, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
 from poise.solvers import core
 from poise.solvers.predicted import solve_predicted
 from poise.solvers.problem import NO_TRAIL, Problem, Trail
@@ -30,6 +31,7 @@ DISTINCT = 0.1  # radians at some joint by which two poses differ
 ASTRAY = 0.1  # metres or radians that a row lacks at the frame before, from which other starts are tried too
 MOVED = 0.04  # metres or radians from which they are tried where the frame is also unlikely:
 UNLIKELY = 10.0  # nats that its loss is above the mean of such frames,
+ALIKE = 0.08  # metres between joints on average below which two poses are of one kind
 USUAL = 0.1  # which moves by this share of every new one
 
 
@@ -76,6 +78,31 @@ class Runner:
         self._on_the_way = False
         self.found, q[:] = tuple(found), best.q
         return best.status, sum([optimum.steps for optimum in found]), best.errors
+
+    def modes(self, q: Float[Array, "size"]) -> list[tuple[float, Optimum]]:
+        """Poses of different kinds that meet the constraints, each with its share, the likeliest first.
+
+        Kinds that lead to one pose are one. Those that miss constraints by more than others do are left out.
+        """
+        self.guide.ask(Asked(facing=self.problem.facing))
+        starts = self.guide.modes(q, self.problem.targets, free_root=self.problem.root == "solved")
+        found = [
+            (share, self._through(self._pinned(start), self.guide.plan.finer)) for share, start in starts
+        ]
+        least = min((self.rank(one)[0] for _, one in found), default=0.0) + self.problem.settings.tolerance
+        kept: list[tuple[float, Optimum]] = []
+        for share, one in sorted(found, key=lambda pair: -pair[0]):
+            same = [
+                number
+                for number, (_, other) in enumerate(kept)
+                if are_alike(self.problem.space, one.q, other.q)
+            ]
+            if same:
+                kept[same[0]] = (kept[same[0]][0] + share, kept[same[0]][1])
+            elif self.rank(one)[0] <= least:
+                kept.append((share, one))
+        total = sum(share for share, _ in kept)
+        return sorted(((share / total, one) for share, one in kept), key=lambda pair: -pair[0])
 
     def remembers(self, q: Float[Array, "size"]) -> bool:
         """Whether this is the last frame's pose, wherever its root is, with a state to go on from."""
@@ -262,6 +289,12 @@ class PlainRunner:
         if self.problem.cost(left) < self.problem.cost(errors):
             q[:], status, errors = again, second, left
         return status, steps + more, errors
+
+
+def are_alike(space: PoseSpace, one: Float[Array, "size"], other: Float[Array, "size"]) -> bool:
+    """Whether joints of two poses are in nearly the same places."""
+    apart = space.forward(one)[0] - space.forward(other)[0]
+    return float(np.linalg.norm(apart, axis=-1).mean()) < ALIKE
 
 
 def _given(covariance: Float[Array, "freedoms freedoms"], free: Array) -> Float[Array, "freedoms freedoms"]:

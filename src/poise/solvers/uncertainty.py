@@ -24,7 +24,7 @@ from poise.skeleton.skeleton import Skeleton
 from poise.solvers import dual_step
 from poise.solvers.problem import Problem
 from poise.solvers.rows import evaluate
-from poise.solvers.run import Runner
+from poise.solvers.run import Runner, are_alike
 
 Array = np.ndarray
 
@@ -42,6 +42,13 @@ class Suggestion(NamedTuple):
 
     joint: str
     share: float
+
+
+class PoseMode(NamedTuple):
+    """A pose that stands for a kind of poses that the constraints leave open, and how likely that kind is."""
+
+    share: float
+    q: Float[Array, "size"]
 
 
 class Deviations(Mapping[str, float]):
@@ -79,13 +86,14 @@ class Uncertainty:
         squares: float,
         rows: float,
         met: Callable[[Float[Array, "size"]], Float[Array, "size"]] = lambda q: q,
+        modes: Callable[[], list[PoseMode]] = list,
     ) -> None:
         """`squares` and `rows` say how new the handles were to the prior, by which its claims were widened.
 
-        `met` moves a pose to the constraints.
+        `met` moves a pose to the constraints; `modes` finds other kinds of poses that meet them.
         """
         self.space, self.q, self.covariance = space, q, covariance
-        self.record, self.squares, self.rows, self._met = record, squares, rows, met
+        self.record, self.squares, self.rows, self._met, self._modes = record, squares, rows, met, modes
 
     @classmethod
     def of(
@@ -103,7 +111,18 @@ class Uncertainty:
         covariance *= record.widening(squares, count) ** 2
         met = partial(_met, runner.problem, floats, covariance.copy())
         condition(covariance, rows, noise)
-        return cls(runner.problem.space, q, covariance, record=record, squares=squares, rows=count, met=met)
+        return cls(
+            runner.problem.space, q, covariance, record=record, squares=squares, rows=count, met=met,
+            modes=partial(_modes, runner, q, floats),
+        )  # fmt: skip
+
+    @cached_property
+    def modes(self) -> tuple[PoseMode, ...]:
+        """Poses of different kinds that meet the constraints, the likeliest first; this one where it is the only kind.
+
+        The pose that was solved is the mean of all: between kinds, where there are several.
+        """
+        return tuple(self._modes()) or (PoseMode(1.0, self.q),)
 
     @property
     def widening(self) -> float:
@@ -146,17 +165,19 @@ class Uncertainty:
         return np.stack([self.space.integrate(self.q, step) for step in steps])
 
     def alternatives(self, count: int = 4) -> list[Float[Array, "size"]]:
-        """Poses unlike this one and each other that meet the constraints, the most open ways first, both ways of each.
+        """Poses unlike this one that meet the constraints: of other kinds, then at the ends of the most open ways.
 
         A way is one in which joints are open together (an elbow that swings, a body that crouches or bends): a
-        principal component of their places. Each pose lies `APART` deviations out.
+        principal component of their places. Each pose lies `APART` deviations out, one on either side.
         """
+        kinds = [mode.q for mode in self.modes if not are_alike(self.space, mode.q, self.q)]
         axes = np.repeat(~self.space.skeleton.is_end_site, 3)
         values, ways = np.linalg.eigh(self.places[np.ix_(axes, axes)])
         kept = np.flatnonzero(values > OPEN**2)[::-1][: (count + 1) // 2]
         steps = self.covariance @ self._jacobian[axes].T @ (ways[:, kept] / np.sqrt(values[kept]))
         both = [sign * APART * step for step in steps.T for sign in (1.0, -1.0)]
-        return [self._met(self.space.integrate(self.q, step)) for step in both[:count]]
+        ends = both[: max(0, count - len(kinds))]
+        return [*kinds[:count], *(self._met(self.space.integrate(self.q, step)) for step in ends)]
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
         """Which joint to give a handle next, best first, with the share of all deviations that it would take away.
@@ -254,6 +275,16 @@ def _maps(covariance: Array) -> tuple[Array, Array]:
     """The diagonal behind the root."""
     numbers = np.arange(ROOT_FREEDOMS, len(covariance))
     return numbers, numbers
+
+
+def _modes(runner: Runner, q: Array, floats: Array) -> list[PoseMode]:
+    """The kinds of poses that meet constraints with these parameters."""
+    own = runner.problem.floats.copy()
+    runner.problem.floats[:] = floats
+    try:
+        return [PoseMode(share, one.q) for share, one in runner.modes(q)]
+    finally:
+        runner.problem.floats[:] = own
 
 
 def _met(problem: Problem, floats: Array, covariance: Array, q: Array) -> Array:

@@ -295,3 +295,41 @@ def test_hands_near_the_floor_bend_the_body_instead_of_sinking_it() -> None:
     )
     assert people.space.forward(low)[0][:, 1].min() > -0.25
     assert people.space.forward(high)[0][:, 1].min() < 8.6  # nothing is known of a floor there: it stands
+
+
+def test_a_hand_near_the_floor_leaves_several_kinds_of_poses_open() -> None:
+    prior, hand = UniversalPrior.of_people(), (0.3, 0.35, 0.3)
+    solution = solve(prior, {"left_hand": hand})
+    modes = solution.uncertainty.modes
+    shares = [mode.share for mode in modes]
+    assert len(modes) > 2
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == sorted(shares, reverse=True)
+    bodies = [solution.space.pose_from_q(mode.q).positions for mode in modes]
+    for body, mode in zip(bodies, modes, strict=True):
+        assert np.linalg.norm(body["left_hand"] - np.array(hand)) < 0.002
+        assert facing_of(prior, mode.q) @ facing_of(prior, solution.q) > 0.7
+    knees = [body["left_shin"][1] - body["left_foot"][1] for body in bodies]
+    assert min(knees) < 0.15 < 0.35 < max(knees)  # kneeling, and on their feet
+    apart = np.linalg.norm(np.asarray(bodies[0]) - np.asarray(bodies[1]), axis=-1)
+    assert apart.mean() > 0.08
+    assert any(np.array_equal(modes[0].q, other) for other in solution.uncertainty.alternatives(5))
+
+
+def test_what_handles_say_closely_is_one_kind(other: UniversalPrior, walk: Motion) -> None:
+    q = recorded(other, walk, 10)
+    targets, _ = other.space.handle_positions(q, other.space.handles(FIVE))
+    solution = solve(other, dict(zip(FIVE, targets, strict=True)), start=q, root="given")
+    (mode,) = solution.uncertainty.modes
+    assert mode.share == pytest.approx(1.0)
+    assert missed(other, mode.q, solution.q) < 0.08
+
+
+def test_modes_are_of_the_handles_that_were_solved_for() -> None:
+    prior = UniversalPrior.of_people()
+    solver = Solver(prior, [Position("left_hand", (0.3, 0.35, 0.3))])
+    first, (low,) = solver.solve(), solver.problem.targets
+    solver.solve(targets=np.array([[0.3, 1.8, 0.3]]))
+    held = [first.space.pose_from_q(mode.q).positions["left_hand"] for mode in first.uncertainty.modes]
+    assert np.linalg.norm(np.array(held) - low, axis=-1).max() < 0.002
+    assert solver.problem.targets[0, 1] == 1.8

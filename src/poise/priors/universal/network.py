@@ -23,6 +23,7 @@ Array = np.ndarray
 
 FILE = Path(__file__).with_name("universal.safetensors")  # as trained
 TABLES = FILE.with_name("tables.safetensors")  # what was then measured on it, by tools/universal/calibrate.py
+POSTURES = FILE.with_name("postures.safetensors")  # how postures change it, by tools/universal/modes.py
 SCALE = ".scales"
 SMALLEST = 2e-5  # radians or metres squared: no freedom is surer
 _FACTOR_SCALE = 0.3
@@ -44,6 +45,14 @@ class NetworkLayers(NamedTuple):
     spread_bias: Array
 
 
+class PostureWeights(NamedTuple):
+    """Shifts of the network's values, before each block and the heads, for each posture; and how likely each is."""
+
+    shifts: Float[Array, "postures blocks width"]
+    gate: Float[Array, "postures width"]
+    gate_bias: Float[Array, "postures"]
+
+
 class ZeroWeights(NamedTuple):
     """What bones say of joint zeros (see `zeros`): Gaussian processes over bodies, and the covariance around them."""
 
@@ -61,6 +70,7 @@ class Weights:
     """All that has been learned."""
 
     layers: NetworkLayers
+    postures: PostureWeights
     zeros: ZeroWeights
     references: Float[Array, "joints 3 3"]
     lengths: Float[Array, "bones"]
@@ -80,7 +90,7 @@ class Weights:
 def shipped() -> Weights:
     """The weights that come with Poise, read once."""
     arrays, header = read_arrays(FILE)
-    return from_arrays(arrays | read_arrays(TABLES)[0], header)
+    return from_arrays(arrays | read_arrays(TABLES)[0] | read_arrays(POSTURES)[0], header)
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -130,19 +140,31 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
             ("ups", np.array([[0.0, 1.0, 0.0]])), ("quantiles", np.zeros(101)),
         )
     }  # fmt: skip
+    shape = (-1, len(norms), len(layers.first_bias))
+    postures = PostureWeights(
+        *(found.get(f"postures.{name}", np.zeros(0, np.float32)) for name in PostureWeights._fields)
+    )
+    postures = postures._replace(shifts=postures.shifts.reshape(shape))
     zeros = ZeroWeights(*(found[f"zeros.{name}"].astype(np.float64) for name in ZeroWeights._fields))
-    return Weights(layers, zeros, header=header, **plain)
+    return Weights(layers, postures, zeros, header=header, **plain)
 
 
 @compiled
-def evaluate(layers: NetworkLayers, inputs: Array, hidden: Array, mean: Array, spread: Array) -> None:
-    """The heads' outputs for one input; `hidden` is left with what the heads read. No spread is made without room."""
+def evaluate(
+    layers: NetworkLayers, inputs: Array, shifts: Array, hidden: Array, mean: Array, spread: Array
+) -> None:
+    """The heads' outputs for one input; `hidden` is left with what the heads read. No spread is made without room.
+
+    Where there are `shifts`, a posture is shown.
+    """
     width = len(layers.first_bias)
     h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(len(inputs)):
         if inputs[i] != 0.0:
             h += inputs[i] * layers.first[i]
     for block in range(len(layers.inner)):
+        if len(shifts) > 0:
+            h += shifts[block]
         _normed(h, layers.norms[block], normed)
         np.dot(layers.inner[block, 0], normed, between)
         for i in range(width):
@@ -150,6 +172,8 @@ def evaluate(layers: NetworkLayers, inputs: Array, hidden: Array, mean: Array, s
             between[i] = value / (np.float32(1.0) + np.exp(-value))
         np.dot(layers.inner[block, 1], between, normed)
         h += normed + layers.biases[block, 1]
+    if len(shifts) > 0:
+        h += shifts[-1]
     _normed(h, layers.norms[-1], hidden)
     np.dot(layers.mean, hidden, mean)
     mean += layers.mean_bias
@@ -182,21 +206,38 @@ class NamedPrediction(NamedTuple):
     factors: Float[Array, "freedoms rank"]
 
 
-def mean_of(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "mean"]:
+ANY = np.zeros((0, 0), np.float32)  # the shifts of no posture in particular
+
+
+def mean_of(
+    weights: Weights, inputs: Float[Array, "inputs"], shifts: Float[Array, "blocks width"] = ANY
+) -> Float[Array, "mean"]:
     """The network's mean alone for one input."""
     layers = weights.layers
     hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
-    evaluate(layers, inputs, hidden, mean, np.empty(0, np.float32))
+    evaluate(layers, inputs, shifts, hidden, mean, np.empty(0, np.float32))
     return mean.astype(np.float64)
 
 
-def asked(weights: Weights, inputs: Float[Array, "inputs"]) -> NamedPrediction:
+def asked(
+    weights: Weights, inputs: Float[Array, "inputs"], shifts: Float[Array, "blocks width"] = ANY
+) -> NamedPrediction:
     """The network's Gaussian for one input."""
     layers = weights.layers
     hidden = np.empty(len(layers.first_bias), np.float32)
     mean, spread = np.empty(layout.MEAN, np.float32), np.empty(len(layers.spread_bias), np.float32)
-    evaluate(layers, inputs, hidden, mean, spread)
+    evaluate(layers, inputs, shifts, hidden, mean, spread)
     count, tempers = layout.FREEDOMS, weights.tempers
     variances = np.exp(np.clip(spread[:count].astype(np.float64), _LEAST, _MOST)) + SMALLEST
     factors = _FACTOR_SCALE * spread[count:].astype(np.float64).reshape(count, -1)
     return NamedPrediction(mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None])
+
+
+def posture_shares(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "postures"]:
+    """How likely an input makes each posture."""
+    layers = weights.layers
+    hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
+    evaluate(layers, inputs, ANY, hidden, mean, np.empty(0, np.float32))
+    score = (weights.postures.gate @ hidden + weights.postures.gate_bias).astype(np.float64)
+    shares = np.exp(score - score.max())
+    return np.asarray(shares / shares.sum())

@@ -37,7 +37,7 @@ from poise.priors.universal.inputs import (
     show_turns,
     show_velocities,
 )
-from poise.priors.universal.network import NamedPrediction, asked, mean_of, shipped
+from poise.priors.universal.network import ANY, NamedPrediction, asked, mean_of, posture_shares, shipped
 from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
 from poise.savable import Savable
 from poise.schema import Declared, Numbers, Schema, flag
@@ -54,6 +54,7 @@ LOWEST, HIGHEST = (
     -0.1,
     2.5,
 )  # metres above the floor, y = 0: a body whose handles lie between has it under its feet
+RULED_OUT = 0.03  # a posture less likely than this is not looked at
 SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
 AHEAD = 0.85  # cosine between the axis that looks and the face's own, from which they count as the same
 _PAIRS = tuple(
@@ -220,6 +221,7 @@ class UniversalGuide(Guide):
         self._slack: Callable[[], Array] = lambda: np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))
         self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
+        self._posture = ANY  # how what the network expects is shifted
 
     def ask(self, asked: Asked) -> None:
         """How fast handles move follows from where they were in the frame before."""
@@ -260,6 +262,21 @@ class UniversalGuide(Guide):
             )
         return [Start(expected.mean, expected)]
 
+    def modes(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[tuple[float, Start]]:
+        """What is expected of each posture that handles do not rule out, with its share."""
+        self._free, frame = free_root, self._frame_of(q)
+        if free_root:
+            guesses = self._guessed(q, targets)
+            frame = min(
+                guesses, key=lambda one: self._lacking(self._roughly(one[0], one[1], targets), targets)
+            )
+        inputs = self._inputs(*frame, targets, given=not free_root)
+        shares = posture_shares(self._weights, inputs)
+        likely = np.flatnonzero(shares > RULED_OUT)
+        return [(float(shares[k]), self._of_posture(k, q, frame, targets)) for k in likely.tolist()]
+
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
         """What is expected as seen from the root of a pose."""
         return self.seen_from(q, targets, given=not self._free)
@@ -268,8 +285,7 @@ class UniversalGuide(Guide):
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
     ) -> ExpectedPose:
         """What is expected of handles as seen from the root of a pose, which is given or only near."""
-        axes = _axes_of(q) @ self._fit.root_turn.T
-        expected = self._asked(q[:3] - axes @ self._fit.root_shift, axes, targets, given=given)
+        expected = self._asked(*self._frame_of(q), targets, given=given)
         if given:
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
         return expected
@@ -329,12 +345,18 @@ class UniversalGuide(Guide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
+    def _frame_of(self, q: Float[Array, "size"]) -> tuple[Array, Array]:
+        """Origin and axes of the canonical root of a pose."""
+        axes = _axes_of(q) @ self._fit.root_turn.T
+        return q[:3] - axes @ self._fit.root_shift, axes
+
     def _guessed(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
     ) -> list[tuple[Array, Array]]:
         """Frames at the middle of the handles: as the trunk is turned or looks, or as the pose at hand, or by sides."""
-        axes = _axes_of(q) @ self._fit.root_turn.T
-        origin = targets.mean(axis=0) if len(targets) else q[:3] - axes @ self._fit.root_shift
+        origin, axes = self._frame_of(q)
+        if len(targets):
+            origin = targets.mean(axis=0)
         trunk = [turn[:, 0] for row, turn in zip(self._turned, self._turns, strict=True) if row in _TRUNK]
         if self._gaze is not None:
             trunk.append(np.cross(_UP, self._gaze - origin))
@@ -343,6 +365,24 @@ class UniversalGuide(Guide):
         sides = trunk or [axes[:, 0], *([np.sum(across, axis=0)] if across else [])]
         wide = [side for side in sides if np.hypot(side[0], side[2]) > SIDEWAYS]
         return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
+
+    def _of_posture(self, posture: int, q: Array, frame: tuple[Array, Array], targets: Array) -> Start:
+        """What is expected if the body has a posture, as seen from a given root or a guessed frame."""
+        self._posture = self._weights.postures.shifts[posture]
+        if self._free:
+            q = self._roughly(*frame, targets)
+            if len(targets) == 1:  # which does not say where the body faces
+                self._face_as(frame[1], targets[0], q)
+        expected = self.seen_from(q, targets, given=not self._free)
+        self._posture = ANY
+        return Start(expected.mean, expected)
+
+    def _face_as(self, axes: Array, about: Array, q: Array) -> None:
+        """Turn a pose about the vertical through a point, to face as axes do."""
+        own = _axes_of(q)
+        turn = _heading(axes[:, 0]) @ _heading(own @ self._fit.root_turn[0]).T
+        q[:3] = about + turn @ (q[:3] - about)
+        quaternion_of(turn @ own, q[3:ROOT_SIZE])
 
     def _slack_of(self, root: Array, inputs: Array, origin: Array, axes: Array) -> Float[Array, "6 6"]:
         """How much less sure handles are of a root than the network is, asked from where it predicts that."""
@@ -358,15 +398,15 @@ class UniversalGuide(Guide):
     def _roughly(self, origin: Array, axes: Array, targets: Array) -> Float[Array, "size"]:
         """The pose expected from a frame that is guessed."""
         inputs = self._inputs(origin, axes, targets, given=False)
-        return self._pose(mean_of(self._weights, inputs), origin, axes, given=False)[0]
+        return self._pose(mean_of(self._weights, inputs, self._posture), origin, axes, given=False)[0]
 
     def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> ExpectedPose:
         inputs = self._inputs(origin, axes, targets, given=given)
         if self._gaze is not None:  # from where the head is expected without it
-            near = self._pose(mean_of(self._weights, inputs), origin, axes, given=given)[0]
+            near = self._pose(mean_of(self._weights, inputs, self._posture), origin, axes, given=given)[0]
             ahead = self._gaze - self.space.forward(near)[0][self._head]
             show_look(inputs, ahead / max(float(np.linalg.norm(ahead)), SHORTEST), axes)
-        return self._expected(asked(self._weights, inputs), origin, axes, given=given)
+        return self._expected(asked(self._weights, inputs, self._posture), origin, axes, given=given)
 
     def _inputs(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Float[Array, "inputs"]:
         """What is shown to the network."""
