@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 
-Array = np.ndarray
 Check = Callable[[Any, str], None]
 Header = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,7 @@ from poise.solvers.given import Given, constraints_from
 from poise.solvers.motion_map import solve_motion
 from poise.solvers.motion_start import motion_start
 from poise.solvers.trajectory import Trajectory
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 
 @dataclass(frozen=True, eq=False)

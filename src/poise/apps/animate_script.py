@@ -57,8 +57,7 @@ from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, Pinned, Position, floor, transform
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from poise.errors import InvalidValueError
+from poise.types import Array, Progress
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.boards import Board, BoardView
@@ -24,9 +25,7 @@ from poise.vision.synchronise import offsets_by
 from poise.vision.tracker import WHITE
 from poise.vision.triangulate import projections, triangulate_all
 
-Array = np.ndarray
 Views = list[dict[int, BoardView]]
-Progress = Callable[[int, int], None]
 
 LOOKS_FOR_OTHERS = 4  # pictures in which a board of another size is looked for where the right one is not
 LOOKS = 240  # moments of a video at which the board is looked for, at most

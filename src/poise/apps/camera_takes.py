@@ -20,6 +20,7 @@ from poise.errors import InvalidValueError
 from poise.formats.files import make_folder
 from poise.performance.cameras import FEWEST, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance, PerformedFrame
+from poise.types import Array
 from poise.vision.background import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
@@ -27,8 +28,6 @@ from poise.vision.rig import Rig, save_rig
 from poise.vision.sources import InStep, Source, Step, VideoRecorder, open_source
 from poise.vision.synchronise import FLASH, offsets_by
 from poise.vision.tracker import WHITE, MarkerFinder
-
-Array = np.ndarray
 
 LONG = 2.0  # seconds for which a marker or a camera is missing before that is reported
 _JUDGED_BY = 120  # moments with markers that tell whether a calibration fits

@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float
 
 from poise.formats.tables import FieldError, Table, declared, key_of
 from poise.solvers.constraints import CONSTRAINTS, Constraint, constraint_from
+from poise.types import Array
 
-Array = np.ndarray
 SLACK = 1e-9  # seconds by which a time may miss another by rounding
 
 

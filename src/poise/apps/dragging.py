@@ -22,8 +22,7 @@ from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Problem, Settings
-
-Array = np.ndarray
+from poise.types import Array
 
 PLANTED = ("left_foot", "right_foot")
 STEADY = ("head", "left_hand", "right_hand")

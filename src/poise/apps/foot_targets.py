@@ -14,8 +14,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES
 from poise.solvers.constraints import Constraint, Position
-
-Array = np.ndarray
+from poise.types import Array
 
 HEEL, TOES = 0, 1
 SHORTEST = 2  # frames that a contact lasts at least

@@ -27,9 +27,7 @@ from poise.skeleton.pose_space import Handle
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 MET = 0.01  # metres within which a handle counts as on its path
 TURNED = np.radians(1.0)  # within which a handle's joint counts as turned as its keys say

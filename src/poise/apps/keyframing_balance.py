@@ -17,8 +17,7 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers import bearing
 from poise.solvers.constraints import Constraint
-
-Array = np.ndarray
+from poise.types import Array
 
 AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds about a frame at which feet may carry
 

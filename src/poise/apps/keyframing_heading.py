@@ -15,8 +15,8 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers import bearing
 from poise.solvers.constraints import Constraint, LookAt, Orientation
+from poise.types import Array
 
-Array = np.ndarray
 Way = Float[Array, "frames 3"]
 
 STEADY = 0.05  # radians that hips turn from their heading, typically

@@ -11,8 +11,7 @@ from poise.errors import InvalidValueError
 from poise.geometry.splines import curve_through
 from poise.motion.motion import Motion
 from poise.skeleton.kinematics import world_transforms
-
-Array = np.ndarray
+from poise.types import Array
 
 CLOSE = 0.02  # metres within which the keys' curve follows the recording
 STILL = 0.03  # metres within which a handle that stays counts as pinned ...

@@ -41,8 +41,7 @@ from poise.formats.tables import Among, FieldError, Named, Range, Read, Table, r
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Constraint, Orientation, Position, handle_from, turn_from
-
-Array = np.ndarray
+from poise.types import Array
 
 MODEL = "model"
 """The name by which a script calls the model that it is solved with."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
@@ -20,17 +18,14 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.savable import Savable
 from poise.skeleton.skeleton import Pose
+from poise.types import Array, Progress
 
 if TYPE_CHECKING:
     from poise.priors.model_file import Storable
 
-Array = np.ndarray
 
 STILLS = (".png",)
 ANIMATIONS = (".gif", ".mp4")
-
-Progress = Callable[[int, int], None]
-"""Called with the pictures drawn so far and how many there will be."""
 
 
 def save(

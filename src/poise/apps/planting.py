@@ -25,9 +25,7 @@ from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, transform
 from poise.solvers.problem import Problem
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
 

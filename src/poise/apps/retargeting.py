@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.planting import Ground, Progress, planted, standing_ankle
+from poise.apps.planting import Ground, planted, standing_ankle
 from poise.apps.touching import touched
 from poise.errors import UnknownNameError
 from poise.formats import read_character
@@ -30,8 +30,8 @@ from poise.skeleton.neutral import neutral_pose, stands_at_rest
 from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import MAIN_ROLES, ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.types import Array, Progress
 
-Array = np.ndarray
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
 
 _ALIKE = np.cos(np.radians(8.0))  # bones of two rest poses point the same way

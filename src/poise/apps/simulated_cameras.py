@@ -16,12 +16,11 @@ from poise.motion.edit import moved, resample
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import optical_layout
 from poise.motion.world import facing_directions
+from poise.types import Array
 from poise.vision.rig import Rig, save_rig
 from poise.vision.simulator import Conditions, Simulator
 from poise.vision.sound import write_clap
 from poise.vision.sources import Picture, write_video
-
-Array = np.ndarray
 
 NINE = ("LFHD", "LFIN", "RFIN", "LTOE", "RTOE", "LSHO", "RSHO", "LFWT", "RFWT")
 """The nine of Chai and Hodgins 2005 where cameras can see them, on the skin: head, hands, feet, shoulders, waist."""

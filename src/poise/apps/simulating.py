@@ -14,8 +14,7 @@ from poise.priors.dynamics import simulation
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
 from poise.priors.dynamics.simulation import Inference, plan, resampled, start_points
-
-Array = np.ndarray
+from poise.types import Array
 
 LONGEST = 600.0  # seconds
 

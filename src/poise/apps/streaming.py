@@ -20,8 +20,7 @@ from poise.performance.unity import BONES, mirrored_place, mirrored_turn
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Pose, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 HOST, PORT = "127.0.0.1", 39539  # the usual port of those who perform VMC motion
 Transform = tuple[Float[Array, "3"], Float[Array, "4"]]

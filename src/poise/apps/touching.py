@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.planting import Progress, following, metric_of
+from poise.apps.planting import following, metric_of
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.motion.motion import Motion
@@ -19,8 +19,7 @@ from poise.motion.world import joint_transforms
 from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import transform
-
-Array = np.ndarray
+from poise.types import Array, Progress
 
 # Distances from the wrist, of stature: nearer than the first it touches, farther than the second it does not.
 _FLOOR, _LIMB, _HEAD, _HAND = (0.04, 0.07), (0.055, 0.085), (0.09, 0.12), (0.07, 0.11)

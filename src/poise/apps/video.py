@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,15 +17,13 @@ from poise.errors import InvalidValueError
 from poise.formats.camera_file import focal_from_fov
 from poise.formats.files import make_folder
 from poise.priors.prior import Prior
+from poise.types import Array, NamedProgress
 from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.watching import SeenPeople, chosen, people_of, watch_people
 from poise.vision.rig import Rig
 from poise.vision.sources import InStep, Source, Step, open_source
 from poise.vision.synchronise import offsets_by
-
-Array = np.ndarray
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def watch_videos(
     rig: Rig | None = None,
     fov: float | None = None,
     part: VideoPart | None = None,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> VideoTake:
     """Everyone in the videos: one of an unknown camera, or several of the cameras of a rig, in its order."""
     if not videos:
@@ -97,7 +95,7 @@ def capture(
     person: int | None = None,
     prior: Prior | None = None,
     height: float | None = None,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> CapturedPerson:
     """The body of one of the people (from 1), who must be chosen where there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
@@ -143,7 +141,7 @@ def draw_film(
     found: CapturedPerson,
     path: Path,
     *,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> Path:
     """The first camera's pictures with the skeleton over them, beside the body from the side (.mp4)."""
     from poise.pictures.animation import write_mp4
@@ -176,7 +174,7 @@ def drawn_frames(
     take: VideoTake,
     found: CapturedPerson,
     frames: Sequence[int],
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> Iterator[Any]:
     """Pictures of the first camera with the skeleton over them, each beside the body from the side."""
     from PIL import Image

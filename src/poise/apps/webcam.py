@@ -17,8 +17,6 @@ from poise.performance.webcam import WebcamPerformance
 from poise.vision.live import LiveStep
 from poise.vision.sources import VideoRecorder, open_source
 
-Array = np.ndarray
-
 RECENT = 60  # bodies over which rate and latency are measured
 RECORDED = "webcam.avi"
 

@@ -9,7 +9,7 @@ settle what the markers leave open. Markers far from where the body can carry th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,7 @@ from poise.skeleton.symmetry import mirror_joints
 from poise.solvers.constraints import Position
 from poise.solvers.dual_step import VARIANCE
 from poise.solvers.problem import Problem, Settings
-
-Array = np.ndarray
+from poise.types import Array, ShareProgress
 
 FRAMES = 150
 ROUNDS = 8
@@ -43,8 +42,6 @@ SIZES = (
 )  # of the template's size that a performer may have; beyond them it is the unit that is wrong
 FEWEST_MARKERS = 10
 _SETTLED = 1e-4  # metres by which lengths and offsets change in the last round
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +65,7 @@ def calibrate(
     *,
     start: Float[Array, "maps"] | None = None,
     loose: Collection[str] = (),
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Calibration:
     """The body of this topology that wears these markers (the layout's, in its order; NaN where not seen).
 

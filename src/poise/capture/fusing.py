@@ -25,8 +25,7 @@ from poise.solvers.follow import Follower
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Solver
 from poise.solvers.trajectory import Frame, Trajectory, solve_trajectory
-
-Array = np.ndarray
+from poise.types import Array
 
 PLACES, TURNS, PIXELS = "places", "turns", "pixels"
 UNITS = {PLACES: "m", TURNS: "rad", PIXELS: "px"}

@@ -24,11 +24,11 @@ from poise.formats.files import existing_file
 from poise.formats.images import check_size, quiet_open
 from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
+from poise.types import Array
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Array = np.ndarray
 Points = Mapping[str, Float[Array, "2"]]
 
 USUAL_FOV = 50.0  # degrees, vertical, of a photo that says nothing: a telephone's main camera held level

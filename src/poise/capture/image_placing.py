@@ -19,8 +19,7 @@ from poise.priors.poses import handle_positions
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Projection
-
-Array = np.ndarray
+from poise.types import Array
 
 HEADINGS = 24
 NEAREST = 0.3  # metres from a camera, closer than which nobody stands

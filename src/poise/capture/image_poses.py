@@ -24,8 +24,7 @@ from poise.solvers.constraints import Projection
 from poise.solvers.solution import STATUSES, Solution, extended
 from poise.solvers.solve import Model, Solver, prior_of, space_of
 from poise.solvers.trajectory import LocalGaussian
-
-Array = np.ndarray
+from poise.types import Array
 
 PIXELS = 3.0  # how exactly a point is clicked, as a standard deviation
 STARTS = 12

@@ -11,8 +11,8 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.solve import Model, Solver, prior_of, space_of
+from poise.types import Array
 
-Array = np.ndarray
 Poses = tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]
 
 LIMBS = tuple(

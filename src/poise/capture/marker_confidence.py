@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-Array = np.ndarray
+from poise.types import Array
 
 SHARES = (0.3, 0.5, 0.7, 0.9)  # of the markers that are hidden to see
 DRAWS = 2  # of markers to hide, for every share

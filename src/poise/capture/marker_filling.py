@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.motion.gaps import Gap, SplineErrors, gaps_of, spline_filled
-
-Array = np.ndarray
+from poise.types import Array
 
 SHORT = 0.1  # seconds up to which a gap is left to its spline; from twice that on the model has its full say
 LEAST_LEFT = 0.3  # of the model's variance that stays even beside a point that was seen

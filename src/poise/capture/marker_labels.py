@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-Array = np.ndarray
+from poise.types import Array
 
 NOBODY = -1
 _NEVER = 1e6

@@ -26,8 +26,7 @@ from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
 from poise.solvers.solve import Solver
-
-Array = np.ndarray
+from poise.types import Array
 
 RIGID = 0.008  # metres by which distances within one body part vary
 TRIED = 6  # frames, beside the tallest, in which a person may stand

@@ -21,8 +21,7 @@ from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 UNLABELLED = "*"
 RIGID = 0.02  # metres by which distances within one body part vary, at most

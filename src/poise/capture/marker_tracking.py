@@ -44,8 +44,7 @@ from poise.solvers.problem import Settings
 from poise.solvers.solution import Residual, Solution, extended
 from poise.solvers.solve import Solver
 from poise.solvers.uncertainty import variances
-
-Array = np.ndarray
+from poise.types import Array
 
 RELAXATION = 1.0  # seconds in which a joint that nobody sees goes back to what the prior expects
 ROOT_SPEED = 0.5, 2.0  # metres and radians by which the root may go astray in a second

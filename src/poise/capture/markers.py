@@ -27,9 +27,8 @@ from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array, NamedProgress
 
-Array = np.ndarray
-Progress = Callable[[str, int, int], None]
 Learner = Callable[[Sequence[Motion]], Prior]
 
 COMPLETE = 0.9  # of the markers seen: a frame to learn from
@@ -126,7 +125,7 @@ def solve(
     *,
     prior: Prior | None = None,
     learner: Learner | None = None,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> Capture:
     """Fit the body, learn how it moves from frames in which it is well seen (or take a prior), and solve all frames.
 
@@ -163,7 +162,7 @@ def learned_prior(
     take: MatchedTake,
     calibration: Calibration,
     learner: Learner | None = None,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> tuple[Prior | None, tuple[str, ...]]:
     """A prior learned from the frames of the take in which the body is well seen, if it needs one, and what to say."""
     clips = complete_clips(take, calibration, progress)
@@ -220,7 +219,7 @@ def _errors_over_claims(
 
 
 def complete_clips(
-    take: MatchedTake, calibration: Calibration, progress: Progress = lambda _what, _done, _all: None
+    take: MatchedTake, calibration: Calibration, progress: NamedProgress = lambda _what, _done, _all: None
 ) -> list[Motion]:
     """The well-seen parts of a take as motions, at about the frame rate that styles are learned at."""
     stride = max(1, int(take.markers.fps / LEARNING_FPS))
@@ -246,7 +245,7 @@ def well_seen(markers: Markers) -> list[slice]:
 
 
 def track(
-    tracker: MarkerTracker, take: MatchedTake, progress: Progress = lambda _what, _done, _all: None
+    tracker: MarkerTracker, take: MatchedTake, progress: NamedProgress = lambda _what, _done, _all: None
 ) -> list[TrackedFrame]:
     """Every frame of a take."""
     frames = []

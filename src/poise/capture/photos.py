@@ -15,8 +15,7 @@ from poise.errors import InvalidValueError
 from poise.formats.camera_file import focal_from_fov
 from poise.geometry.cameras import Camera
 from poise.solvers.solve import Model, space_of
-
-Array = np.ndarray
+from poise.types import Array
 
 EYE_HEIGHT = 1.5  # metres; where the floor is, is found afterwards
 PITCHES = (-10.0, 0.0, 10.0, 20.0, 30.0)  # degrees downwards that an unknown camera may look

@@ -30,9 +30,8 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Constraint
 from poise.solvers.solve import Model, solve
 from poise.solvers.trajectory import Frame, frame_by_frame
+from poise.types import Array, NamedProgress
 
-Array = np.ndarray
-Progress = Callable[[str, int, int], None]
 Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
 
 FPS = 60.0
@@ -46,7 +45,7 @@ def evaluate_animate(
     folds: Sequence[Fold],
     *,
     methods: Sequence[str] = (),
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
     """A row per method on what was recorded, then one on wider and longer steps for the motion model."""
     names = list(methods or METHODS)
@@ -182,7 +181,7 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_animate(request.folds(), methods=request.methods, progress=progress)
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
 from poise.errors import InvalidValueError
 from poise.evaluation.metrics import Joints, Recovered, Scores
-from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
@@ -26,13 +26,12 @@ from poise.performance.cameras import NOISE, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import PoseSpace
+from poise.types import Array, NamedProgress
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs
 from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import WHITE, MarkerFinder
-
-Array = np.ndarray
 
 SETS = {len(NINE): NINE, len(MORE): MORE}
 """Sets of markers by how many they are."""
@@ -236,7 +235,7 @@ class CamerasOptions(RecoveredFrames):
     markers: Annotated[int, "how many markers are worn, 9 or 19; 9"] = 9
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_cameras(request.folds(), **vars(request.options), progress=progress)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from poise import performer
 from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
-from poise.evaluation.report import ABOUT, Progress, Protocol, ProtocolOptions, Request, Row
+from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.geometry import rotations
@@ -24,8 +24,7 @@ from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import NamedProgress
 
 TAKES = ("walk", "run", "box", "throw", "reach", "jump", "kick", "sit", "wave", "stand_up")
 FPS, SECONDS = 15.0, 3.0
@@ -129,7 +128,7 @@ def _performer() -> list[Fold]:
     return [Fold((), (clip[: round(SECONDS * FPS)],)) for clip in clips]
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     clips = [clip for fold in request.folds() for clip in fold.test][: request.options.takes]
     rows: list[Row] = []
     for number, clip in enumerate(clips):

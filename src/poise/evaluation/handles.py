@@ -23,7 +23,7 @@ from poise.evaluation.methods import (
     training_poses,
 )
 from poise.evaluation.metrics import Joints, Recovered, Scores
-from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.geometry import rotations
@@ -34,8 +34,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.solvers.problem import Root
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 FREE_ROOT_HANDLES = (*HANDLES, "pelvis")
@@ -220,7 +219,7 @@ class HandlesOptions(RecoveredFrames):
     scheduler: Annotated[str, "work on the dask cluster with this address (tcp://host:8786) instead"] = ""
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     options: HandlesOptions = request.options
     folds = request.folds()
     if options.regenerate:

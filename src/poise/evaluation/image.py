@@ -23,7 +23,7 @@ from poise.capture.image_poses import explain
 from poise.capture.image_starts import LIMBS
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import learner_named, training_poses
-from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
@@ -31,8 +31,7 @@ from poise.pictures.stage import facing_of
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.solve import Model
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 POINTS = {
     3: ("left_hand", "right_hand", "left_foot"),
@@ -195,7 +194,7 @@ def _try(model: Model, photo: SimulatedPhoto, points: int, scores: _Scores) -> N
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     methods, stride = request.methods or DEFAULT_METHODS, request.options.stride
     return evaluate_image(request.folds(), methods=methods, stride=stride, progress=progress)
 

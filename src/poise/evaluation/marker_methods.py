@@ -30,8 +30,7 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 RUN_UP = 0.5  # seconds before the first hidden frame from which a body is followed
 COMPONENTS = 0.99  # of the variance that principal components keep

@@ -8,7 +8,7 @@ virtual markers were made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +30,7 @@ from poise.motion.recordings import find_recordings
 from poise.motion.virtual_markers import virtual_markers
 from poise.motion.world import joint_positions
 from poise.skeleton.roles import MAIN_ROLES
-
-Array = np.ndarray
-Progress = Callable[[str, int, int], None]
+from poise.types import Array, NamedProgress
 
 SHARES = (10, 30, 50, 70, 90)  # percent of the markers
 GAPS = (0.08, 0.3, 1.5, 5.0)  # seconds
@@ -56,7 +54,7 @@ def evaluate_markers(
     *,
     methods: Sequence[str] = (),
     stride: int = 1,
-    progress: Progress = lambda _name, _done, _all: None,
+    progress: NamedProgress = lambda _name, _done, _all: None,
 ) -> list[Row]:
     """A row per take for the complete solve, then one per take, way of hiding and method."""
     if stride < 1:
@@ -233,7 +231,7 @@ def _performances() -> list[Motion]:
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     takes = takes_of(request.split, request.test)
     return evaluate_markers(takes, methods=request.methods, stride=request.options.stride, progress=progress)
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import UnknownNameError
-from poise.evaluation.report import Progress, Request, Row
+from poise.evaluation.report import Request, Row
 from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
 from poise.priors import medoids, mgik
@@ -30,8 +30,8 @@ from poise.solvers.constraints import Position
 from poise.solvers.problem import Root, Settings
 from poise.solvers.solution import Solution, Status
 from poise.solvers.solve import Solver
+from poise.types import Array, NamedProgress
 
-Array = np.ndarray
 Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]
 Learner = Callable[[Sequence[Motion]], Prior]
 Measured = Callable[[Learner, Sequence[Fold]], Mapping[str, float]]
@@ -149,7 +149,7 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
 
 
 def rows_by_method(
-    request: Request, progress: Progress, methods: Sequence[str], measured: Measured
+    request: Request, progress: NamedProgress, methods: Sequence[str], measured: Measured
 ) -> list[Row]:
     """What is measured of every method's learner on the folds; `methods` unless others are asked for."""
     folds, names = request.folds(), request.methods or methods

@@ -13,8 +13,8 @@ from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import paper_joints
+from poise.types import Array
 
-Array = np.ndarray
 Joints = Literal["all", "paper"]
 
 

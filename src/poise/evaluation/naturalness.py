@@ -15,8 +15,7 @@ from poise.skeleton.clearance import apart, depths
 from poise.skeleton.mass import segment_masses
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 MEASURES = ("joints", "twists", "clear", "balance", "floor")
 USUAL = 95.0  # percent of recorded frames that are natural by one measure, by definition

@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 TOLERANCE = 0.010  # metres: the papers' threshold
 MOST_STEPS = 100

@@ -17,7 +17,7 @@ from poise.errors import InvalidValueError
 from poise.evaluation.methods import method_named
 from poise.evaluation.metrics import Joints, Recovered, Scores
 from poise.evaluation.performance_sensors import ORIENTATION_METHODS, Recovery
-from poise.evaluation.report import ABOUT, Progress, Protocol, RecoveredFrames, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.evaluation.timing import timed
 from poise.geometry import rotations
@@ -35,8 +35,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.solve import Solver
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 LOCAL = "local"
 DEFAULT_METHODS = (*BASELINES, PUBLISHED, LOCAL, "gaussian-100")
@@ -222,7 +221,7 @@ def _smooth_stride(stride: int, fps: float) -> int:
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_performance(
         request.folds(),
         methods=request.methods or DEFAULT_METHODS,

@@ -21,8 +21,7 @@ from poise.performance.sensors import SIX, OrientationPerformance
 from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kernels import ROOT_SIZE
-
-Array = np.ndarray
+from poise.types import Array
 
 Recovery = Callable[[Motion, int], Recovered]
 """From a clip, with the stride at which poses are wanted, to what was recovered."""

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import UnknownNameError
-from poise.evaluation.report import ABOUT, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
 from poise.library.poses import Poses
@@ -25,8 +25,8 @@ from poise.priors.local.examples import Examples
 from poise.priors.local.pca import COUNTS, Subspace, candidates, principal_subspace
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
+from poise.types import Array, NamedProgress
 
-Array = np.ndarray
 Curve = dict[int, float]
 
 DIMENSIONS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 23, 27, 32, 38, 45)
@@ -164,7 +164,7 @@ def _degrees(found: Float[Array, "poses maps"], true: Float[Array, "poses maps"]
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
 
 

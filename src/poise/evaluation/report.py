@@ -17,12 +17,11 @@ from poise.evaluation.metrics import Joints
 from poise.evaluation.splits import Fold, load_split, split_of_files
 from poise.formats.tables import Range
 from poise.registry import Registry
+from poise.types import NamedProgress
 
 PERFORMER, FILES = "performer", "files"
 
 Row = dict[str, float | str]
-Progress = Callable[[str, int, int], None]
-"""Called with what is under way, how much is done and how much there is in all."""
 Step = Callable[[str], None]
 """Called with what is being drawn."""
 
@@ -54,7 +53,7 @@ class Protocol:
 
     name: str
     about: str
-    run: Callable[[Request, Progress], list[Row]]
+    run: Callable[[Request, NamedProgress], list[Row]]
     draw: Callable[[Request, Report, Path, Step], list[Path]] | None = None
     methods: Sequence[str] = ()
     """What its methods are called, for the help; it checks them itself."""
@@ -155,7 +154,7 @@ class Report:
         path.write_text(json.dumps(self.as_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def evaluate(request: Request, progress: Progress = lambda _what, _done, _all: None) -> Report:
+def evaluate(request: Request, progress: NamedProgress = lambda _what, _done, _all: None) -> Report:
     """Run a protocol."""
     return Report(request.protocol, request.name, PROTOCOLS[request.protocol].run(request, progress))
 

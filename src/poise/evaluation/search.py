@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,8 +42,8 @@ from poise.motion.motion import Motion
 from poise.priors.local.pca import principal_subspace, synthesize
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
+from poise.types import Array, NamedProgress
 
-Array = np.ndarray
 _Tally = tuple[float, float, float, int, bool]
 
 METHODS = ("coherent", "coherent-exact", "graph", "faiss", "exhaustive")
@@ -66,8 +66,6 @@ SHARES = (0.25, 0.5)  # of the clips, in smaller libraries
 COPIED = ("with mirrored copies", "with all copies")
 
 _AT_HOME = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])  # markers are in the root's frame
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ def evaluate_search(
     *,
     methods: Sequence[str] = (),
     stride: int = 1,
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
     """A row per method on the whole library, then on smaller and larger ones; there the exhaustive is left out.
 
@@ -302,7 +300,7 @@ def _row(method: str, size: str, library: _Searched, tally: Float[Array, "frames
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_search(
         request.folds(), methods=request.methods, stride=request.options.stride, progress=progress
     )

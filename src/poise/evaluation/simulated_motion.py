@@ -25,8 +25,7 @@ from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.root import poses_from_features
 from poise.priors.dynamics.sequences import RATE, Sequences
 from poise.priors.dynamics.simulation import GUIDED, Inference, plan, simulate, start_points
-
-Array = np.ndarray
+from poise.types import Array
 
 SECONDS = 5.0  # of every simulation: half of it in each activity
 STARTS = 24  # training frames of each activity that simulations start from

@@ -21,7 +21,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.handles import HANDLES, targets_of
 from poise.evaluation.methods import STYLE
 from poise.evaluation.peers import PEERS, TOLERANCE, Contender, installed, rest_root
-from poise.evaluation.report import ABOUT, PERFORMER, Progress, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
@@ -29,8 +29,7 @@ from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Settings
 from poise.solvers.solve import Model, Solver
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style")
 FIXED = "Spine1"  # with a spine of two joints, not three, 20 joints and the root make 66 freedoms
@@ -261,7 +260,7 @@ def _spread_handles(count: int) -> list[Handle]:
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_speed(methods=request.methods, progress=progress)
 
 

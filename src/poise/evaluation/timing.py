@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-Array = np.ndarray
+from poise.types import Array
 
 
 def timed(

@@ -9,7 +9,7 @@ ways than one axis holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
@@ -29,8 +29,7 @@ from poise.priors.dynamics.sequences import Sequences, count_bodies, sequences_o
 from poise.priors.dynamics.simulation import GUIDED, PLAIN, Inference
 from poise.priors.dynamics.structure import MODELS, Structure
 from poise.skeleton.kernels import ROOT_SIZE
-
-Progress = Callable[[str, int, int], None]
+from poise.types import NamedProgress
 
 RECORDED = "recorded, at 30 Hz"
 PUBLISHED = "urtasun2008-"
@@ -42,7 +41,7 @@ def evaluate_topology(
     *,
     methods: Sequence[str] = (),
     inference: Sequence[Inference] = (GUIDED,),
-    progress: Progress = lambda _what, _done, _all: None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
     """A row of metrics per model and inference: the mean over draws of clips, and how much several draws differ.
 
@@ -190,7 +189,7 @@ class TopologyOptions(ProtocolOptions):
         return [kind.strip() for kind in self.inference.split(",")]
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     draws = [fold.train for fold in request.folds()]
     kinds = [cast(Inference, kind) for kind in request.options.kinds]
     return evaluate_topology(draws, methods=request.methods, inference=kinds, progress=progress)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.evaluation.methods import UNTRAINED, Learner, rows_by_method
-from poise.evaluation.report import ABOUT, EveryFrame, Progress, Protocol, Request, Row
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
@@ -24,8 +24,7 @@ from poise.priors.held_out import OF_OTHERS, held_out_of
 from poise.priors.prior import Prior
 from poise.solvers.calibration import OPEN, HeldFrames, calibrate
 from poise.solvers.solution import Solution
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 METHODS = ("gaussian-100", "style", "local", "universal")
 GROUPS = {
@@ -162,7 +161,7 @@ def claims(learn: Learner, folds: Sequence[Fold], options: UncertaintyOptions) -
     return metrics(parts)
 
 
-def _run(request: Request, progress: Progress) -> list[Row]:
+def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return rows_by_method(request, progress, METHODS, partial(claims, options=request.options))
 
 

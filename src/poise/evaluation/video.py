@@ -23,10 +23,11 @@ from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.people.upright import level_camera
 from poise.capture.people.watched import meeting_places
 from poise.errors import InvalidValueError
-from poise.evaluation.report import ABOUT, Progress, Protocol, ProtocolOptions, Request, Row
+from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
 from poise.evaluation.video_live import live_rows
 from poise.evaluation.video_measures import compared, hips_of
 from poise.evaluation.video_simulated import simulated_rows
+from poise.types import NamedProgress
 from poise.vision.rig import load_rig
 
 HOW = "pip download --no-deps pose2sim, unzip the wheel, --recording Pose2Sim/Demo_SinglePerson"
@@ -45,7 +46,7 @@ class VideoOptions(ProtocolOptions):
     )
 
 
-def run(request: Request, progress: Progress) -> list[Row]:
+def run(request: Request, progress: NamedProgress) -> list[Row]:
     """For every person one row for every camera, calibrated, with its lens alone and unknown, and for every pair."""
     if request.options.simulated:
         return simulated_rows(request, progress)

@@ -12,24 +12,24 @@ from jaxtyping import UInt8
 from poise.apps.video import VideoTake, pictures_of
 from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.people.upright import level_camera
-from poise.evaluation.report import Progress, Row
+from poise.evaluation.report import Row
 from poise.evaluation.video_measures import compared
 from poise.motion.motion import Motion
 from poise.performance.perform import PerformedFrame, motion_of
 from poise.performance.webcam import WebcamPerformance
+from poise.types import Array, NamedProgress
 from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.watching import people_of, watch_people
 from poise.vision.sources import Step
 
-Array = np.ndarray
 Pictures = Sequence[UInt8[Array, "height width 3"]]
 
 FPS, SIDE = 30.0, 640  # of a webcam: pictures a second, and pixels along the long side
 STILL, NOISE = 3.0, 3.0  # seconds for which a picture stands still, and grey levels of its noise
 
 
-def live_rows(take: VideoTake, truth: CapturedPerson, progress: Progress) -> list[Row]:
+def live_rows(take: VideoTake, truth: CapturedPerson, progress: NamedProgress) -> list[Row]:
     """One row for every camera: its pictures there and back, 30 a second, and one of them standing still."""
     rows: list[Row] = []
     stride = max(1, round(take.people.fps / FPS))

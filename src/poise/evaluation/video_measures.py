@@ -10,8 +10,7 @@ from poise.geometry.cameras import Camera
 from poise.motion.contacts import foot_contacts, foot_positions
 from poise.motion.motion import Motion
 from poise.skeleton.roles import SIDES
-
-Array = np.ndarray
+from poise.types import Array
 
 LIMBS = tuple(
     (f"{side}_{a}", f"{side}_{b}")

@@ -17,14 +17,13 @@ from poise.capture.people.landmarks import INDEX, NAMES, handles_of
 from poise.capture.people.take import capture_person
 from poise.capture.people.upright import level_camera
 from poise.capture.people.watched import DEPTH, WatchedPerson
-from poise.evaluation.report import Progress, Request, Row
+from poise.evaluation.report import Request, Row
 from poise.evaluation.video_measures import compared
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.motion.world import facing_directions
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array, NamedProgress
 
 STAYS, CHANGES = 0.008, 0.006  # sides of the person's square that pixels are off
 SHAPE_STAYS, SHAPE_CHANGES = (0.025, 0.03, 0.08), (0.03, 0.03, 0.07)  # metres, along the axes of the camera
@@ -34,7 +33,7 @@ SIZE, FIELD = (720, 1280), 1.05
 VIEWS = ((0.0,), (90.0,), (0.0, 90.0))  # degrees from the front of the first frame
 
 
-def simulated_rows(request: Request, progress: Progress) -> list[Row]:
+def simulated_rows(request: Request, progress: NamedProgress) -> list[Row]:
     """For every test clip one row for each view: a camera whose lens is not known, two that are calibrated."""
     clips = [clip for fold in request.folds() for clip in fold.test]
     rows: list[Row] = []

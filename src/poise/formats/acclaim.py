@@ -42,8 +42,8 @@ from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 METRES_PER_INCH = 0.0254
 USUAL_FPS = 120.0
 

@@ -18,8 +18,8 @@ from poise.errors import ParseError
 from poise.formats.text import finite_numbers, numbers, unused_name
 from poise.geometry import rotations
 from poise.skeleton.skeleton import JointLimits, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Row = tuple[int, list[str]]  # a line's number and words
 
 ROOT = "root"

@@ -14,8 +14,8 @@ from poise.formats.text import unused_name
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 LENGTH = 0.45  # CMU's: one unit is 1 / 0.45 inches
 METRES_PER_UNIT = 0.0254 / LENGTH
 

@@ -22,8 +22,8 @@ from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Body = dict[str, tuple[str, tuple[float, float, float]]]
 _STATURE = 1.70  # metres
 # Each joint of SMPL with the one above it and its offset from there, as shares of stature; +X is the body's left.

@@ -26,8 +26,7 @@ from poise.motion.motion import Motion, Origin
 from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 _RATE_TOLERANCE = 5e-4  # a printed frame time of .00833 means 120 Hz; 29.97 Hz is further from 30 than this
 _AXES = "XYZ"

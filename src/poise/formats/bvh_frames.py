@@ -14,8 +14,7 @@ from poise.errors import ParseError
 from poise.formats.bvh_header import Header, Node
 from poise.formats.number_rows import NumberRows
 from poise.geometry import rotations
-
-Array = np.ndarray
+from poise.types import Array
 
 _STILL = 1e-3  # positions that vary by less than this part of the longest bone are constant
 _MOST_BYTES_PER_BYTE = 40  # a pose takes at most this many times its text, or the file is not a recording

@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-import numpy as np
-
 from poise.errors import ParseError
 from poise.formats.number_rows import finite_number
-
-Array = np.ndarray
 
 MOST_JOINTS = 10_000
 _MOST_HEADER_BYTES = 1 << 26

@@ -32,8 +32,8 @@ from poise.formats.text import unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
+from poise.types import Array
 
-Array = np.ndarray
 _UNLABELLED = "*"
 _NOT_POSITIONS = (
     "ANGLES",

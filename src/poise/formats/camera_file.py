@@ -21,8 +21,7 @@ from poise.errors import InvalidValueError
 from poise.formats.images import LONGEST_SIDE
 from poise.formats.tables import FieldError, Range, read_declared
 from poise.geometry.cameras import Camera
-
-Array = np.ndarray
+from poise.types import Array
 
 Vector = Float[Array, "3"]
 

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.units import Unit, metres_per_unit
+from poise.types import Array
 
-Array = np.ndarray
 UP_AXES = ("+X", "+Y", "+Z", "-X", "-Y", "-Z")
 
 # Words in labels of upper and of lower markers, and the metres between them that tell up from down.

@@ -26,8 +26,7 @@ from poise.motion.world import joint_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 _BODIES = {
     "thigh": "femur", "shin": "tibia", "foot": "talus", "toes": "toes",

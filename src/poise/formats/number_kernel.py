@@ -11,8 +11,7 @@ from jaxtyping import Float, Int, UInt8
 
 from poise.compiled import compiled
 from poise.formats.number_rows import LARGEST_NUMBER
-
-Array = np.ndarray
+from poise.types import Array
 
 # Where the scan stands, as one array of integers, so that a call has few arguments.
 COUNT, LINE, ON_LINE, FILL, ROW_LINE, BROKEN_LINE, FULL_LINES, LAST_BYTE, HARD = range(9)

@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import ParseError
-
-Array = np.ndarray
+from poise.types import Array
 
 LARGEST_NUMBER = 1e12  # in any unit, no length, angle or rate of a moving body comes near it
 _BLOCK = 1 << 20

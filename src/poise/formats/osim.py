@@ -24,8 +24,8 @@ from scipy.interpolate import make_interp_spline
 from poise.errors import ParseError
 from poise.formats.files import existing_file
 from poise.geometry import rotations
+from poise.types import Array
 
-Array = np.ndarray
 GROUND = -1
 LARGEST = 1e9  # that OpenSim writes for a range without an end
 

@@ -17,8 +17,7 @@ from poise.errors import ParseError
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion, Origin
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 _FURTHEST = 1e6  # metres
 _STILL_RADIANS = 1e-5

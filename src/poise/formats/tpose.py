@@ -10,8 +10,7 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.skeleton.roles import SIDES, path
-
-Array = np.ndarray
+from poise.types import Array
 
 _STRAIGHT = np.cos(np.radians(20.0))  # how well limbs keep to the axes of the letter T
 _LEAST_JUMP = np.radians(

@@ -21,8 +21,8 @@ from poise.formats.text import finite_numbers, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
+from poise.types import Array
 
-Array = np.ndarray
 _HEADER_LINES = 5
 _GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"})
 

@@ -11,8 +11,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.skeleton.measure import standing_height
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 METRES: dict[str, float] = {
     "m": 1.0,

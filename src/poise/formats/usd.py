@@ -26,8 +26,8 @@ from poise.geometry import rotations
 from poise.motion.motion import SEPARATOR, Motion
 from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 _ORDERS = "poise:orders"
 
 

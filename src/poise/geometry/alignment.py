@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
+from poise.types import Array
 
-Array = np.ndarray
 Matrix = tuple[float, float, float, float, float, float, float, float, float]  # row-major 3x3
 
 

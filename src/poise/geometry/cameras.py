@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

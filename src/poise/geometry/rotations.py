@@ -11,8 +11,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 
-Array = np.ndarray
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 IDENTITY.flags.writeable = False
 

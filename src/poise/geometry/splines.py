@@ -10,8 +10,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
-
-Array = np.ndarray
+from poise.types import Array
 
 KINDS = ("hermite", "centripetal", "linear")
 _LOOKS = 64  # places along a segment at which its length is measured

@@ -22,8 +22,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 JITTER = 1e-6  # of the signal variance, added to a kernel matrix's diagonal: duplicate points stay invertible
 

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-Array = np.ndarray
-Progress = Callable[[float], None]
+from poise.types import Array, ShareProgress
 
 
 def descend(
@@ -19,7 +18,7 @@ def descend(
     bounds: Sequence[tuple[float | None, float | None]],
     steps: int,
     memory: int = 20,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> tuple[Float[Array, "unknowns"], Float[Array, "steps"]]:
     """The unknowns that at most so many steps lead to, and the loss (given with its gradient) after each of them."""
     curve: list[float] = []

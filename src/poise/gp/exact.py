@@ -14,8 +14,8 @@ from jaxtyping import Float
 from scipy.linalg import lapack
 
 from poise.gp.covariance import Kernel
+from poise.types import Array
 
-Array = np.ndarray
 Scaling = Literal["none", "one", "each"]
 
 VARIANCE_FLOOR = 1e-3  # of the noise, below which rounding must not bring a predicted variance

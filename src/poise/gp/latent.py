@@ -15,12 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.gp.covariance import Kernel
-from poise.gp.descent import Progress, descend
+from poise.gp.descent import descend
 from poise.gp.exact import Posterior, exact_loss
 from poise.gp.placing import PlacingLoss, place
 from poise.gp.selection import select_active
-
-Array = np.ndarray
+from poise.types import Array, ShareProgress
 
 ROUNDS = 10  # of the heuristic (the paper's NumSteps)
 KERNEL_STEPS = 30  # of L-BFGS over the kernel's parameters, in each round
@@ -111,7 +110,7 @@ def heuristic(
     active: int,
     rounds: int = ROUNDS,
     active_scales: bool = False,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Fit:
     """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns.
 
@@ -143,7 +142,7 @@ def full(
     *,
     active: int,
     steps: int = FULL_STEPS,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Fit:
     """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards.
 
@@ -161,7 +160,7 @@ def descended(
     *,
     moving: Bool[Array, "n"],
     steps: int,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Fit:
     """L_GP brought down by L-BFGS over the kernel and the x of the points that move, scales always at their best."""
     count, latents = len(fit.kernel.logs), fit.latents.copy()

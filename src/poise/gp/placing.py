@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.gp.exact import Posterior
-
-Array = np.ndarray
+from poise.types import Array
 
 BLOCK = 1024  # outputs placed at once, which bounds memory
 STARTS = 3  # inputs from which a place is searched

@@ -10,8 +10,7 @@ from jaxtyping import Float, Int
 
 from poise.compiled import compiled
 from poise.gp.covariance import JITTER, Kernel, curves_of, kernel_curves
-
-Array = np.ndarray
+from poise.types import Array
 
 
 def select_active(kernel: Kernel, inputs: Float[Array, "n inputs"], count: int) -> Int[Array, "active"]:

@@ -15,8 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from poise.gp.covariance import Kernel, KernelMatrix, NoisyMatrix
 from poise.gp.exact import Likelihood, Posterior, Scaling, best_scales, exact_loss, inverse_of
-
-Array = np.ndarray
+from poise.types import Array
 
 _BLOCK = 4096  # data taken in at once, which bounds memory
 

@@ -7,7 +7,7 @@ its shard. So a build that is killed, or runs out of disk, leaves a library that
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,9 @@ from poise.motion.edit import resample
 from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Progress
 
 SLOWEST, FASTEST = 0.1, 10.0
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
@@ -16,8 +15,7 @@ from poise.motion.carrying import carried, check_person
 from poise.motion.motion import Motion
 from poise.motion.retarget import on_the_same_floor, retarget
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,7 @@ from poise.library.groups import FrameGroups, group_runs
 from poise.library.search import Found, NearestQuery, checked_rows
 from poise.library.search_kernels import in_order, offer, squared_distance
 from poise.library.segments import Runs
-
-Array = np.ndarray
+from poise.types import Array
 
 CARE = 0.7
 MEMORY = 64  # queries that bounds may be from; older ones are brought up to date together

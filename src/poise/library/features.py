@@ -18,8 +18,7 @@ from poise.library.poses import Poses
 from poise.library.tensor_file import map_tensors, write_tensors
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 ALPHA = 0.8  # of the paper
 _BLOCK = 4096

@@ -26,8 +26,7 @@ from poise.library.tensor_file import map_tensors, write_tensors
 from poise.schema import Indices, Numbers, Schema
 from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 DEGREE = 24  # neighbours that a run keeps
 LIMBS = tuple(role for role in MAIN_ROLES if role != "pelvis" and not role.endswith("_thigh"))

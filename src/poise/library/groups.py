@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 
 from poise.library.k_means import divided
 from poise.library.segments import Runs
-
-Array = np.ndarray
+from poise.types import Array
 
 
 class FrameGroups(NamedTuple):

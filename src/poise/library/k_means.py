@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.cluster.vq import kmeans2, vq
 
-Array = np.ndarray
+from poise.types import Array
 
 _BRANCHES = 32  # parts that points are divided into at once; larger ones are divided again
 _ROUNDS = 4  # of k-means for a division: its parts only have to be compact

@@ -21,8 +21,7 @@ from poise.schema import Indices, Numbers, Schema, choice, several, text
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import STILL_ANGLE, Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 _BLOCK = 4096  # frames worked on at once
 _SAMPLES = 20_000  # frames from which the mean rotations are taken

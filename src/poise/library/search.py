@@ -19,8 +19,7 @@ from poise.errors import InvalidValueError, MissingExtraError
 from poise.library import search_kernels
 from poise.library.graph import NeighbourGraph
 from poise.library.segments import Runs
-
-Array = np.ndarray
+from poise.types import Array
 
 PROBES = 64  # runs looked at besides at every frame, so that a better part of the library is found by and by
 _JUMP = 1.5  # times the usual distance: the motion has left the graph's reach

@@ -9,8 +9,7 @@ import math
 import numpy as np
 
 from poise.compiled import compiled
-
-Array = np.ndarray
+from poise.types import Array
 
 BEAM = 4  # runs from which a descent goes on at once
 

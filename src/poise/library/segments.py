@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 from poise.compiled import compiled
 from poise.library.poses import Poses
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 REACH = np.radians(0.75)  # per joint angle, of a run's poses from its middle frame
 LONGEST = 24  # frames: someone standing still would otherwise be one run of thousands

@@ -17,8 +17,7 @@ from poise.library.tensor_file import map_tensors, write_tensors
 from poise.motion.motion import Motion
 from poise.schema import Numbers, Schema, choice, real
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 FOLDER = "shards"
 CANONICAL = "canonical."

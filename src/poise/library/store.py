@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -18,12 +18,11 @@ from poise.library.shards import FOLDER, read_canonical, read_own
 from poise.library.tensor_file import sha256_of
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Progress
 
 POSES_FILE = "poses.safetensors"
 CACHE = "cache"
 GRAPH_FILE = "graph.safetensors"
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

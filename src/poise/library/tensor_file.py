@@ -15,8 +15,7 @@ import numpy as np
 from poise.bounds import LONGEST_TEXT, checked_depth
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
-
-Array = np.ndarray
+from poise.types import Array
 
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}

@@ -24,8 +24,8 @@ from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.retarget import scaled_places
 from poise.skeleton.roles import MAIN_ROLES, TRUNK_ROLES, path
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Counterpart = tuple[int, int, float]  # two joints of the source, and how far from the first to the second
 
 _SAMPLES = 200  # frames from which a rig's neutral pose is read

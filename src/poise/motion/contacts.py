@@ -20,11 +20,11 @@ from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton, read_only
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.skeleton.pose_space import Handle
 
-Array = np.ndarray
 
 _ENTER_HEIGHT, _LEAVE_HEIGHT = 0.020, 0.035  # above where the point is when standing, of stature
 _ENTER_SPEED, _LEAVE_SPEED = 0.12, 0.25  # of the square root of gravity times leg length

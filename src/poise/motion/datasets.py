@@ -21,7 +21,8 @@ from typing import cast
 
 from poise.errors import MissingExtraError, UnknownNameError
 from poise.motion.cache import cache_folder
-from poise.motion.download import DownloadError, Progress, ResumingDownloader
+from poise.motion.download import DownloadError, ResumingDownloader
+from poise.types import Progress
 
 MIRROR = (
     "https://raw.githubusercontent.com/una-dinosauria/cmu-mocap/09a07f54f3bbb58797325f009282d0b2048a2871/data"

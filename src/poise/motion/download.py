@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from poise.errors import PoiseError
+from poise.types import Progress
 
 if TYPE_CHECKING:
     from requests import Response
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes received so far and the bytes expected (0 where nobody knows)."""
 
 _CHUNK_BYTES = 4096  # the most that a cut connection loses
 _TOO_MANY_BYTES = 512 * 1024 * 1024

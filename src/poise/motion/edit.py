@@ -16,8 +16,7 @@ from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.skeleton.retarget import check_same_topology
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 MOST_ROTATIONS = (
     8_000_000  # of all joints in all frames, that a resampled motion has unless it had them before

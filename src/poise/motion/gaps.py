@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-Array = np.ndarray
+from poise.types import Array
 
 KNOTS = 12  # samples on each side of a gap that its spline goes through
 _TRIED = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds of gaps made to see how well splines do

@@ -10,8 +10,7 @@ from jaxtyping import Float
 
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS
-
-Array = np.ndarray
+from poise.types import Array
 
 _SWAPPED = -0.5  # cosine between where the left should be and where its labels are
 

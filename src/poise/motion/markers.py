@@ -11,8 +11,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Origin
 from poise.savable import Savable
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,8 +13,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.savable import Savable
 from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 SEPARATOR = "; "  # between credits, where a file has one line for them
 

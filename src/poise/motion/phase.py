@@ -17,8 +17,8 @@ from poise.motion.edit import root_relative
 from poise.motion.motion import Motion
 from poise.motion.world import joint_positions
 from poise.skeleton.skeleton import read_only
+from poise.types import Array
 
-Array = np.ndarray
 _SHORTEST_STEP = 0.2  # seconds
 _LEAST_SHARE = 0.15  # of a movement's power that its dominant frequency needs to count as a rhythm
 

@@ -10,8 +10,8 @@ from jaxtyping import Bool
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.skeleton.retarget import check_same_topology
+from poise.types import Array
 
-Array = np.ndarray
 STILL = 0.001  # radians
 
 

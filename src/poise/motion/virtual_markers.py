@@ -20,8 +20,7 @@ from poise.motion.world import joint_transforms
 from poise.skeleton.neutral import Neutral, neutral_pose
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from poise.geometry import rotations
 from poise.motion.motion import Motion
+from poise.types import Array
 
-Array = np.ndarray
 _UP = np.array([0.0, 1.0, 0.0])
 
 

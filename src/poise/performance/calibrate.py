@@ -23,8 +23,7 @@ from poise.priors.local.pca import Query
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 SIZES = (0.9, 1.0, 1.1)  # at which every skeleton of a library takes part in a mixture
 CAUTION = 1e-3  # metres squared: how firmly a mixture stays near equal parts

@@ -17,14 +17,13 @@ from poise.errors import InvalidValueError
 from poise.performance.perform import Glimpse, Performance, PerformedFrame
 from poise.priors.abilities import examples_of
 from poise.priors.local.examples import LAG
+from poise.types import Array
 from poise.vision.labeller import Wearer
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
 from poise.vision.tracker import MarkerFinder, Moment
-
-Array = np.ndarray
 
 NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
 CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with

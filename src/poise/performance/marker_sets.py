@@ -17,9 +17,8 @@ from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 from poise.vision.colours import hue_of
-
-Array = np.ndarray
 
 LOCOMOTION = (
     *("left_hand", "right_hand", "left_foot", "right_foot"),

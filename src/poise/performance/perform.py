@@ -31,8 +31,8 @@ from poise.solvers.follow import Follower
 from poise.solvers.problem import Root as SolverRoot
 from poise.solvers.solution import Residual, Solution, Status, extended
 from poise.solvers.solve import Solver
+from poise.types import Array
 
-Array = np.ndarray
 Root = Literal["solved", "torso"]
 
 NOISE = (

@@ -22,8 +22,7 @@ from poise.performance.perform import Performance
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
-
-Array = np.ndarray
+from poise.types import Array
 
 CANDIDATES = (
     *("forehead", "left_waist", "right_waist", "chest", "spine"),

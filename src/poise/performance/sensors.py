@@ -22,8 +22,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Orientation
-
-Array = np.ndarray
+from poise.types import Array
 
 SIX = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")
 

@@ -34,8 +34,7 @@ from poise.priors.prior import Prior
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 UDP = "udp:"
 TAKES = (".c3d", ".trc", ".csv")

@@ -25,8 +25,7 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.performance.feeds import LiveFrame
 from poise.performance.perform import Performance, PerformedFrame
 from poise.performance.sensors import OrientationPerformance
-
-Array = np.ndarray
+from poise.types import Array
 
 LONGEST_LINE = 65_507  # bytes: the largest datagram
 Value = tuple[float | None, ...] | float | None

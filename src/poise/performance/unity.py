@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-Array = np.ndarray
+from poise.types import Array
 
 _LIMBS = {
     "shoulder": "Shoulder",

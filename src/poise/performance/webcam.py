@@ -19,12 +19,12 @@ from poise.performer import act
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.solvers.solution import Solution, extended
+from poise.types import Array
 from poise.vision.people.detector import PersonFinder
 from poise.vision.people.following import OnePersonFollower
 from poise.vision.people.photos import watched_in_photo
 from poise.vision.people.watching import DARK
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 NOBODY = "nobody is seen: step back until the whole body is in the picture"

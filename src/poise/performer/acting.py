@@ -16,8 +16,8 @@ from poise.performer.checks import within
 from poise.performer.posing import BodyTargets, pose, with_heels_raised
 from poise.performer.stage import Stage, lively
 from poise.performer.styles import STYLES, Style
+from poise.types import Array
 
-Array = np.ndarray
 Named = TypeVar("Named")
 
 LONGEST = 600.0  # seconds

@@ -14,8 +14,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.skeleton.skeleton import Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 SHORTEST, TALLEST = 0.8, 2.5  # metres; beyond them "a person" is a typing mistake
 

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 
-Array = np.ndarray
 Rate = Callable[[Array], Array]  # times to values
 
 _STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate

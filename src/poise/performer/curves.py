@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-Array = np.ndarray
+from poise.types import Array
 
 _HARMONICS = 6
 

@@ -18,8 +18,7 @@ from poise.performer.posing import SIDES, Arm, BodyTargets, Foot, turned, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
 from poise.performer.tracks import GRAVITY, Drift, bounding, ease, soft_minimum
-
-Array = np.ndarray
+from poise.types import Array
 
 _WALKS_BELOW, _RUNS_ABOVE = 0.52, 0.98  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
 _LOWEST_AT = 0.045  # of the stride after foot strike: double support

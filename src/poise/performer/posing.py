@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float
 from poise.geometry import rotations as rot
 from poise.performer.bodies import Body
 from poise.performer.tracks import ease, soft_minimum, soft_positive
-
-Array = np.ndarray
+from poise.types import Array
 
 SIDES: Mapping[str, float] = {"left": 1.0, "right": -1.0}
 _OTHER = {"left": "right", "right": "left"}

@@ -12,8 +12,7 @@ from poise.performer.bodies import Body
 from poise.performer.posing import Arm, BodyTargets
 from poise.performer.styles import Style
 from poise.performer.tracks import Drift, soft_positive
-
-Array = np.ndarray
+from poise.types import Array
 
 _PROTRACTED = np.radians(35.0)  # how far a shoulder goes forward or back (Kapandji 2007)
 _STRAIGHTEST = np.radians(4.0)  # an elbow is never quite straight

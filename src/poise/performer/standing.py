@@ -14,8 +14,8 @@ from poise.performer.posing import Arm, BodyTargets, Foot, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Footfalls, FreeFoot, Stepping
 from poise.performer.tracks import Key, track
+from poise.types import Array
 
-Array = np.ndarray
 Keys = Sequence[Key]
 
 REFERENCE = 1.75  # metres

@@ -15,8 +15,8 @@ from poise.geometry import rotations as rot
 from poise.performer.bodies import Body
 from poise.performer.posing import Foot, turned, yawed
 from poise.performer.tracks import ease, hermite, soft_minimum, soft_positive
+from poise.types import Array
 
-Array = np.ndarray
 FreeFoot = Callable[[Array], tuple[Array, Array]]  # times to ankle positions (n, 3) and pitches (n,)
 PlantedAngle = Callable[[Array, Array], Array]  # times and footfall numbers to angles
 

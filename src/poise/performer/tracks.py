@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-Array = np.ndarray
+from poise.types import Array
+
 Key = tuple[float, Any]  # a time, and a number or several
 
 GRAVITY = 9.81  # metres a second squared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
@@ -23,9 +23,7 @@ from poise.pictures import labels
 from poise.pictures.scene import Floor, render
 from poise.pictures.stage import StagedFrames, heading, looked_at, stage
 from poise.pictures.view import PictureView, fitted
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]  # frames done, frames in all
+from poise.types import Array, Progress
 
 ANIMATIONS = (".gif", ".mp4")
 _ELEVATION = np.radians(9.0)

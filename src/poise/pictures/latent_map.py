@@ -26,8 +26,7 @@ from poise.priors.style.mixture import Mixture
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import Colour, build_mannequin
 from poise.skeleton.skeleton import Pose
-
-Array = np.ndarray
+from poise.types import Array
 
 TRAINING: Colour = (0.93, 0.52, 0.16)
 NOVEL: Colour = (0.24, 0.62, 0.33)

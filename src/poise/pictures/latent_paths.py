@@ -18,8 +18,8 @@ from poise.pictures.latent_map import INK, PALE_INK, PAPER, draw_map
 from poise.pictures.latent_plane import LatentPlane
 from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.types import Array
 
-Array = np.ndarray
 Paths = Mapping[str, Float[Array, "frames latent"]]
 
 ACTIVITIES = ("#2b6cb0", "#c05621", "#6b46c1", "#2c7a7b", "#975a16")

@@ -14,8 +14,8 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 
 from poise.priors.latent.model import LatentSpace
+from poise.types import Array
 
-Array = np.ndarray
 Extent = tuple[float, float, float, float]  # left, right, bottom, top
 
 GRID = 140  # places along the longer side of a map

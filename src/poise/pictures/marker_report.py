@@ -17,8 +17,7 @@ from poise.pictures.stage import facing_of
 from poise.pictures.view import fitted
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import Colour, build_mannequin
-
-Array = np.ndarray
+from poise.types import Array
 
 SEEN: Colour = (0.16, 0.55, 0.33)
 FILLED: Colour = (0.93, 0.55, 0.13)

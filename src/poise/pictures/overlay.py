@@ -15,8 +15,8 @@ from poise.pictures.view import fitted
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.mannequin import TONES, Colour, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Points = Mapping[str, Float[Array, "2"]]
 
 _YELLOW: Colour = (0.98, 0.82, 0.10)

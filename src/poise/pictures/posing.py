@@ -17,8 +17,8 @@ from poise.pictures.view import PictureView, fitted
 from poise.priors.prior import Prior
 from poise.skeleton.mannequin import Colour, Mannequin, build_mannequin
 from poise.skeleton.skeleton import Pose
+from poise.types import Array
 
-Array = np.ndarray
 Handles = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 
 _ELEVATION, _TURN = np.radians(9.0), np.radians(38.0)

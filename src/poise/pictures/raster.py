@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from poise.compiled import compiled
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @compiled

@@ -16,8 +16,7 @@ from poise.pictures.latent_paths import LANDINGS, image_of
 from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.rhythm import Rhythm
 from poise.skeleton.roles import SIDES
-
-Array = np.ndarray
+from poise.types import Array
 
 _DPI, _WIDTH, _ROW = 100, 11.0, 1.25
 _LETTER = 0.075  # width of one of a title's, in inches like the others

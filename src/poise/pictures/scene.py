@@ -11,8 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from poise.pictures.view import PictureView
 from poise.skeleton.lofts import Solid, ball, tapered
 from poise.skeleton.mannequin import TONES, Colour, Mannequin
-
-Array = np.ndarray
+from poise.types import Array
 
 _SAMPLES = 3  # per pixel and axis
 _SHADOW_TEXEL = 0.007  # metres, at least

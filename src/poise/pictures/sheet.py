@@ -15,8 +15,7 @@ from poise.pictures import labels
 from poise.pictures.scene import Figure, Floor, render
 from poise.pictures.stage import StagedFrames, heading, stage
 from poise.pictures.view import PictureView, fitted
-
-Array = np.ndarray
+from poise.types import Array
 
 LAYOUTS = ("auto", "travel", "row")
 _ELEVATION = np.radians(9.0)

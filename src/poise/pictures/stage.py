@@ -16,8 +16,7 @@ from poise.pictures.scene import Figure, figure, merged, painted
 from poise.skeleton.lofts import ball
 from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 _LOOKS = 48  # frames looked at to place floor and camera
 _SLACK_BELOW, _SLACK_ABOVE = 0.12, 0.6  # metres from y = 0 at which the floor is still taken to be there

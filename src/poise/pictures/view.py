@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

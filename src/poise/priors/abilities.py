@@ -13,6 +13,7 @@ import numpy as np
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import Pose
+from poise.types import ShareProgress
 
 if TYPE_CHECKING:
     from poise.priors.dynamics.prior import DynamicsPrior
@@ -21,12 +22,9 @@ if TYPE_CHECKING:
     from poise.priors.local.examples import Examples
     from poise.priors.local.sensor_guide import SensorGuide
 
-Array = np.ndarray
-Progress = Callable[[float], None]
-
 
 def marker_guide(
-    prior: Prior, handles: Handles, *, progress: Progress = lambda _: None
+    prior: Prior, handles: Handles, *, progress: ShareProgress = lambda _: None
 ) -> MarkerGuide | None:
     """A guide that goes by a performer's markers, their velocities and those that are missing (`marker_guide`)."""
     make = getattr(prior, "marker_guide", None)
@@ -39,7 +37,7 @@ def made_for_performing(prior: Prior) -> bool:
 
 
 def sensor_guide(
-    prior: Prior, names: Sequence[str], *, progress: Progress = lambda _: None
+    prior: Prior, names: Sequence[str], *, progress: ShareProgress = lambda _: None
 ) -> SensorGuide | None:
     """A guide that goes by how sensors on some segments are turned (`sensor_guide`)."""
     make = getattr(prior, "sensor_guide", None)

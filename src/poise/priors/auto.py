@@ -29,8 +29,7 @@ from poise.schema import Schema, real
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 WEIGHTS = (0.02, 0.1, 0.25, 0.5, 0.75)  # of the universal prior, to choose from
 HELD = 4  # one clip in so many is held out, or that part of a single one

@@ -27,8 +27,7 @@ from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 STARTS = 2
 _ROOT = np.arange(ROOT_FREEDOMS)

@@ -14,8 +14,7 @@ from poise.priors.predicting import PredictingGuide
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 
 class BroadPrior:

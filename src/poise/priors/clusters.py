@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 
 from poise.priors import medoids
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 BETA = 1e-3  # radians squared, added to every covariance
 POOLED_SHARE = 0.5  # of the pooled covariance in each cluster's

@@ -21,8 +21,7 @@ from numba.extending import overload
 
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-
-Array = np.ndarray
+from poise.types import Array
 
 _SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
 FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces

@@ -56,8 +56,7 @@ from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, c
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance

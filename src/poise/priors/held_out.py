@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.schema import real, record, row
+from poise.types import Array
 
-Array = np.ndarray
 Kept = TypeVar("Kept")
 
 SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

@@ -13,8 +13,7 @@ from poise.motion.motion import Motion
 from poise.priors.poses import motion_hash
 from poise.schema import Declared, Indices, Numbers, Schema, row, several, text
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 MOST = 400  # frames that a model keeps, evenly spread
 LIMBS = {

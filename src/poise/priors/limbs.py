@@ -12,8 +12,7 @@ from poise.gp.covariance import LAPLACIAN
 from poise.gp.regression import Groups
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
 

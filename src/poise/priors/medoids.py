@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
-
-Array = np.ndarray
+from poise.types import Array
 
 _CHUNK = 2048
 _CANDIDATES = 256  # members, nearest to the mean, among which a medoid is sought

@@ -25,11 +25,11 @@ from poise.priors.poses import handle_positions
 from poise.priors.predicting import PredictingGuide
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.gaussian import GaussianPrior
 
-Array = np.ndarray
 
 NAME = "huang2017"
 

@@ -36,8 +36,7 @@ from poise.schema import (
 )
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 VERSION = 1
 MOST_JOINTS = 1000

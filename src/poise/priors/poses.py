@@ -13,8 +13,8 @@ from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Ready = TypeVar("Ready")
 Prepared = dict[tuple[bytes, bytes], Ready]  # what was made ready, by the handles it was made ready for
 

@@ -19,8 +19,7 @@ from poise.priors.forms import FREE_ROOT, fixed, settled
 from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz, point_on
 from poise.skeleton.pose_space import Handles, PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 ROUNDS = 3  # predictions, at most, from a root that is itself being solved
 _FAR = 0.12  # metres that a handle lacks in the predicted pose, from which a start's root is not believed

@@ -20,8 +20,8 @@ from poise.priors.forms import FREE_ROOT
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 State = Any
 Steps = tuple[int, ...]
 

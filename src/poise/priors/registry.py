@@ -6,7 +6,7 @@ a class method `learn` that takes clips and what the options say, and all that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,8 +16,7 @@ from poise.motion.motion import Motion
 from poise.priors.model_file import Storable, Stored
 from poise.registry import Registry
 from poise.schema import Schema
-
-Progress = Callable[[float], None]
+from poise.types import ShareProgress
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class PriorKind(Protocol):
     Options: type[PriorOptions]
     schema: Schema
 
-    def learn(self, motions: Sequence[Motion], *, progress: Progress = ..., **options: Any) -> Storable:
+    def learn(self, motions: Sequence[Motion], *, progress: ShareProgress = ..., **options: Any) -> Storable:
         """A prior of this kind, from clips of one topology."""
         ...
 
@@ -92,7 +91,7 @@ def learn(
     kind: str,
     options: PriorOptions | None = None,
     *,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Storable:
     """A prior of a kind, learned from clips of one topology."""
     chosen = _learned(kind)

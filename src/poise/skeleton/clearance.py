@@ -7,8 +7,7 @@ from jaxtyping import Float, Int
 
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Skeleton, kept_for_body
-
-Array = np.ndarray
+from poise.types import Array
 
 _RADII = {"torso": 0.065, "head": 0.05, "forearm": 0.018, "thigh": 0.035, "shin": 0.025}  # of stature
 _LIMBS = {f"{side}_{a}": (f"{side}_{a}", f"{side}_{b}") for side in SIDES for a, b in (

@@ -15,8 +15,8 @@ import math
 import numpy as np
 
 from poise.compiled import compiled
+from poise.types import Array
 
-Array = np.ndarray
 Matrix = tuple[float, float, float, float, float, float, float, float, float]  # row-major 3x3
 
 ROOT_SIZE = 7  # position and quaternion in q

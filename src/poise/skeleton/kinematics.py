@@ -7,8 +7,7 @@ from poise.errors import InvalidValueError
 from poise.skeleton import kernels
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.skeleton.turns import world_turns
-
-Array = np.ndarray
+from poise.types import Array
 
 
 def world_transforms(

@@ -21,8 +21,8 @@ from poise.geometry import rotations
 from poise.skeleton.neutral import Neutral, neutral_pose
 from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path, subtree
 from poise.skeleton.skeleton import JointLimits, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Range = tuple[float, float]
 
 # Degrees about the body's left, up and forward axes (turning right-handed), for the trunk and for the left limbs, from

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
-
-Array = np.ndarray
+from poise.types import Array
 
 _CAP_ANGLES = np.radians([18.0, 42.0, 66.0])  # rings of a rounded end, from its pole
 _SHORTEST = 1e-9

@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from poise.skeleton.lofts import Solid
 from poise.skeleton.mannequin_parts import BodyPart, build_parts
 from poise.skeleton.skeleton import Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 Colour = tuple[float, float, float]  # sRGB, 0 to 1
 TONES: dict[str, Colour] = {

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 UP = np.array([0.0, 1.0, 0.0])
 _MAX_EXAMPLES = 64

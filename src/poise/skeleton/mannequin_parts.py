@@ -12,8 +12,8 @@ from poise.skeleton import lofts
 from poise.skeleton.lofts import Solid
 from poise.skeleton.mannequin_body import UP, MannequinBody
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Profile = tuple[tuple[float, float, float, float], ...]
 
 

@@ -19,8 +19,7 @@ from poise.skeleton.measure import HEAD_TO_CROWN, standing_height
 from poise.skeleton.neutral import LEFT, UP, Neutral, neutral_pose
 from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 # Segment: mass of women and men in percent of the body's, then the centre's distance from the upper joint in percent.
 _DE_LEVA: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton, read_only
+from poise.types import Array
 
-Array = np.ndarray
 LEFT, UP, FORWARD = np.eye(3)
 _NEARLY_AXES = np.radians(40.0)  # rigs with bone-aligned axes have them along the body's in the neutral pose
 _DOWN_AND_FORWARD = np.array([0.0, -np.sin(np.radians(20.0)), np.cos(np.radians(20.0))])

@@ -20,8 +20,7 @@ from poise.geometry import rotations
 from poise.skeleton import kernels
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.skeleton.turns import local_turns
-
-Array = np.ndarray
+from poise.types import Array
 
 _BLOCK = 4096  # poses worked on at once
 STILL_ANGLE = 0.001  # radians: a joint that varies by no more carries no motion of its own

@@ -6,7 +6,8 @@ from jaxtyping import Float
 
 from poise.errors import SkeletonError
 from poise.skeleton.measure import leg_length, longest_way
-from poise.skeleton.skeleton import Array, Pose, Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.types import Array
 
 
 def retarget_pose(pose: Pose, target: Skeleton) -> Pose:

@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
 from poise.savable import Savable
+from poise.types import Array
 
-Array = np.ndarray
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

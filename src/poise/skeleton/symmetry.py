@@ -17,8 +17,8 @@ from poise.geometry import rotations
 from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.roles import SIDES, side_and_part, subtree
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 _IMPROPER = [
     reflection
     for order in itertools.permutations(range(3))

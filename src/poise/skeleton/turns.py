@@ -2,12 +2,9 @@
 
 import math
 
-import numpy as np
-
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_SIZE
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @compiled

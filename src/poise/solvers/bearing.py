@@ -19,8 +19,8 @@ from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane, floor
+from poise.types import Array
 
-Array = np.ndarray
 Place = Float[Array, "3"] | Sequence[float]
 Places = Mapping[str, Place]
 _Corners = tuple[tuple[float, float], ...]

@@ -13,8 +13,7 @@ from jaxtyping import Float
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from poise.errors import InvalidValueError
-
-Array = np.ndarray
+from poise.types import Array
 
 
 class BlockBanded:

@@ -21,8 +21,8 @@ from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Solver
+from poise.types import Array
 
-Array = np.ndarray
 Learn = Callable[[Sequence[Motion]], Prior]
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")

@@ -25,8 +25,8 @@ from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.registry import Registry
 from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.types import Array
 
-Array = np.ndarray
 Vector = Sequence[float] | Array
 
 

@@ -25,8 +25,7 @@ from poise.solvers.dual_step import (
 )
 from poise.solvers.primal_step import many_soft, step_under
 from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
-
-Array = np.ndarray
+from poise.types import Array
 
 # What `solve` returns besides the pose: how it ended. The last two end early, without the finish.
 REACHED, RELAXED, OUT_OF_TIME, BROKEN, JOINED, LEFT = range(6)

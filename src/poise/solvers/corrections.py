@@ -24,8 +24,7 @@ from poise.skeleton.skeleton import Pose
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Model, solve
-
-Array = np.ndarray
+from poise.types import Array
 
 VERSION = 1
 MOST = 1000  # corrections in a file

@@ -17,8 +17,7 @@ import numpy as np
 
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
-
-Array = np.ndarray
+from poise.types import Array
 
 # Columns of `rows`: variance (0: hard), how far it gives way in a conflict (1: highest priority), whether >= 0.
 VARIANCE, COMPLIANCE, INEQUALITY = range(3)

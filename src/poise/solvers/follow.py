@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton.pose_space import PoseSpace
@@ -13,8 +12,7 @@ from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint
 from poise.solvers.problem import Problem
 from poise.solvers.solution import Solution
-
-Array = np.ndarray
+from poise.types import Array
 
 HISTORY = 2  # frames before a frame that its motion can depend on
 KEPT = 64  # sets of constraints whose solver is kept

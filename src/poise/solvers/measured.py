@@ -17,8 +17,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Block, Constraint, Kind
-
-Array = np.ndarray
+from poise.types import Array
 
 DIFFERENCE = 1e-6  # metres and radians, for Jacobians by differences
 

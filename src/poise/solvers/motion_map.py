@@ -16,7 +16,7 @@ the steps and met exactly at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,9 +40,7 @@ from poise.solvers.trajectory import (
     spread_accelerations,
     tangent_accelerations,
 )
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 ROUNDS = 9
 STEPS = ROOT_FEATURES - 1  # features of the root that two frames decide; the height is the pose's own

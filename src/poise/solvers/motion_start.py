@@ -22,8 +22,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.solvers.constraints import Constraint, Position
 from poise.solvers.motion_map import Motions
-
-Array = np.ndarray
+from poise.types import Array
 
 PARTICLES = 100
 CHUNK = 24  # frames at 30 Hz that simulations go on before the closest are chosen

@@ -18,8 +18,7 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.problem import Problem
 from poise.solvers.rows import Body
-
-Array = np.ndarray
+from poise.types import Array
 
 Outcome = tuple[Int[Array, "poses"], Int[Array, "poses"], Float[Array, "poses rows"]]
 

@@ -22,8 +22,7 @@ from poise.solvers.dual_step import (
     substitute,
     workspace,
 )
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @compiled

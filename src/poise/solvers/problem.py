@@ -33,8 +33,8 @@ from poise.solvers.constraints import (
 from poise.solvers.measured import MeasuredConstraint
 from poise.solvers.rows import evaluate
 from poise.solvers.solution import Residual
+from poise.types import Array
 
-Array = np.ndarray
 Root = Literal["solved", "given"]
 
 _NO_STATE = np.empty(0)

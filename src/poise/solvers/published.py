@@ -17,8 +17,7 @@ from poise.priors.prior import Guide, State
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core, dual_step
 from poise.solvers.problem import Problem
-
-Array = np.ndarray
+from poise.types import Array
 
 STEPS = 200
 LONGEST = 0.4  # radians or metres: a step that is longer is shortened, since J is of where it starts

@@ -21,8 +21,8 @@ from poise.skeleton.kernels import (
     point_on,
     turn_jacobian,
 )
+from poise.types import Array
 
-Array = np.ndarray
 Body = tuple[Array, Array, Array]  # links, rest, masses
 Blocks = tuple[Array, Array]  # integers, floats
 

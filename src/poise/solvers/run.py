@@ -22,8 +22,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.solvers import core
 from poise.solvers.predicted import solve_predicted
 from poise.solvers.problem import NO_TRAIL, Problem, Trail
-
-Array = np.ndarray
+from poise.types import Array
 
 _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more

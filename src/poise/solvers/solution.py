@@ -16,13 +16,13 @@ from poise.priors.abilities import credits_of
 from poise.savable import Savable
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.known_frames import KnownFrame, KnownFrames
     from poise.priors.prior import Prior
     from poise.solvers.uncertainty import Deviations, Uncertainty
 
-Array = np.ndarray
 
 STRANGE = 1.0  # percent: a pose less likely than so many of the frames it is compared with is not known
 

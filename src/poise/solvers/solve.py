@@ -35,8 +35,8 @@ from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.style_reference import REFERENCES, ReferenceRun
 from poise.solvers.uncertainty import Uncertainty
+from poise.types import Array
 
-Array = np.ndarray
 Model = Prior | PoseSpace | Skeleton
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after the frames before
 

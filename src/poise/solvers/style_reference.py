@@ -19,8 +19,7 @@ from poise.priors.prior import Guide
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core, dual_step
 from poise.solvers.problem import Problem
-
-Array = np.ndarray
+from poise.types import Array
 
 LBFGS, SQP = "lbfgs", "sqp"
 REFERENCES = {LBFGS: "L-BFGS-B", SQP: "SLSQP"}

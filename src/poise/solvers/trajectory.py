@@ -34,9 +34,7 @@ from poise.solvers.follow import Follower
 from poise.solvers.problem import Problem, Settings
 from poise.solvers.solution import STATUSES, Residual, Solution
 from poise.solvers.solve import Solver
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 STIFF = 1e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
 LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step

@@ -25,8 +25,7 @@ from poise.solvers import dual_step
 from poise.solvers.problem import Problem
 from poise.solvers.rows import evaluate
 from poise.solvers.run import Runner, are_alike
-
-Array = np.ndarray
+from poise.types import Array
 
 MEASURED = 0.002  # metres to which one more handle places its joint
 CLOSE = (

@@ -14,8 +14,7 @@ from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
 from poise.studio.state import State
-
-Array = np.ndarray
+from poise.types import Array
 
 
 def packed(values: Any, dtype: str = "<f4") -> bytes:

@@ -16,8 +16,8 @@ from poise.studio.messages import Contact, LockContact, Pin, SceneHandle
 from poise.studio.solving import vec3
 from poise.studio.state import State
 from poise.studio.timeline_script import with_pins
+from poise.types import Array
 
-Array = np.ndarray
 SHORTEST = 2  # frames that can be held
 
 

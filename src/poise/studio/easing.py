@@ -11,8 +11,7 @@ from jaxtyping import Float
 from poise.skeleton.pose_space import Handles
 from poise.solvers.problem import Problem
 from poise.solvers.solution import STATUSES, Solution, Status
-
-Array = np.ndarray
+from poise.types import Array
 
 SHARES = (0.9, 0.45, 0.2, 0.0, 0.0, 0.0, 0.0)  # of the way allowed that are tried, the largest first
 CLOSE = 0.003  # metres that a handle may lag behind on the way

@@ -22,8 +22,8 @@ from poise.studio.models import PLAIN, ModelStore
 from poise.studio.solving import Poser
 from poise.studio.state import State
 from poise.studio.timeline_script import script_of, weights_of
+from poise.types import Array
 
-Array = np.ndarray
 Span = tuple[int, int]
 """The first of some frames and the one after their last."""
 

@@ -20,8 +20,7 @@ from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
 from poise.studio.arrays import packed
-
-Array = np.ndarray
+from poise.types import Array
 
 GRID = (140, 90)  # columns and rows of an unrolled cylinder
 

@@ -19,8 +19,7 @@ from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

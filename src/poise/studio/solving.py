@@ -32,8 +32,7 @@ from poise.studio.easing import eased
 from poise.studio.messages import LOOK_AT, Quaternion, SceneHandle, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
-
-Array = np.ndarray
+from poise.types import Array
 
 HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
 KEPT = 4  # solvers of earlier sets of handles

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
@@ -14,8 +13,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
 from poise.studio.messages import Bearing, Feet, Photo, Prop, SceneHandle, Timeline, Vec3, Weight
-
-Array = np.ndarray
+from poise.types import Array
 
 MOST_HANDLES, MOST_PROPS = 64, 64
 FPS, FRAMES = 30.0, 90

@@ -16,8 +16,7 @@ from poise.skeleton.skeleton import Pose
 from poise.studio.messages import Easing, Feet, Key, Pin, SceneHandle, StyleKey, Timeline, Vec3
 from poise.studio.solving import HEADING, feet_of, point_of, points_of, taken_sides, vec3
 from poise.studio.state import State, empty_timeline
-
-Array = np.ndarray
+from poise.types import Array
 
 SOFT, SOFT_TURN = 0.02, 0.1  # metres and radians that handles of the page give way, once they are soft
 STYLE_BLEND = 0.4  # seconds in which one style goes over into the next

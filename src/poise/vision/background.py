@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.opencv import cv2
-
-Array = np.ndarray
 
 THRESHOLD = 6.0  # deviations from the mean
 LEAST = 14.0  # grey levels that a pixel must differ by, however still it was

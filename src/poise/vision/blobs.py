@@ -11,9 +11,8 @@ from jaxtyping import Float, Int, UInt8
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.opencv import cv2
-
-Array = np.ndarray
 
 SAME_TINT = 0.25  # by which the tint of one thing differs from picture to picture, 0 to 1 per channel
 COLOURFUL = 0.9  # how saturated a coloured marker is taken to be

@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.opencv import cv2
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

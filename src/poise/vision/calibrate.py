@@ -14,12 +14,11 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
+from poise.types import Array
 from poise.vision.boards import BoardView
 from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.rig import Rig
-
-Array = np.ndarray
 
 FEWEST_VIEWS = 4
 BAD = 2.5  # times the median error of all views: such a view is left out

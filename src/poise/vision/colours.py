@@ -11,9 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.types import Array
 from poise.vision.blobs import COLOURFUL, HUE_RANGE, Look, tint_of
-
-Array = np.ndarray
 
 HUES = {
     "red": 0.0,

@@ -13,12 +13,11 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
 from poise.vision.triangulate import Meeting, projections, triangulate_all
-
-Array = np.ndarray
 
 LINE_DISTANCE = 2.5  # pixels that blobs of one marker may be off each other's epipolar lines
 COLOUR_DISTANCE = 0.35  # by which the colours of one marker may differ between cameras, 0 to 1 per channel

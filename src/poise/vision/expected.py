@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.geometry.alignment import rigid_fits, shifts_across
-
-Array = np.ndarray
+from poise.types import Array
 
 UNLIKE = 0.015  # metres by which a marker typically differs from where the Gaussian has it
 STRANGE = 25.0  # squared deviations from where the others have it at which a marker may be another

@@ -15,10 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.compiled import compiled
+from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.tracks import Tracks, inverse_of_two, pixel_variance, seen_from
-
-Array = np.ndarray
 
 STRAY = 1e-6  # blobs per pixel of a picture that are no marker
 GATE = 30.0  # squared deviations beyond which a blob is not a marker's

@@ -9,8 +9,7 @@ from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from poise.geometry.alignment import rigid_fit
-
-Array = np.ndarray
+from poise.types import Array
 
 _FORBIDDEN = 1e6
 _HEADINGS = 12  # tried for a performer who may face anywhere

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.types import Array
 from poise.vision.first_labels import matched
 from poise.vision.lens import LensCamera
-
-Array = np.ndarray
 
 _HEADINGS, _ROUNDS, _PROMISING = 16, 8, 24
 

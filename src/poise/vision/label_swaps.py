@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.geometry.alignment import rigid_fits
+from poise.types import Array
 from poise.vision.expected import STRANGE, Expected
 from poise.vision.tracks import Tracks
 
-Array = np.ndarray
 Pair = tuple[int, int]
 
 NEAR = 9.0  # squared deviations that two tracks are apart where they may be taken for each other

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.correspond import Candidate, Matcher, exclusive
 from poise.vision.explain import explain
@@ -22,8 +23,6 @@ from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 from poise.vision.tracks import Tracks
 from poise.vision.triangulate import projections, triangulate_all
-
-Array = np.ndarray
 
 FIRST_FIT = 0.12  # metres per marker that the first frame may differ from the calibrated layout
 STAYS, COMES_BACK = 0.95, 0.3  # chances to see a marker that the camera has just seen, and that it has not

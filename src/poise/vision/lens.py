@@ -10,8 +10,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 STRAIGHT = (0.0, 0.0, 0.0, 0.0, 0.0)
 _ROUNDS = 20  # of the fixed-point iteration that takes the lens away

@@ -13,12 +13,11 @@ import time
 from collections.abc import Iterator
 from types import TracebackType
 
-import numpy as np
 from jaxtyping import UInt8
 
+from poise.types import Array
 from poise.vision.sources import InStep, Source, Step, read_or_note
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 SILENT = 0.5  # seconds without a picture after which the others do not wait for a camera

@@ -13,10 +13,9 @@ from poise.formats.camera_file import check_rotation
 from poise.formats.files import replacing
 from poise.formats.tables import FieldError, read_declared
 from poise.geometry.cameras import Camera
+from poise.types import Array
 from poise.vision.lens import LensCamera
 from poise.vision.qualisys import read_qualisys
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

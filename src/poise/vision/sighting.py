@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.rig import Rig
 from poise.vision.triangulate import Meeting
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

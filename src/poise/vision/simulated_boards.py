@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from poise.types import Array
 from poise.vision.boards import Board
 from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.rig import Rig
-
-Array = np.ndarray
 
 _PRINTED = 40  # pixels of the printed picture per square
 _WALL = 110  # grey around the board

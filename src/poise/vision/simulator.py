@@ -23,11 +23,10 @@ from poise.motion.world import joint_transforms
 from poise.pictures.raster import fill_triangles
 from poise.skeleton.mannequin import Mannequin, build_mannequin
 from poise.skeleton.pose_space import Handle
+from poise.types import Array
 from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.rig import Rig
-
-Array = np.ndarray
 
 _SUBFRAMES = 5  # of one exposure
 _NOISE_TILES = 6  # pictures of noise, shifted at random for every frame

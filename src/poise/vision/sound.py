@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, ParseError
-
-Array = np.ndarray
+from poise.types import Array
 
 _RATE = 16_000  # samples a second, of what is written
 _PCM, _EXTENSIBLE = 1, 0xFFFE  # format tags

@@ -21,9 +21,9 @@ from jaxtyping import UInt8
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file
 from poise.formats.images import check_unpacked_size
+from poise.types import Array
 from poise.vision.opencv import cv2
 
-Array = np.ndarray
 Picture = UInt8[Array, "_height _width 3"]  # cameras may differ in size
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")

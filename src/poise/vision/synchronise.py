@@ -16,11 +16,10 @@ from scipy.interpolate import CubicSpline
 from scipy.signal import correlate, correlation_lags
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.opencv import cv2
 from poise.vision.sound import sound_of
 from poise.vision.sources import Picture, Source
-
-Array = np.ndarray
 
 FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
 HEARD_EVERY = 0.002  # seconds between two measures of how loud it is

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from jaxtyping import Float, UInt8
 
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, find_blobs
 from poise.vision.colours import Colours
@@ -17,7 +17,6 @@ from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
 from poise.vision.sighting import Sighting
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 WHITE = Colours()  # markers that reflect light

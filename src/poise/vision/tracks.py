@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.compiled import compiled
-
-Array = np.ndarray
+from poise.types import Array
 
 AGILITY = 60.0  # metres per second squared by which the liveliest markers speed up from frame to frame
 BURST = 4.0  # times more, now and then: throws and punches

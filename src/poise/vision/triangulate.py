@@ -10,9 +10,8 @@ from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
+from poise.types import Array
 from poise.vision.lens import LensCamera
-
-Array = np.ndarray
 
 PIXEL_NOISE = 0.3  # pixels by which the centre of a blob is off, typically
 _STEPS = 3  # of Gauss-Newton on the pixels, after the linear meeting point

@@ -13,8 +13,7 @@ from poise.geometry.cameras import Camera
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES, common_ancestor, path
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 FEWEST = 3  # limbs of which the length must be seen
 SIZES = (0.5, 1.5)  # of the template's lengths that a limb may have

@@ -9,8 +9,7 @@ from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 NAMES = (
     "nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer",

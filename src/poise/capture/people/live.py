@@ -27,8 +27,7 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.solution import Solution, Status
 from poise.solvers.trajectory import tangent_step
-
-Array = np.ndarray
+from poise.types import Array
 
 MEASURED = 1.0  # seconds for which a person is watched before the first pose ...
 FEWEST = 10  # ... and pictures ...

@@ -11,7 +11,7 @@ Feet that stand stay: heel and toes of a contact are drawn to one place on the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,9 +36,7 @@ from poise.solvers.trajectory import (
     spread_accelerations,
     tangent_accelerations,
 )
-
-Array = np.ndarray
-Progress = Callable[[int, int], None]
+from poise.types import Array, Progress
 
 ROUNDS = 18
 ASKED_EVERY = 4  # rounds after which the prior is asked again

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.landmarks import NAMES, handles_of
-from poise.capture.people.solving import Progress, TakeSolver, Trust
+from poise.capture.people.solving import TakeSolver, Trust
 from poise.capture.people.upright import upright_camera
 from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
 from poise.geometry.cameras import Camera
@@ -23,8 +23,7 @@ from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Position
 from poise.solvers.follow import Follower
 from poise.solvers.solve import Solver
-
-Array = np.ndarray
+from poise.types import Array, Progress
 
 ROUGH = 0.05  # metres: how exactly the first guess meets rough places
 

@@ -13,8 +13,7 @@ from jaxtyping import Float
 
 from poise.capture.people.landmarks import INDEX
 from poise.geometry.cameras import Camera
-
-Array = np.ndarray
+from poise.types import Array
 
 EYE_HEIGHT = 1.5  # metres at which an unknown camera stands; where the floor is, is found afterwards
 USUAL_FIELD = np.radians(60.0)  # that a camera sees along the long side of its picture, where it is not known

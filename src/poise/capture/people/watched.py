@@ -11,8 +11,7 @@ from jaxtyping import Float
 from poise.capture.people.landmarks import LOWER, OTHER_SIDE, UPPER, VISIBLE
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
-
-Array = np.ndarray
+from poise.types import Array
 
 LEAST_SEEN = 0.1  # visibility below which a landmark says nothing
 EXCHANGE = 1e-3  # sides of the person's square that a frame with sides exchanged costs

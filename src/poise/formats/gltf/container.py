@@ -16,8 +16,8 @@ from jaxtyping import Float
 
 from poise.errors import ParseError
 from poise.motion.motion import SEPARATOR
+from poise.types import Array
 
-Array = np.ndarray
 Json = dict[str, Any]
 
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}

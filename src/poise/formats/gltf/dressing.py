@@ -23,8 +23,8 @@ from poise.formats.gltf.meshes import normals_of
 from poise.formats.gltf.writing import INDICES, VERTICES, Document
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
+from poise.types import Array
 
-Array = np.ndarray
 Found = Mapping[str, Any]
 
 _SLOTS = 4  # joints that a vertex of a GLB follows

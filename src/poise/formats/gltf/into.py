@@ -20,8 +20,8 @@ from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
+from poise.types import Array
 
-Array = np.ndarray
 _FLOAT = 5126
 _STILL = (
     1e-6  # metres, and parts of a quaternion, by which a joint may leave its node's pose and not be animated

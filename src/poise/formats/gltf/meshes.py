@@ -15,8 +15,7 @@ from poise.formats.gltf.reading import GltfRig, inverse_binds, node_worlds, open
 from poise.formats.images import check_size, quiet_open
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
-
-Array = np.ndarray
+from poise.types import Array
 
 _TRIANGLES = 4
 _GREY = (0.6, 0.6, 0.6)

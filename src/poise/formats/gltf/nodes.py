@@ -11,8 +11,7 @@ from jaxtyping import Float
 from poise.formats.gltf.container import Container, Json
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
-
-Array = np.ndarray
+from poise.types import Array
 
 _MOST_NODES = 10_000
 

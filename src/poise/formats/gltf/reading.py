@@ -20,8 +20,8 @@ from poise.formats.registry import glb_of_character
 from poise.formats.rigs import from_world, hung_as_in_metarig, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
 from poise.motion.motion import SEPARATOR, Motion, Origin
+from poise.types import Array
 
-Array = np.ndarray
 World = tuple[Float[Array, "_ 3"], Float[Array, "_ 3 3"]]  # one row stands for all frames
 
 _FURTHEST = 1e6  # metres

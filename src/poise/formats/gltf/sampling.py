@@ -10,8 +10,7 @@ from jaxtyping import Float
 from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.nodes import Local, NodeTree
 from poise.geometry import rotations as turning
-
-Array = np.ndarray
+from poise.types import Array
 
 _PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3"}
 _USUAL_RATES = (24.0, 25.0, 30.0, 50.0, 60.0, 90.0, 100.0, 120.0, 240.0)

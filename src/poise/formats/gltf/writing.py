@@ -19,8 +19,8 @@ from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
 from poise.skeleton.mannequin import TONES, Mannequin, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 Json = dict[str, Any]
 
 _FLOAT, _BYTE, _SHORT, _INT = 5126, 5121, 5123, 5125

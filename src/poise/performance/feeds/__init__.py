@@ -20,8 +20,8 @@ from poise.errors import InvalidValueError, PoiseError
 from poise.skeleton.measure import leg_length
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
-Array = np.ndarray
 GoOn = Callable[[], bool]
 Ready = Callable[[str], None]
 """Called with where the feed listens, or what it is connected to, in words."""

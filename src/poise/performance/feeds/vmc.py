@@ -14,8 +14,8 @@ from poise.errors import MissingExtraError
 from poise.geometry import rotations
 from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
 from poise.performance.unity import ABOVE, BONES, mirrored_place, mirrored_turn
+from poise.types import Array
 
-Array = np.ndarray
 Placed = tuple[Array, Array]
 
 PORT = 39539

@@ -19,8 +19,8 @@ from poise.performer.posing import Arm, BodyTargets, Foot, Reach, mirrored, yawe
 from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
 from poise.performer.tracks import Key, track
+from poise.types import Array
 
-Array = np.ndarray
 Point = tuple[float, float, float]
 
 _GUARD: Mapping[str, Point] = {"lead": (0.11, 1.31, 0.39), "rear": (-0.09, 1.31, 0.15)}

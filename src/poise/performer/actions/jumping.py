@@ -22,8 +22,7 @@ from poise.performer.standing import (
 )
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
 from poise.performer.tracks import GRAVITY, Key, bounding, hermite
-
-Array = np.ndarray
+from poise.types import Array
 
 _TAKE_OFF_PITCH, _LANDING_PITCH = 50.0, 24.0  # degrees the heels are up
 

@@ -11,8 +11,7 @@ from poise.performer.stage import Stage
 from poise.performer.standing import ALWAYS, HIP_WIDTH_STANCE, Place, arm, foot, posed, scale, standing_height
 from poise.performer.steps import FreeFoot
 from poise.performer.tracks import Key, track
-
-Array = np.ndarray
+from poise.types import Array
 
 _IMPACT = 1.06  # seconds by the stage's clock
 

@@ -11,8 +11,8 @@ from poise.performer.gait import Gait
 from poise.performer.posing import BodyTargets
 from poise.performer.stage import Stage
 from poise.performer.tracks import ease
+from poise.types import Array
 
-Array = np.ndarray
 Points = Sequence[Sequence[float]]
 
 WALKING_SPEEDS = (0.2, 2.1)  # metres a second

@@ -16,8 +16,7 @@ from poise.performer.posing import SIDES, Arm, BodyTargets, Reach
 from poise.performer.stage import Stage
 from poise.performer.standing import arm, posed, scale, stance
 from poise.performer.tracks import Key, ease, track
-
-Array = np.ndarray
+from poise.types import Array
 
 PERIOD = 1.9  # seconds by the stage's clock for one point, there and back
 _ARRIVES, _LEAVES = 0.75, 1.10

@@ -12,8 +12,7 @@ from poise.performer.posing import Arm, BodyTargets
 from poise.performer.stage import Stage
 from poise.performer.standing import Keys, angles, arm, posed, scale, stance, standing_height
 from poise.performer.tracks import track
-
-Array = np.ndarray
+from poise.types import Array
 
 _SEAT_TO_HIP = 0.050  # of the height: flesh below the hip joints
 _USUAL_SEAT = 0.255  # of the height

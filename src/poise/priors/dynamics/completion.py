@@ -10,8 +10,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.gp.placing import PlacingLoss, place_new
 from poise.priors.dynamics.prior import DynamicsPrior
-
-Array = np.ndarray
+from poise.types import Array
 
 
 def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:

@@ -19,8 +19,7 @@ from poise.priors.dynamics.measures import circle_coordinate
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import waves
-
-Array = np.ndarray
+from poise.types import Array
 
 RADIUS = 1.5  # of a circle, in the latent space's unit: the reach of the pose kernel
 SMOOTHING = 100.0  # of a locally linear axis: agreeing with neighbours over staying

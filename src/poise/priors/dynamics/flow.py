@@ -23,8 +23,7 @@ from poise.gp.exact import Posterior
 from poise.gp.sparse import process_loss
 from poise.priors.dynamics.surface import NO_SURFACE, Surface
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
 HOMING = (

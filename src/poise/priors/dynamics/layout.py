@@ -20,8 +20,7 @@ from poise.priors.dynamics.local_linearity import LocalWeights, local_loss, loca
 from poise.priors.dynamics.phase_warp import CircleBasis, warp_design, warp_loss
 from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import ADDED, BACK, LOCAL, MULTIPLIED, Dimension, Structure
-
-Array = np.ndarray
+from poise.types import Array
 
 CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
 DIRECTIONS = 60  # of a back-constraint's kernel, at most

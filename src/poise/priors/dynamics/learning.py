@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
 from poise.gp.covariance import Kernel
-from poise.gp.descent import Progress, descend
+from poise.gp.descent import descend
 from poise.gp.sparse import sparse_loss
 from poise.priors.dynamics.flow import Flow, Steps, flow_loss
 from poise.priors.dynamics.layout import Layout
@@ -19,8 +19,7 @@ from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import Surface, cyclic_surface
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array, ShareProgress
 
 STEPS = 200  # of L-BFGS
 SPARSE_STEPS = 400  # of it on inducing frames: more coordinates are to be found, and a step is cheap
@@ -57,7 +56,7 @@ def learn_motion(
     inducing: int | None = None,
     balance: float = BALANCE,
     scaling: Literal["one", "each"] = "each",
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> Learned:
     """A motion model of sequences; on so many inducing frames if asked for, or if there are many frames.
 

@@ -15,8 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
 from poise.errors import InvalidValueError
-
-Array = np.ndarray
+from poise.types import Array
 
 NEIGHBOURS = 8
 REGULARISED = 1e-2  # of the trace of C, added to its diagonal: neighbours may be more than dimensions

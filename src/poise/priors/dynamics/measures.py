@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import cdist
 
-Array = np.ndarray
+from poise.types import Array
 
 POSE_WIDTH = 1.0  # of the median distance between poses: the reach of a pose back-constraint
 CIRCLE_WIDTH = 0.6  # of the unit circle's radius: the reach of a phase back-constraint

@@ -18,8 +18,7 @@ from poise.gp.covariance import Kernel
 from poise.gp.sparse import process_loss
 from poise.priors.dynamics.flow import Steps, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
-
-Array = np.ndarray
+from poise.types import Array
 
 KIND = "rbf"
 LOCAL_SHARE = 16.0  # what local linearity counts beside the dynamics: with less, transitions stay apart

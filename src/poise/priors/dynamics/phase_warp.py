@@ -15,8 +15,7 @@ from jaxtyping import Float
 from scipy.interpolate import BSpline
 
 from poise.priors.dynamics import measures
-
-Array = np.ndarray
+from poise.types import Array
 
 KNOT_FRAMES = 8  # at 30 Hz, between knots
 DEVIATION = 0.3  # radians that a phase is changed by, typically

@@ -43,8 +43,7 @@ from poise.schema import (
 )
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import JointLimits, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

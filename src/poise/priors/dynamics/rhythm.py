@@ -25,8 +25,8 @@ from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_through
 from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip, frames_at_rate
 from poise.skeleton.roles import SIDES
+from poise.types import Array
 
-Array = np.ndarray
 LEAST_STEP = 1e-4  # seconds between two keys of a phase, the last digit that is written
 
 

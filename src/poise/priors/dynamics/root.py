@@ -14,8 +14,7 @@ from poise.geometry import rotations
 from poise.priors.latent.features import REFERENCE_SECONDS
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 ROOT_FEATURES = 4  # height, step to the left, step forward, turn
 _UP = np.array([0.0, 1.0, 0.0])

@@ -22,8 +22,7 @@ from poise.priors.poses import pose_space_of
 from poise.skeleton.measure import leg_length
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 RATE = 30.0  # frames a second that are learned from
 FLIGHT = 0.15  # of a clip's frames without a foot on the floor: from here on it is a run

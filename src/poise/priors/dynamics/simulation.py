@@ -18,8 +18,7 @@ from poise.priors.dynamics.flow import advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
 from poise.priors.dynamics.surface import NO_SURFACE
-
-Array = np.ndarray
+from poise.types import Array
 
 Inference = Literal["guided", "plain"]
 GUIDED: Inference = "guided"

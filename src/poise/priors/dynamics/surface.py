@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from poise.priors.dynamics.structure import Structure
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 HARMONICS = 4
 PLACES = 360  # of a curve that are tried; the best is refined

@@ -17,11 +17,11 @@ from poise.priors.clusters import BETA, BLOCKS
 from poise.priors.limbs import limb_groups, unmoved_apart
 from poise.priors.poses import handle_positions
 from poise.skeleton.pose_space import Handles
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
 
-Array = np.ndarray
 
 MOST = 200  # poses, evenly spaced, that it goes by
 SHARE = 0.5  # of the answer in the mean of a pose

@@ -16,8 +16,7 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 REFERENCE_SECONDS = 1.0 / 30.0  # the frame in whose units velocity and acceleration are
 

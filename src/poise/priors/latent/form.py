@@ -16,8 +16,7 @@ from poise.priors import forms
 from poise.priors.forms import FREE_ROOT, held
 from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step, local_shape, room
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
-
-Array = np.ndarray
+from poise.types import Array
 
 _LATENT_REACH = 0.5  # of a kernel's width that the latent point may go in one step
 _LATENT_REST = 0.3  # of that reach, below which further steps change joints by hundredths of a degree

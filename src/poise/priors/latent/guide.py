@@ -24,11 +24,11 @@ from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Asked, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
 
-Array = np.ndarray
 
 STARTS = 3
 PROMISING, CLOSE = 3.0, 0.1  # of the best pose's distance, and metres, within which others are starts too

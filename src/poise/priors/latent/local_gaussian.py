@@ -24,8 +24,7 @@ import numpy as np
 
 from poise.compiled import compiled
 from poise.gp.covariance import Curves, curves_of, kernel_curves, kernel_self, self_bend, weighed_bends
-
-Array = np.ndarray
+from poise.types import Array
 
 _FLOOR = 1e-6  # of k(x, x), below which rounding must not bring a predicted variance
 

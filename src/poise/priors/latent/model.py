@@ -18,8 +18,7 @@ from poise.priors.latent.features import Features
 from poise.schema import Check, Declared, Indices, Numbers, choice, flag, record
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 ALL, ACTIVE = SPEAKERS = ("all", "active")
 _BLOCK = 4096  # points of a map predicted at once

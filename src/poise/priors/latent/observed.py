@@ -23,8 +23,7 @@ from poise.priors.latent.features import frame_rate
 from poise.priors.latent.local_gaussian import LatentArrays
 from poise.priors.latent.model import LatentModel
 from poise.skeleton.kernels import ROOT_SIZE
-
-Array = np.ndarray
+from poise.types import Array
 
 _CARRIED = (0.0, 1.0, 5.0)  # variances of solved frames in y, y - y1 and y - 2 y1 + y2, those of y left out
 _SETTLING = 100  # steps to the variance at which a long sequence settles

@@ -23,11 +23,11 @@ from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.dynamics.surface import Ring
 
-Array = np.ndarray
 Own = TypeVar("Own", bound="LatentPrior")
 
 INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in the middle stage (section 6.2)

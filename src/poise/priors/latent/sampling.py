@@ -9,8 +9,7 @@ from poise.errors import InvalidValueError
 from poise.priors.latent.model import LatentSpace
 from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.skeleton import Pose
-
-Array = np.ndarray
+from poise.types import Array
 
 NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation, by which active points are left
 ROUNDS = 100  # draws per place, at most, before the likeliest of those refused are taken

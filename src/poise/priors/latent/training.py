@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.priors.latent.features import Features
-
-Array = np.ndarray
+from poise.types import Array
 
 STILL_SHARE = 0.01  # of the typical deviation of its kind: a feature that varies by less is still
 STILL_DEVIATION = 1e-4  # and so is one that varies by less than this, in its own unit

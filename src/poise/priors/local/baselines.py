@@ -25,8 +25,7 @@ from poise.priors.local.pca import (
 )
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 WEIGHTED = 40  # examples that locally weighted regression averages
 GLOBAL_DIMENSIONS = 20

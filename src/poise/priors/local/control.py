@@ -22,8 +22,7 @@ from poise.priors.local.kernels import Signal
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 PLACE, VELOCITY, HEIGHT, UP, LIFT = range(5)  # kinds of signal: the last two belong to no marker
 SHAKEN = 2e-4  # metres that the examples' markers are off: models of exact ones would make much of a hair's breadth

@@ -8,7 +8,7 @@ others fill them in, and then, once, the pose that came of it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,12 +25,11 @@ from poise.priors.local.signals import Filler, Recent
 from poise.priors.prior import ALL, Asked, Guide, Information, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
+from poise.types import Array, ShareProgress
 
 if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
 
-Array = np.ndarray
-Progress = Callable[[float], None]
 
 ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pictures show it
 CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
@@ -71,7 +70,7 @@ class ControlGuide(Guide):
         limbs: Sequence[Limb],
         touched: Bool[Array, "outputs"],
         figures: tuple[Array, Array],
-        progress: Progress,
+        progress: ShareProgress,
     ) -> None:
         """Local regression from control signals to what is expected."""
         self.inputs = data.inputs
@@ -181,7 +180,9 @@ class MarkerGuide(ControlGuide):
 class RegressedMarkers(MarkerGuide):
     """Local regression from places and velocities; where most markers are only pixels, examples that look alike."""
 
-    def __init__(self, prior: LocalPrior, handles: Handles, *, progress: Progress = lambda _: None) -> None:
+    def __init__(
+        self, prior: LocalPrior, handles: Handles, *, progress: ShareProgress = lambda _: None
+    ) -> None:
         super().__init__(prior, handles)
         examples = prior.examples
         self._lookalikes = Lookalikes(examples, handles)

@@ -21,8 +21,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.retarget import scaled_places
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 RATE = 30.0  # examples a second
 ALIKE = 1e-3  # metres that bones of different performers differ by, at least

@@ -17,8 +17,7 @@ from scipy.spatial.distance import cdist
 from poise.gp.covariance import MATERN32
 from poise.gp.regression import held_out_errors, profiles
 from poise.priors.limbs import Limb
-
-Array = np.ndarray
+from poise.types import Array
 
 FIGURE = 1000  # the kind of signal that tells performers apart
 OTHERS = 0.03  # how much the markers of other limbs count, to begin with

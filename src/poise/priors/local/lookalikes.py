@@ -19,8 +19,7 @@ from poise.geometry.alignment import shifts_across
 from poise.priors.local.examples import Examples
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
-
-Array = np.ndarray
+from poise.types import Array
 
 MOST = 3000  # examples that are looked at, spread over the library
 NEAREST = 600  # of them that make the Gaussian

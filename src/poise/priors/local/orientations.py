@@ -20,8 +20,7 @@ from poise.priors.limbs import Limb, limbs_of, moved_maps
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.kernels import Signal
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 TURN, SPIN, UP = range(3)  # kinds of signal
 ROOT_OUTPUTS = 4  # of the root: its height, and its velocity as seen from it

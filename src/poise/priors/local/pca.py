@@ -23,8 +23,8 @@ from poise.library.coherent import CoherentSearch
 from poise.library.segments import runs_of
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, handle_points
 from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.types import Array
 
-Array = np.ndarray
 Chain = tuple[
     Array, Array, Array, Array, Array
 ]  # links, rest, joints and offsets of handles, and their targets

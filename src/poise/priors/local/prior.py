@@ -28,7 +28,7 @@ from poise.priors import registry
 from poise.priors.clusters import influence
 from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.local import regression
-from poise.priors.local.control_guide import MarkerGuide, Progress, RegressedMarkers
+from poise.priors.local.control_guide import MarkerGuide, RegressedMarkers
 from poise.priors.local.examples import Examples
 from poise.priors.local.kernels import Data, Signal
 from poise.priors.local.orientations import Sensors
@@ -42,8 +42,7 @@ from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, c
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
-
-Array = np.ndarray
+from poise.types import Array, ShareProgress
 
 NEAREST = 60  # examples that say how likely a pose is
 PREPARED = 8  # sets of handles for which a prior keeps its predictions
@@ -204,13 +203,13 @@ class LocalPrior(Savable):
         make = partial(published if self.method == PUBLISHED else LocalGuide, self)
         return prepared_for(handles, self._prepared, make, most=PREPARED)
 
-    def marker_guide(self, handles: Handles, *, progress: Progress = lambda _: None) -> MarkerGuide:
+    def marker_guide(self, handles: Handles, *, progress: ShareProgress = lambda _: None) -> MarkerGuide:
         """Made ready to follow a performer's markers, velocities and missing ones included."""
         if self.method == PUBLISHED:
             return PublishedMarkers(self, handles, units=self.units, progress=progress)
         return RegressedMarkers(self, handles, progress=progress)
 
-    def sensor_guide(self, names: Sequence[str], *, progress: Progress = lambda _: None) -> SensorGuide:
+    def sensor_guide(self, names: Sequence[str], *, progress: ShareProgress = lambda _: None) -> SensorGuide:
         """Made ready to follow inertial sensors on these segments, the root's first."""
         return SensorGuide(self, Sensors.on(self.space, names), progress=progress)
 

@@ -29,17 +29,17 @@ from poise.compiled import compiled
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fits
 from poise.priors.local.control import root_from_seen, roots_seen
-from poise.priors.local.control_guide import ROOT_OFF, ControlState, MarkerGuide, Progress
+from poise.priors.local.control_guide import ROOT_OFF, ControlState, MarkerGuide
 from poise.priors.local.pca import COUNTS, MOST_DIMENSIONS, Query, principal_subspace
 from poise.priors.predicting import PredictingGuide
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.roles import paper_joints
+from poise.types import Array, ShareProgress
 
 if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
 
-Array = np.ndarray
 
 ALPHA, BETA = 0.8, 0.2  # of Eq. 9
 SMOOTHNESS_UNIT = 1.0  # radians
@@ -163,7 +163,7 @@ class PublishedMarkers(MarkerGuide):
     """A performance as published: Eq. 9 around the local model of every frame."""
 
     def __init__(
-        self, prior: LocalPrior, handles: Handles, *, units: Units, progress: Progress = lambda _: None
+        self, prior: LocalPrior, handles: Handles, *, units: Units, progress: ShareProgress = lambda _: None
     ) -> None:
         super().__init__(prior, handles)
         points = prior.space.points(prior.examples.q, handles)

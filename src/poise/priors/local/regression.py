@@ -25,8 +25,7 @@ from poise.gp.regression import Groups, Regression
 from poise.library.k_means import lloyd
 from poise.priors.limbs import Limb
 from poise.priors.local.kernels import Data, Signal, choose_kernel, several
-
-Array = np.ndarray
+from poise.types import Array
 
 WHOLE = 2100  # examples up to which one neighbourhood holds them all
 MEMBERS = 300  # examples of a neighbourhood of a larger library

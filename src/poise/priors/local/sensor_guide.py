@@ -13,11 +13,10 @@ from poise.priors.local.control_guide import ControlGuide, ControlState
 from poise.priors.local.kernels import Data
 from poise.priors.local.orientations import ROOT_OUTPUTS, Sensors
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
-
-Array = np.ndarray
 
 
 class SensorGuide(ControlGuide):

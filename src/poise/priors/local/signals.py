@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.priors.local.examples import LAG
-
-Array = np.ndarray
+from poise.types import Array
 
 FILLED_FROM = 400  # examples from which missing signals are predicted
 CAUTION = 1.0  # of the examples' mean spread: how firmly that stays near their mean

@@ -19,8 +19,7 @@ from poise.priors.latent.model import LatentModel
 from poise.priors.style import choice
 from poise.priors.style.data import TrainingPoses
 from poise.priors.style.learning import WORKING_POSES, model_of
-
-Array = np.ndarray
+from poise.types import Array
 
 DESCENT_STEPS = 10  # of L-BFGS over the kernel and the x of new active poses
 ANNEALING_STEPS = 8  # of L-BFGS over the annealed kernel, from the one before

@@ -7,7 +7,7 @@ dimensions are never chosen: the paper found three as good or better in all case
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,9 +15,7 @@ from jaxtyping import Bool, Float
 
 from poise.gp.latent import heuristic, start
 from poise.gp.placing import log_evidence, place_new
-
-Array = np.ndarray
-Progress = Callable[[float], None]
+from poise.types import Array, ShareProgress
 
 DIMENSIONS = (3, 4, 5, 6)
 ACTIVE_COUNTS = (50, 100, 200)
@@ -44,7 +42,7 @@ def choose(
     dimensions: int | None,
     active: int | None,
     kernel: str,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> StyleSettings:
     """Settings with what was left open (None, or a kernel "auto") chosen: kernel, then dimension, then active set."""
     sample = centred[:: -(-len(centred) // SAMPLE)]

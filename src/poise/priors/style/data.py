@@ -14,8 +14,7 @@ from poise.priors.latent.features import REFERENCE_SECONDS, Features
 from poise.priors.latent.training import TrainingFeatures
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
+from poise.types import Array
 
 FEWEST_FRAMES = 200  # below which no frame is skipped
 MOST_FRAMES = 20_000  # above which more are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,9 +21,7 @@ from poise.priors.poses import pose_space_of
 from poise.priors.style import choice
 from poise.priors.style.data import TrainingPoses, thinned, training_poses
 from poise.skeleton.pose_space import PoseSpace
-
-Array = np.ndarray
-Progress = Callable[[float], None]
+from poise.types import Array, ShareProgress
 
 ALGORITHMS = ("heuristic", "full")
 WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
@@ -42,7 +40,7 @@ def learn_style(
     speakers: str = ALL,
     active_scales: bool = False,
     seed: int = 0,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> tuple[PoseSpace, LatentModel, Float[Array, "poses maps"]]:
     """A style, its pose space and the exponential maps of the frames it was learned from.
 
@@ -77,7 +75,7 @@ def learn_model(
     speakers: str = ALL,
     active_scales: bool = False,
     seed: int = 0,
-    progress: Progress = lambda _: None,
+    progress: ShareProgress = lambda _: None,
 ) -> LatentModel:
     """A style of these poses; see `learn_style`."""
     _check(poses, dimensions=dimensions, active=active, kernel=kernel, algorithm=algorithm)

@@ -14,8 +14,7 @@ from scipy.special import logsumexp
 
 from poise.errors import InvalidValueError
 from poise.gp.latent import principal_latents
-
-Array = np.ndarray
+from poise.types import Array
 
 STEPS = 200
 FLOOR = 1e-4  # of the components' unit variance, added to every covariance: no Gaussian shrinks to a point

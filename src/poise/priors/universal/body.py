@@ -22,8 +22,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES, path
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 SHORTEST = 1e-6  # metres: a bone that is shorter has no direction
 OTHERWISE = (

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.priors.universal import layout
-
-Array = np.ndarray
+from poise.types import Array
 
 POINTS, FRAME, BONES, FLOOR = (layout.begin_of(block) for block in ("points", "frame", "bones", "floor"))
 _TURNS, _LOOK = layout.begin_of("turns"), layout.begin_of("look")

@@ -18,8 +18,7 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.priors.universal import layout
 from poise.skeleton.skeleton import read_only
-
-Array = np.ndarray
+from poise.types import Array
 
 FILE = Path(__file__).with_name("universal.safetensors")  # as trained
 TABLES = FILE.with_name("tables.safetensors")  # what was then measured on it, by tools/universal/calibrate.py

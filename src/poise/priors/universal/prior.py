@@ -44,8 +44,7 @@ from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 NEAR = 0.12  # metres that handles may lack in a pose whose root is taken for the one before
 SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # of clips, to learn joint zeros by

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poise.types import Array
+
 if TYPE_CHECKING:
     from poise.motion.motion import Motion
 
-Array = np.ndarray
 
 ARCHIVE = "cmu-all-30hz.npz.xz"
 RATE = 30.0  # frames a second

@@ -16,8 +16,7 @@ from poise.geometry import rotations
 from poise.priors.universal import layout
 from poise.priors.universal.network import Weights, ZeroWeights
 from poise.skeleton.skeleton import Skeleton
-
-Array = np.ndarray
+from poise.types import Array
 
 
 class Zeros(NamedTuple):

@@ -10,12 +10,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 
-import numpy as np
-
 from poise.errors import UnknownNameError
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 _NAMES = ("transpose", "sdls", "ccd", "fabrik")
 

@@ -23,8 +23,7 @@ from poise.solvers.classic.quaternions import (
     turned,
 )
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 _HOLDS_A_HANDLE, _TURNS_A_HANDLE = 1, 2
 

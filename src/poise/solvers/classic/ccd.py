@@ -25,8 +25,7 @@ from poise.solvers.classic.bodies import (
 from poise.solvers.classic.progress import begin, finished
 from poise.solvers.classic.quaternions import Quaternion, conjugate, multiply
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @compiled

@@ -30,8 +30,7 @@ from poise.solvers.classic.bodies import (
 from poise.solvers.classic.progress import begin, finished
 from poise.solvers.classic.quaternions import Quaternion, Vector, multiply, turned
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 ROUNDS = 3  # of turning and shifting a body with several points
 _NO_OFFSET = (0.0, 0.0, 0.0)

@@ -7,8 +7,7 @@ import numpy as np
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 PATIENCE = 20  # iterations allowed without progress
 LEAST_PROGRESS = 0.02  # of the tolerance: coming closer by less counts as none

@@ -15,8 +15,7 @@ from poise.compiled import compiled
 from poise.skeleton.kernels import forward, point_jacobian, point_on
 from poise.solvers.classic.progress import advance, begin, block, finished
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 GREATEST_TURN = math.pi / 4  # gamma_max: of any joint in one step
 _SINGULAR = 1e-10  # of the largest singular value

@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
-Array = np.ndarray
+from poise.types import Array
 
 
 class Task(NamedTuple):

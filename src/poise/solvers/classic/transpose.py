@@ -14,8 +14,7 @@ from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, forward, point_on
 from poise.solvers.classic.progress import advance, begin, block, finished
 from poise.solvers.classic.task import Task
-
-Array = np.ndarray
+from poise.types import Array
 
 HALVINGS = 30
 

@@ -19,8 +19,7 @@ from poise.studio.arrays import packed
 from poise.studio.jobs import Done, Report
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.session import Answer, Handler, Session
-
-Array = np.ndarray
+from poise.types import Array
 
 STEPS = {
     "fitting the body": (0.0, 0.3),

@@ -14,11 +14,11 @@ from jaxtyping import Float, UInt8
 from scipy.special import expit
 
 from poise.capture.people.landmarks import NAMES
+from poise.types import Array
 from poise.vision.opencv import cv2
 from poise.vision.people.models import DETECTOR, LANDMARKS, Network
 from poise.vision.people.person import Person, Region, overlap
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 SURE = 0.5  # score from which a person in a square counts

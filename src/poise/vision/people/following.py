@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from poise.capture.people.landmarks import INDEX
+from poise.types import Array
 from poise.vision.people.detector import DISTINCT, SURE, PersonFinder, apart
 from poise.vision.people.person import Person, shared
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 
 LOOK_AGAIN = 10  # pictures after which everyone is looked for again, not only those who are followed ...

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from poise.errors import MissingExtraError, PoiseError
-
-Array = np.ndarray
+from poise.types import Array
 
 FOLDER = Path(__file__).with_name("models")
 DETECTOR, LANDMARKS = "pose_detection.tflite.xz", "pose_landmark_full.tflite.xz"

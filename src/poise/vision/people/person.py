@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.capture.people.landmarks import VISIBLE
-
-Array = np.ndarray
+from poise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

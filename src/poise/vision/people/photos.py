@@ -12,6 +12,7 @@ from poise.capture.people.upright import level_camera
 from poise.capture.people.watched import WatchedPerson
 from poise.errors import InvalidValueError, PoiseError
 from poise.skeleton.roles import SIDES
+from poise.types import Array
 from poise.vision.people.detector import PersonFinder
 from poise.vision.people.person import Person
 from poise.vision.people.watching import DARK
@@ -19,7 +20,6 @@ from poise.vision.people.watching import DARK
 if TYPE_CHECKING:
     from PIL import Image
 
-Array = np.ndarray
 
 CLEARLY = 0.6  # height beside the largest person's from which it must be said who is meant
 FEWEST = 6  # joints below which a photo shows too little of a person

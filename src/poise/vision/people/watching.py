@@ -11,6 +11,7 @@ from jaxtyping import Float, UInt8
 from poise.capture.people.landmarks import NAMES, TORSO
 from poise.capture.people.watched import WatchedPerson, ray_gaps
 from poise.errors import InvalidValueError, PoiseError
+from poise.types import Array
 from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.detector import PersonFinder
@@ -18,7 +19,6 @@ from poise.vision.people.following import PeopleFollower
 from poise.vision.people.person import Person
 from poise.vision.sources import Step
 
-Array = np.ndarray
 Picture = UInt8[Array, "height width 3"]
 Track = dict[int, Person]
 """One person in one camera: sightings by the number of their frame."""
