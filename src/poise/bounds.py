@@ -1,4 +1,4 @@
-"""What numbers from outside keep to, wherever they come in: files, scripts, scenes, datagrams, constraints."""
+"""Limits on numbers from outside the program: files, scripts, scenes, datagrams, constraints."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from typing import Any
 
 from poise.errors import InvalidValueError
 
-FARTHEST = (
-    1e4  # metres: no coordinate of a body or of what it reaches for is further than this from the origin
-)
-LARGEST = 1e300  # of any number
-LONGEST_TEXT = 8_000_000  # characters of a file of settings, or of a header
-DEEPEST = 32  # tables and lists inside each other
-CLOSEST = 1e-6  # seconds from one key of a path to the next
+FARTHEST = 1e4  # metres: largest distance from the origin of any coordinate of a body or its targets
+LARGEST = 1e300  # largest magnitude of any number
+LONGEST_TEXT = 8_000_000  # characters: largest settings file or header
+DEEPEST = 32  # nesting levels of tables and lists
+CLOSEST = 1e-6  # seconds: smallest interval between two keys of a path
 SLOWEST, FASTEST = 1.0, 1e4  # frames a second
 
 
 def checked_rate(fps: float) -> float:
-    """The frame rate, if it is one that something is recorded or shown at."""
-    if not SLOWEST <= fps <= FASTEST:  # NaN is not, either
+    """Return `fps` if it is a valid frame rate; raise otherwise."""
+    if not SLOWEST <= fps <= FASTEST:  # also false for NaN
         raise InvalidValueError(
             f"a frame rate must be positive, between {SLOWEST:g} and {FASTEST:,.0f} frames a second; got {fps}"
         )
@@ -31,20 +29,20 @@ def is_number(value: Any) -> bool:
 
 
 def checked_text(text: str) -> str:
-    """Text that is to be parsed, if it is of a length that people and programs write."""
+    """Return `text` if it is short enough to parse; raise otherwise."""
     if len(text) > LONGEST_TEXT:
-        raise InvalidValueError(f"{len(text):,} characters; expected {LONGEST_TEXT:,} at most")
+        raise InvalidValueError(f"the text has {len(text):,} characters; expected at most {LONGEST_TEXT:,}")
     return text
 
 
 def checked_depth(values: Any) -> Any:
-    """Parsed values, if they are not nested deeper than people and programs nest them."""
+    """Return parsed `values` if they are nested at most `DEEPEST` levels deep; raise otherwise."""
     level = [values]
     for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _members(outer)]
         if not level:
             return values
-    raise InvalidValueError(f"more than {DEEPEST} tables and lists inside each other")
+    raise InvalidValueError(f"tables and lists are nested deeper than {DEEPEST} levels")
 
 
 def _members(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""How functions of the compiled core are compiled: one place for Numba's options."""
+"""Numba options of the compiled core, in one place."""
 
 import hashlib
 import pickle
@@ -15,14 +15,14 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "no_cfunc_wrapper": True,  # nothing is called from C; without that wrapper, compiling takes a tenth less
+    "no_cfunc_wrapper": True,  # nothing is called from C; without the wrapper, compiling is a tenth faster
 }
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first call and cache on disk; float64 semantics kept (no fastmath: it changes bits between runs).
+    """Compile on first call and cache on disk, with float64 semantics (no fastmath: it changes bits between runs).
 
-    Where no folder can be written to cache in, as in some containers, it is compiled at every start.
+    If no cache folder is writable, as in some containers, the function is compiled at every start.
     """
     try:
         return _compiled(function, cache=True)
@@ -40,10 +40,10 @@ def _compiled(function: Function, *, cache: bool) -> Function:
 
 
 def _depend_on_callees(dispatcher: Any, function: Function) -> None:
-    """Code of functions from other modules is part of a function's own: it is compiled again when their files change.
+    """Recompile a function when the files of the functions it calls change: their code is inlined into its own.
 
-    Numba looks at the file that a function stands in alone, and would keep what its callees did before. A plain
-    function that others answer in compiled code (see `priors.forms`) says by `answered_in` in which folder.
+    Numba checks only the file of the function itself and would keep the old code of its callees. A plain function
+    that is implemented by compiled code elsewhere (see `priors.forms`) names that folder in `answered_in`.
     """
     file, names = dispatcher._cache._cache_file, dict(dispatcher.py_func.__globals__)
     rooms = [
@@ -65,13 +65,13 @@ def _depend_on_callees(dispatcher: Any, function: Function) -> None:
 
 @cache
 def _stamp(folder: Path) -> list[tuple[str, int, int]]:
-    """All modules in a folder, with when they were changed and how long they are."""
+    """Every module in a folder, with its modification time and size."""
     found = [(path.name, path.stat()) for path in sorted(folder.rglob("*.py"))]
     return [(name, one.st_mtime_ns, one.st_size) for name, one in found]
 
 
 def _ignore_unreadable_index(file: Any) -> None:
-    """An index from before an upgrade may name modules that have moved; Numba would fail on it at every call."""
+    """Ignore a cache index that cannot be read: after an upgrade it may name moved modules, and Numba would raise."""
     load_index = file._load_index
 
     def readable() -> dict[Any, str]:
@@ -84,7 +84,7 @@ def _ignore_unreadable_index(file: Any) -> None:
 
 
 def _name_by_content(file: Any) -> None:
-    """Numba counts a function's files. Two processes that compile at once would give one name to two signatures."""
+    """Name cache files by content: Numba numbers them, and two concurrent processes may reuse one number."""
 
     def save(key: Any, data: Any) -> None:
         number = int(hashlib.sha256(repr(key).encode()).hexdigest()[:12], 16)

@@ -1,8 +1,8 @@
-"""One function over many clips: on this machine's processors (joblib), or on a cluster (dask.distributed).
+"""Map one function over many clips, on this machine's processors (joblib) or on a cluster (dask.distributed).
 
-What is mapped must be a function of a module and its items picklable; on a cluster, every machine must see the files
-under the same paths. A worker that dies loses nothing: its items are given to others, and an item that keeps killing
-workers is reported as lost while the rest goes on.
+The function must be defined in a module and its items must be picklable. On a cluster, every machine must see the
+files under the same paths. If a worker dies, other workers take its items. An item that keeps killing workers is
+reported as lost, and the remaining items are still processed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from poise.errors import InvalidValueError, MissingExtraError, PoiseError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-PARENT_S = 1.0  # between looks at whether a worker's parent lives
-CONNECT_S = 30.0  # how long a scheduler may take to answer
+PARENT_S = 1.0  # seconds between checks that the parent process is alive
+CONNECT_S = 30.0  # seconds: time-out for the connection to a scheduler
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[Result]):
-    """What came of one item, by its number; `lost` says why there is no value."""
+    """The result of one item, by its number; `lost` gives the reason if there is no value."""
 
     number: int
     value: Result | None
@@ -36,21 +36,21 @@ class Outcome(Generic[Result]):
 
 @dataclass(frozen=True)
 class Engine:
-    """Where work is done: `jobs` processes of this machine, or the cluster behind a scheduler's address."""
+    """The workers: `jobs` processes on this machine, or the cluster behind a scheduler's address."""
 
     jobs: int = 1
     scheduler: str = ""
     retries: int = 2
-    """How often the items of workers that died are tried again."""
+    """Number of retries for the items of workers that died."""
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
-            raise InvalidValueError(f"work needs at least one job; got {self.jobs}")
+            raise InvalidValueError(f"`jobs` must be at least 1; got {self.jobs}")
         if self.retries < 0:
-            raise InvalidValueError(f"retries are zero or more; got {self.retries}")
+            raise InvalidValueError(f"`retries` must be 0 or more; got {self.retries}")
 
     def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Outcome[Result]]:
-        """Every item's outcome as soon as it is there, in any order. What the function raises is raised here."""
+        """Yield every item's outcome as soon as it is ready, in any order. Exceptions of `function` are raised here."""
         if self.scheduler:
             return _on_cluster(self, function, items)
         if self.jobs == 1 or len(items) < 2:
@@ -64,7 +64,7 @@ class Engine:
         *,
         progress: Callable[[int, int], None] = lambda _done, _all: None,
     ) -> list[Result]:
-        """Every item's value, in the items' order; a lost item is an error."""
+        """Return every item's value in the order of the items; raise if an item is lost."""
         values: dict[int, Any] = {}
         for done in self.each(function, items):
             if done.lost:
@@ -77,7 +77,7 @@ class Engine:
 def _on_processors(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[Outcome[Result]]:
-    """Processes of this machine. After a worker's death the rest is started again; at last, each item by itself."""
+    """Run on this machine. After a worker dies, the remaining items are retried, in the end one at a time."""
     joblib = _joblib()
     left = dict(enumerate(items))
     for _attempt in range(engine.retries + 1):
@@ -113,7 +113,7 @@ def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Ou
 
 @cache
 def end_with_parent() -> None:
-    """A worker whose parent was killed has nobody to work for."""
+    """End this worker process when its parent process ends."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -132,11 +132,11 @@ def _on_cluster(
         futures = client.map(function, list(items), pure=False, retries=engine.retries)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
-            failure = future.exception()  # waits again where a worker died with what it had found
+            failure = future.exception()  # waits again if a worker died together with its result
             if failure is None:
                 yield Outcome(numbers[future.key], future.result())
             elif isinstance(failure, distributed.KilledWorker):
-                yield Outcome(numbers[future.key], None, lost="every worker that took it died")
+                yield Outcome(numbers[future.key], None, lost="every worker that ran it died")
             else:
                 raise failure
 

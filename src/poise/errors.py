@@ -1,4 +1,4 @@
-"""What a user's mistake raises: always a `PoiseError`, with what was got, what was expected and what to do."""
+"""Exceptions for a user's mistakes: each is a `PoiseError` that says what was found, expected and what to do."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class PoiseError(Exception):
-    """Something the user can put right; the message says how, and `settings` names what may be set differently."""
+    """A mistake that the user can correct; the message says how, and `settings` names the settings to change."""
 
     def __init__(self, *message: object, settings: tuple[str, ...] = ()) -> None:
         super().__init__(*message)
@@ -23,7 +23,7 @@ class ParseError(PoiseError):
 
 
 class UnknownNameError(PoiseError):
-    """A name (joint, role, action, format, ...) that does not exist; lists the close ones."""
+    """A name (joint, role, action, format, ...) that does not exist; the message lists close matches."""
 
     def __init__(self, kind: str, name: str, valid: Iterable[str], *, hint: str = "") -> None:
         self.name, self.valid = name, tuple(valid)
@@ -31,7 +31,7 @@ class UnknownNameError(PoiseError):
 
 
 class SkeletonError(PoiseError):
-    """A skeleton that is not one tree, or two skeletons that do not fit together."""
+    """A skeleton that is not a single tree, or two skeletons that are not compatible."""
 
 
 class InvalidValueError(PoiseError):
@@ -39,7 +39,7 @@ class InvalidValueError(PoiseError):
 
 
 class MissingExtraError(PoiseError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed but not installed."""
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}; install it with: pip install 'poise[{extra}]'")

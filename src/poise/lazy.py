@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: names by the module that each is in; those of "" are modules themselves."""
+    """Return the `__getattr__` of a package. `homes` maps modules to names; the names under "" are modules."""
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Open tables: priors, constraints, formats and protocols by name, Poise's own and those of other packages.
+"""Registries of priors, constraints, formats and protocols by name, both Poise's own and those of plugins.
 
 Poise names its own by module and imports them at first use. Another package registers its entries when it is imported.
 It is imported by hand or through a Python entry point of the group `poise.plugins`, which Poise loads when it looks up
@@ -21,27 +21,27 @@ _loaded: list[str] = []
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):
-    """Entries of one kind by name; an entry may be given as "module:attribute", to be imported at first use."""
+    """Entries of one kind by name; an entry given as "module:attribute" is imported at first use."""
 
     def __init__(self, kind: str, entries: Mapping[str, Entry | str]) -> None:
         self.kind, self._entries = kind, dict(entries)
 
     def register(self, name: str, entry: Entry) -> None:
-        """Adds an entry; a name that is taken is refused."""
+        """Add an entry; raise if the name is taken."""
         if not name:
             raise InvalidValueError(f"a {self.kind} needs a name")
         if name in self._entries and self._entries[name] is not entry:
-            raise InvalidValueError(f"there is already a {self.kind} {name!r}; choose another name")
+            raise InvalidValueError(f"the {self.kind} {name!r} already exists; choose another name")
         self._entries[name] = entry
 
     def named(self, name: str) -> Entry:
-        """The entry of this name, or an error that lists close ones."""
+        """Return the entry with this name; raise an error that lists close matches if there is none."""
         if name not in self:
             raise UnknownNameError(self.kind, name, self)
         return self[name]
 
     def first(self, holds: Callable[[Entry], bool]) -> Entry | None:
-        """The first entry for which something holds; plugins are loaded only if none of those known does."""
+        """Return the first entry that satisfies `holds`; plugins are loaded only if no known entry does."""
         known = list(self._entries)
         found = next((self[name] for name in known if holds(self[name])), None)
         if found is None and len(self) > len(known):
@@ -73,7 +73,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
 
 def load_plugins() -> None:
-    """Imports what other packages offer, once; one that fails is left out with a warning."""
+    """Import the registered plugins, once; a plugin that fails is skipped with a warning."""
     if _loaded:
         return
     _loaded.append(GROUP)
@@ -81,4 +81,4 @@ def load_plugins() -> None:
         try:
             point.load()
         except Exception as error:
-            warnings.warn(f"the plugin {point.value} is left out: {error!r}", stacklevel=2)
+            warnings.warn(f"the plugin {point.value} was skipped: {error!r}", stacklevel=2)

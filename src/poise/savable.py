@@ -1,7 +1,7 @@
-"""The public verbs `save`, `show` and `view` as methods of what they take: `motion.save("clip.glb")`, `pose.show()`.
+"""The public functions `save`, `show` and `view` as methods: `motion.save("clip.glb")`, `pose.show()`.
 
-What they do needs formats and pictures, which stand above poses and motions. They are asked for by the package's public
-names when they are called, and not imported before.
+They need formats and pictures, which are layers above poses and motions, so they are looked up by the package's
+public names when called.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 
 class Savable:
-    """Whatever can be written to a file that its extension describes, and looked at. A notebook shows its picture."""
+    """An object that can be saved to a file, in the format of its extension, and shown. Notebooks show its picture."""
 
     @property
     def summary(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
         return ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.summary})"
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Writes it as the extension says: .png, .gif or .mp4 is a picture, .bvh, .glb and others a motion file.
+        """Write the object in the format of the extension: a picture (.png, .gif, .mp4) or a motion (.bvh, .glb, ...).
 
         Options are those of `poise.pictures.save`, or of the format's writer.
         """
@@ -32,7 +32,7 @@ class Savable:
         return poise.save(self, path, **options)
 
     def show(self, **options: Any) -> None:
-        """Opens a picture of it in the system's viewer; options are those of `poise.pictures.save`."""
+        """Open a picture of the object in the system's viewer; options are those of `poise.pictures.save`."""
         import poise
 
         poise.show(self, **options)
@@ -44,7 +44,7 @@ class Savable:
         return poise.view(self, **options)
 
     def _repr_png_(self) -> bytes:
-        """What Jupyter shows of it."""
+        """The picture that Jupyter shows, as PNG bytes."""
         from io import BytesIO
 
         import poise

@@ -1,9 +1,9 @@
-"""What a file of arrays must hold, declared once, and checked before anything is made of it: models, libraries.
+"""Declared contents of array files (models, libraries), checked before they are used.
 
-A schema names the fields of a header, each with a check, and arrays, each with its axes by name. An axis has one length
-in all arrays of a file; numbers are finite and in range, indices are below the length of what they
-index, matrices are symmetric and positive definite where a Cholesky factor of them is taken. Compiled code does not
-look: it may read and write wherever these numbers lead it.
+A schema lists the header fields, each with a check, and the arrays, each with named axes. An axis has the same
+length in all arrays of a file. Numbers are finite and in range, indices are below the length of the axis that they
+index, and matrices that are Cholesky-factored are symmetric and positive definite. Compiled code does not check
+bounds: a wrong index would read or write arbitrary memory.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from poise.types import Array
 Check = Callable[[Any, str], None]
 Header = Mapping[str, Any]
 
-LARGEST = 1e6  # of any number in a model, if its kind says nothing else
-LONGEST = 10_000_000  # of any axis
-_SYMMETRIC = 1e-6  # of a matrix's largest number, that it may be unlike its transpose by
+LARGEST = 1e6  # largest magnitude of a number in a model, unless its kind sets another
+LONGEST = 10_000_000  # largest length of an axis
+_SYMMETRIC = 1e-6  # largest asymmetry of a matrix, relative to its largest element
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """An array of numbers. Axes are names of lengths, or lengths themselves: "clusters maps 3"."""
+    """An array of numbers. `axes` gives each axis by a name or by its length: "clusters maps 3"."""
 
     axes: str
     least: float = -LARGEST
     most: float = LARGEST
     infinite: bool = False  # whether infinity is valid
     ascending: bool = False
-    definite: bool = False  # whether the last two axes are those of positive definite matrices
-    empty: bool = False  # whether an axis may have no length
+    definite: bool = False  # whether the last two axes form positive definite matrices
+    empty: bool = False  # whether an axis may have length 0
 
     def checked(self, array: Array, name: str) -> Array:
-        """The array as it is computed with, after a look at every number."""
+        """Return the array as float64 after checking every number."""
         if array.dtype.kind != "f":
             raise InvalidValueError(f"{name} must be floating-point numbers; got {array.dtype}")
-        with np.errstate(invalid="ignore"):  # NaN, which is refused below, may signal as it is widened
+        with np.errstate(invalid="ignore"):  # a NaN, refused below, may signal when widened
             found: Array = np.ascontiguousarray(array, dtype=np.float64)
         inside = (found >= self.least) & (found <= self.most)
         if not np.all(inside | np.isinf(found) if self.infinite else inside):
@@ -56,7 +56,7 @@ class Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class Indices:
-    """An array of whole numbers from zero up, below the length of an axis if that is given."""
+    """An array of non-negative integers, below the length of the axis `below` if given."""
 
     axes: str
     below: str = ""
@@ -65,14 +65,14 @@ class Indices:
     empty: bool = False
 
     def checked(self, array: Array, name: str, lengths: Mapping[str, int]) -> Array:
-        """The array as it is computed with, after a look at every index."""
+        """Return the array as integers after checking every index."""
         if array.dtype.kind != "i":
             raise InvalidValueError(f"{name} must be whole numbers; got {array.dtype}")
         found, most = np.ascontiguousarray(array, dtype=np.int64), lengths.get(self.below, LONGEST) - 1
         if np.any((found < self.least) | (found > most)):
             raise InvalidValueError(f"{name} must be between {self.least} and {most}")
         if self.distinct and len(np.unique(found)) != len(found):
-            raise InvalidValueError(f"{name} must not name anything twice")
+            raise InvalidValueError(f"{name} must not contain an index twice")
         return found
 
 
@@ -81,17 +81,17 @@ Declared = Mapping[str, Numbers | Indices]
 
 @dataclass(frozen=True)
 class Schema:
-    """The header of a kind of prior, and the arrays that follow from a header; `longest` bounds axes by name."""
+    """The header of one kind of prior, and the arrays that it implies; `longest` limits the lengths of named axes."""
 
     header: Mapping[str, Check]
     arrays: Callable[[Header, Mapping[str, int]], Declared] = lambda _header, _lengths: {}
     longest: Mapping[str, int] = field(default_factory=dict)
-    parts: str = ""  # the header field that holds models, each with its arrays under its number
+    parts: str = ""  # the header field that lists sub-models, each with its arrays under its index
     later: Mapping[str, tuple[Check, Any]] = field(default_factory=dict)
-    """Header fields that files of earlier versions lack, and what such files mean."""
+    """Header fields that files of earlier versions lack, with the values assumed for them."""
 
     def checked_header(self, header: Header, place: str = "the header") -> Header:
-        """The declared fields of a header, after a check of each."""
+        """Return the declared header fields after checking each."""
         checks = {**self.header, **{name: check for name, (check, _) in self.later.items()}}
         whole_header = {**{name: meant for name, (_, meant) in self.later.items()}, **header}
         record(checks)(whole_header, place)
@@ -100,7 +100,7 @@ class Schema:
     def checked_arrays(
         self, arrays: Mapping[str, Array], header: Header, lengths: Mapping[str, int]
     ) -> dict[str, Array]:
-        """The declared arrays of a model whose header is checked; `lengths` are those of axes known already."""
+        """Return the declared arrays of a model with a checked header; `lengths` holds axis lengths known already."""
         known = dict(lengths)
         declared = self.arrays(header, known)
         for name, numbers in declared.items():
@@ -117,7 +117,7 @@ class Schema:
     def _bind(
         self, shape: tuple[int, ...], declared: Numbers | Indices, name: str, known: dict[str, int]
     ) -> None:
-        """Compare a shape with the declared axes; a name that is new gets its length from it."""
+        """Compare a shape with the declared axes; an axis name seen for the first time takes its length from it."""
         axes = declared.axes.split()
         if len(shape) != len(axes):
             raise InvalidValueError(f"{name} must have the axes ({declared.axes}); got the shape {shape}")
@@ -137,19 +137,19 @@ class Schema:
 
 
 def text(most: int = 1000) -> Check:
-    """Text of at most so many characters."""
+    """Check for text of at most `most` characters."""
     return _that(
         lambda value: isinstance(value, str) and len(value) <= most, f"text of at most {most} characters"
     )
 
 
 def flag(value: Any, place: str) -> None:
-    """True or false."""
+    """Check for true or false."""
     _that(lambda value: isinstance(value, bool), "true or false")(value, place)
 
 
 def whole(least: int, most: int) -> Check:
-    """A whole number in a range."""
+    """Check for an integer between `least` and `most`."""
     return _that(
         lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
         f"a whole number between {least} and {most}",
@@ -157,7 +157,7 @@ def whole(least: int, most: int) -> Check:
 
 
 def real(least: float, most: float) -> Check:
-    """A number in a range."""
+    """Check for a number between `least` and `most`."""
     return _that(
         lambda value: (
             isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
@@ -167,16 +167,16 @@ def real(least: float, most: float) -> Check:
 
 
 def choice(*valid: str) -> Check:
-    """One of some words."""
+    """Check for one of the `valid` words."""
     return _that(lambda value: isinstance(value, str) and value in valid, f"one of {', '.join(valid)}")
 
 
 def several(each: Check, *, least: int = 0, most: int = 100_000) -> Check:
-    """A list of so many, each passing a check."""
+    """Check for a list of `least` to `most` members, each of which passes `each`."""
 
     def check(value: Any, place: str) -> None:
         if not (isinstance(value, list | tuple) and least <= len(value) <= most):
-            raise _wrong(place, f"a list of {least} to {most}", value)
+            raise _wrong(place, f"a list of {least} to {most} members", value)
         for position, member in enumerate(value):
             each(member, f"{place}[{position}]")
 
@@ -184,7 +184,7 @@ def several(each: Check, *, least: int = 0, most: int = 100_000) -> Check:
 
 
 def row(*each: Check) -> Check:
-    """A list with a check for every member."""
+    """Check for a list with one check per member."""
     counted = several(_anything, least=len(each), most=len(each))
 
     def check(value: Any, place: str) -> None:
@@ -196,7 +196,7 @@ def row(*each: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check]) -> Check:
-    """An object with these fields, each passing its check; others are left alone."""
+    """Check for an object with these fields, each passing its check; other fields are ignored."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, Mapping):
@@ -210,7 +210,7 @@ def record(fields: Mapping[str, Check]) -> Check:
 
 
 def mapping(each: Check, *, most: int = 1000) -> Check:
-    """An object of at most so many fields, each passing a check."""
+    """Check for an object of at most `most` fields, each of which passes `each`."""
 
     def check(value: Any, place: str) -> None:
         if not (isinstance(value, Mapping) and len(value) <= most):
@@ -238,7 +238,7 @@ def _wrong(place: str, wanted: str, value: Any) -> InvalidValueError:
 
 
 def _briefly(value: Any) -> str:
-    """What was got, in a few words, however large or deep it is."""
+    """A short description of the value, however large or deep it is."""
     if isinstance(value, Sequence | Mapping) and not isinstance(value, str):
         return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
     return repr(value)[:60] if not isinstance(value, int) or abs(value) < 1e15 else "a huge number"
@@ -255,6 +255,6 @@ def _check_definite(matrices: Array, name: str) -> None:
 
 
 CLIPS = several(row(text(), text()))
-"""What a model was learned from: names and fingerprints."""
+"""The clips that a model was learned from: names and fingerprints."""
 QUANTILES = Numbers(axes="101", infinite=True, ascending=True, least=-1e12, most=1e12)
-"""The log-likelihoods of training poses at every percent."""
+"""The log-likelihoods of the training poses at each percentile from 0 to 100."""

@@ -1,4 +1,4 @@
-"""Names of types that all rooms share."""
+"""Types shared by all packages."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ import numpy as np
 
 Array = np.ndarray
 Progress = Callable[[int, int], None]
-"""Called with how much is done and how much there is in all."""
+"""Called with the amount done and the total."""
 ShareProgress = Callable[[float], None]
-"""Called with the share that is done, from 0 to 1."""
+"""Called with the fraction done, from 0 to 1."""
 NamedProgress = Callable[[str, int, int], None]
-"""Called with what is under way, how much of it is done and how much there is in all."""
+"""Called with the name of the current step, the amount done and the total."""

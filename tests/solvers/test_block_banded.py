@@ -59,5 +59,5 @@ def test_time_grows_with_the_frames_and_no_faster() -> None:
 def test_what_is_not_positive_definite_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="not positive definite at block 0"):
         BlockBanded(3, 2).factored()
-    with pytest.raises(InvalidValueError, match="one block or more"):
+    with pytest.raises(InvalidValueError, match="`count` >= 1"):
         BlockBanded(0, 2)

@@ -87,5 +87,5 @@ def solved(style: StylePrior, handles: list[Position], q: np.ndarray, method: st
 def test_references_say_what_they_need(style: StylePrior, truth: np.ndarray) -> None:
     with pytest.raises(InvalidValueError, match="needs a style"):
         solve(style.space, handles_of(style, truth[0]), method="sqp")
-    with pytest.raises(InvalidValueError, match="given root only"):
+    with pytest.raises(InvalidValueError, match="needs a given root"):
         solve(style, handles_of(style, truth[0]), method="lbfgs")

@@ -150,7 +150,7 @@ def test_a_style_expects_its_own_lean(style: StylePrior) -> None:
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_bad_sequences_are_refused(style: StylePrior) -> None:
-    with pytest.raises(InvalidValueError, match="one frame or more"):
+    with pytest.raises(InvalidValueError, match="at least one frame"):
         solve_trajectory([style], [], fps=30.0)
     with pytest.raises(InvalidValueError, match="must be positive"):
         Smoothness(turning=0.0)

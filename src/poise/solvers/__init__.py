@@ -1,1 +1,1 @@
-"""Constraints and the solvers that meet them."""
+"""Constraints and the solvers that satisfy them."""

@@ -1,7 +1,7 @@
-"""How a body bears itself where nothing else is asked: hips that keep facing one way, weight over what carries it.
+"""Default posture of a body: hips keep their heading, and the centre of mass stays over the support.
 
-These are soft constraints, so a model that has seen otherwise, and every handle, can overrule them. What carries a body
-fades out with its height above the floor, so that the support changes steadily under a hand that lifts a foot.
+These are soft constraints: handles overrule them, and so does a model trained on other poses. A body part's share of
+the support fades out with its height above the floor, so the support changes smoothly while a foot is lifted.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _Corners = tuple[tuple[float, float], ...]
 _Carrier = tuple[_Corners, float]
 
 FLOOR_ROLES = ("left_foot", "right_foot", "left_toes", "right_toes")
-TURN = 0.12  # radians that hips turn from where they face, typically
-SWAY = 0.02  # metres that the centre of mass goes beyond its support, typically
-MARGIN = 0.02  # metres that it keeps within the edge
-AWAY = 100.0  # metres to the point that hips are turned to: their place does not change its direction
+TURN = 0.12  # radians: tolerance of the hips' heading
+SWAY = 0.02  # metres: tolerance of the centre of mass beyond the support
+MARGIN = 0.02  # metres: margin kept inside the edge of the support
+AWAY = 100.0  # metres to the point that the hips are aimed at: so far that their position does not change its direction
 HEEL, TIP, SIDE = (
     0.35,
     0.35,
     0.025,
-)  # of a foot behind the ankle and before the toes; half its width, of stature
-SWING = (0.2, 0.25)  # radians that an idle upper arm and forearm swing from hanging, typically
+)  # foot length behind the ankle and beyond the toes (of the foot); half the foot's width (of stature)
+SWING = (0.2, 0.25)  # radians: tolerance of an idle upper arm and forearm from hanging straight down
 HEEL_UP = (
-    0.7  # of a foot's length: an ankle no higher than this above its rest may have its toes on the floor
+    0.7  # of a foot's length: largest height of an ankle above rest at which its toes may be on the floor
 )
-NEARBY = 0.03  # metres between two parts that may come to touch
-TOUCH = 0.01  # metres that they give way, typically
-SEAT = 0.07  # half of what one sits on, of stature
-LIFTED = 0.07  # of stature: a foot, hand or knee this high above where it rests carries nothing
+NEARBY = 0.03  # metres: distance at which two body parts are kept apart
+TOUCH = 0.01  # metres: tolerance of that constraint
+SEAT = 0.07  # half the width of a seat, of stature
+LIFTED = 0.07  # of stature: a foot, hand or knee this high above its rest height carries no weight
 SEATED, STANDING = (
     0.75,
     0.9,
-)  # of the height of standing hips: a seat carries all of those below, none of those above
-ADRIFT = 1.0  # metres by which the support widens as nothing carries the body any more
+)  # of the standing hip height: a seat carries hips below the first fully, hips above the second not at all
+ADRIFT = 1.0  # metres by which the support grows when nothing carries the body
 
 
 def heading_of(pose: Pose) -> Float[Array, "3"] | None:
-    """Which way the hips face along the ground; None without hips, or where they lie on their side."""
+    """Return the hips' heading in the ground plane; None without hips, or when they lie on their side."""
     if "pelvis" not in pose.skeleton.roles:
         return None
     x, _, z = pose.world[1][pose.skeleton.index("pelvis")] @ _body(pose.skeleton).left
@@ -61,7 +61,7 @@ def heading_of(pose: Pose) -> Float[Array, "3"] | None:
 
 
 def facing(heading: Place, skeleton: Skeleton, *, at: Place, tolerance: float = TURN) -> LookAt:
-    """The hips face this way and stay level, softly; `at` is about where they are."""
+    """A soft constraint: the hips keep `heading` and stay level; `at` is their approximate position."""
     aside = (at[0] + AWAY * heading[2], at[1], at[2] - AWAY * heading[0])
     return LookAt("pelvis", aside, tuple(_body(skeleton).left), tolerance=tolerance, name="heading")
 
@@ -69,9 +69,9 @@ def facing(heading: Place, skeleton: Skeleton, *, at: Place, tolerance: float = 
 def balanced(
     places: Places, skeleton: Skeleton, *, held: Collection[str] = (), sway: float = SWAY
 ) -> CentreOfMass | None:
-    """The centre of mass stays over what carries a body whose parts are at these places (by role), softly.
+    """A soft constraint: the centre of mass stays over the support of a body with its parts at `places` (by role).
 
-    Feet and knees carry it where they are low; hands and hips only where they are `held` there.
+    Low feet and knees carry weight; hands and hips only if they are in `held`.
     """
     return _balance(tuple(_carriers(places, skeleton, held)), sway)
 
@@ -79,7 +79,7 @@ def balanced(
 def balanced_among(
     moments: Sequence[Places], skeleton: Skeleton, *, held: Collection[str] = ()
 ) -> CentreOfMass | None:
-    """The same for a body that moves: over all that carries it at some moments."""
+    """The same for a moving body: the centre of mass stays over the union of the supports at `moments`."""
     found = [support(places, skeleton, held=held) for places in moments]
     known = [corners for corners in found if corners is not None]
     if not known:
@@ -88,7 +88,7 @@ def balanced_among(
 
 
 def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) -> Places:
-    """Places with the toes of feet whose ankles alone are known: ahead of them, on the floor where a heel may be up."""
+    """Add toes to `places` where only the ankle is known: ahead of it, and on the floor if the heel may be up."""
     body, found = _body(skeleton), dict(places)
     for side in SIDES:
         foot, toes = f"{side}_foot", f"{side}_toes"
@@ -107,12 +107,12 @@ def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) ->
 def support(
     places: Places, skeleton: Skeleton, *, held: Collection[str] = (), margin: float = MARGIN
 ) -> Float[Array, "4 2"] | None:
-    """The rectangle on the ground (x, z) that the centre of mass stays in; None where no foot is known."""
+    """Return the rectangle on the ground (x, z) that the centre of mass stays in; None if no foot is known."""
     return _support(tuple(_carriers(places, skeleton, held)), margin)
 
 
 def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Place) -> list[Constraint]:
-    """Arms none of whose joints are `busy` hang down, softly; `at` is about where the body is."""
+    """Soft constraints: arms without `busy` joints hang down; `at` is the body's approximate position."""
     found: list[Constraint] = []
     for side in SIDES:
         parts = [f"{side}_{part}" for part in ("upper_arm", "forearm", "hand")]
@@ -126,9 +126,9 @@ def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Place) -> list[Con
 
 
 def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
-    """Limbs that are nearby another part of the body, or inside it, stay or come out of it, softly.
+    """Soft constraints that keep limbs out of nearby body parts, or push them out.
 
-    What is soft gives way a little, so a limb that was kept out by one solve is still in touch for the next.
+    They give way a little, so a limb that one solve kept out is still nearby for the next.
     """
     skeleton = pose.skeleton
     if not skeleton.roles.keys() >= set(MAIN_ROLES):
@@ -146,7 +146,7 @@ def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
 
 
 def standing(pose: Pose) -> Plane | None:
-    """The lower foot of a pose on the floor, before any handle; None where it is there, or where there are no feet."""
+    """Put the lower foot on the floor, before any handle; None if it is there already, or if there are no feet."""
     body, places = _body(pose.skeleton), places_of(pose)
     sides = [side for side in SIDES if f"{side}_foot" in places]
     lower = min(sides, key=lambda side: _height(places, body, side), default=None)
@@ -157,7 +157,7 @@ def standing(pose: Pose) -> Plane | None:
 
 
 def on_the_floor(skeleton: Skeleton) -> list[Constraint]:
-    """Feet not below the floor, and softly on it."""
+    """Constraints: feet are not below the floor (hard), and near it (soft)."""
     body, roles = _body(skeleton), [role for role in FLOOR_ROLES if role in skeleton.roles]
     ends = [role for role in roles if role.endswith("toes")] or roles
     near = [
@@ -167,13 +167,13 @@ def on_the_floor(skeleton: Skeleton) -> list[Constraint]:
 
 
 def places_of(pose: Pose) -> dict[str, Place]:
-    """Where the parts are that can carry a body, by role."""
+    """Positions of the parts that can carry the body, by role."""
     positions = pose.world[0]
     return {role: positions[joint] for role, joint in _body(pose.skeleton).joints.items()}
 
 
 def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = ()) -> float:
-    """How far the centre of mass is outside of what carries a pose, in metres; negative inside."""
+    """Distance of the centre of mass outside the support of a pose, in metres; negative inside."""
     corners = support(places_of(pose), pose.skeleton, held=held, margin=0.0)
     if corners is None:
         return 0.0
@@ -188,7 +188,7 @@ def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = (
 
 @dataclass(frozen=True, eq=False)
 class _Stature:
-    """Of a skeleton: its stature, the left of its hips in their own frame, and how high parts are when it stands."""
+    """A skeleton's stature, the left direction in the hips' own frame, and the heights of its parts when standing."""
 
     stature: float
     left: Float[Array, "3"]
@@ -213,13 +213,13 @@ def _body(skeleton: Skeleton) -> _Stature:
 
 @kept_for_body
 def _below(skeleton: Skeleton, role: str) -> set[int]:
-    """A joint and all that it carries."""
+    """The joint of a role and all its descendants."""
     top = skeleton.index(role)
     return {joint for joint in range(len(skeleton)) if top in skeleton.chain(skeleton.names[joint])}
 
 
 def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list[_Carrier]:
-    """What is on the ground below feet, and below other parts that carry; how much of it carries (0 to 1)."""
+    """Footprints of feet and other carrying parts, each with the fraction (0 to 1) to which it carries weight."""
     body, found = _body(skeleton), []
     for side in SIDES:
         if f"{side}_foot" in places:
@@ -242,14 +242,14 @@ def _balance(carriers: tuple[_Carrier, ...], sway: float) -> CentreOfMass | None
 
 
 def _support(carriers: tuple[_Carrier, ...], margin: float) -> Float[Array, "4 2"] | None:
-    """The rectangle around what carries, each of it drawn to the middle by as much as it does not."""
+    """The rectangle around the carriers, each drawn towards the middle by the fraction that it does not carry."""
     if not carriers:
         return None
     prints, shares = (
         np.array([corners for corners, _ in carriers]),
         np.array([share for _, share in carriers]),
     )
-    firm = shares + 1e-3  # something is left to stand on where nothing carries
+    firm = shares + 1e-3  # keeps the weights positive when nothing carries the body
     middle = firm @ prints.mean(axis=1) / firm.sum()
     points = middle + shares[:, None, None] * (prints - middle)
     return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - float(shares.max())))
@@ -260,7 +260,7 @@ def _share(height: float, body: _Stature) -> float:
 
 
 def _height(places: Places, body: _Stature, side: str) -> float:
-    """How high the lowest part of a foot is above where it rests."""
+    """Height of a foot's lowest part above its rest height."""
     parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
     return float(min(places[role][1] - body.rest[role] for role in parts))
 
@@ -281,7 +281,7 @@ def _square(point: Place, half: float) -> _Corners:
 
 
 def _rectangle(points: Float[Array, "points 2"], margin: float) -> Float[Array, "4 2"]:
-    """Around points, along the way in which they spread most, and this much smaller on every side."""
+    """A rectangle around the points along their principal axis, smaller by `margin` on every side."""
     _, axes = np.linalg.eigh(np.cov(points.T))
     seen = points @ axes
     low, high = seen.min(axis=0), seen.max(axis=0)

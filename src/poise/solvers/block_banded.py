@@ -1,7 +1,7 @@
-"""Symmetric systems of blocks along a sequence, each tied to the next few: Cholesky in time linear in the frames.
+"""Symmetric block-banded systems along a sequence, factored by Cholesky in time linear in the number of frames.
 
-A whole sequence solved at once gives such a system: one block of freedoms a frame, and couplings that reach as far as
-the differences in the objective do (two frames for accelerations: a block-pentadiagonal matrix).
+A sequence solved as a whole gives such a system: one block of degrees of freedom per frame, coupled as far as the
+differences in the objective reach (two frames for accelerations: a block-pentadiagonal matrix).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from poise.types import Array
 
 
 class BlockBanded:
-    """A symmetric matrix of `count` by `count` blocks; those farther than `reach` from the diagonal are zero.
+    """A symmetric matrix of `count` by `count` blocks; blocks farther than `reach` from the diagonal are zero.
 
     `bands[k][i]` is the block in row i + k and column i, so bands[0] is the diagonal.
     """
@@ -25,7 +25,7 @@ class BlockBanded:
     def __init__(self, count: int, size: int, *, reach: int = 2) -> None:
         if count < 1 or size < 1 or reach < 0:
             raise InvalidValueError(
-                f"a banded matrix has one block or more of one row or more, and a reach of 0 or more; "
+                f"a banded matrix needs `count` >= 1, `size` >= 1 and `reach` >= 0; "
                 f"got {count}, {size}, {reach}"
             )
         self.count, self.size, self.reach = count, size, min(reach, count - 1)
@@ -51,7 +51,7 @@ class BlockBanded:
         return product
 
     def dense(self) -> Float[Array, "rows rows"]:
-        """All of it as one array, for looking at small ones."""
+        """The whole matrix as one array, to inspect small ones."""
         whole = np.zeros((self.count, self.size, self.count, self.size))
         for k, band in enumerate(self.bands):
             for i, block in enumerate(band):
@@ -59,7 +59,7 @@ class BlockBanded:
         return whole.reshape(self.count * self.size, -1)
 
     def factored(self) -> BandedFactor:
-        """Its Cholesky factor, block by block; a matrix that is not positive definite is an error."""
+        """Return the Cholesky factor, block by block; raise if the matrix is not positive definite."""
         bands = [band.copy() for band in self.bands]
         for i in range(self.count):
             try:
@@ -76,7 +76,7 @@ class BlockBanded:
 
 
 class BandedFactor:
-    """The lower Cholesky factor of a banded matrix, ready to solve with."""
+    """The lower Cholesky factor of a banded matrix."""
 
     def __init__(self, bands: Sequence[Float[Array, "blocks size size"]]) -> None:
         self._bands, self._count = bands, len(bands[0])
@@ -96,5 +96,5 @@ class BandedFactor:
 
     @property
     def log_determinant(self) -> float:
-        """Of the factored matrix."""
+        """Log-determinant of the factored matrix."""
         return float(2.0 * np.log(np.diagonal(self._bands[0], axis1=1, axis2=2)).sum())

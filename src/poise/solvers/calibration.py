@@ -1,7 +1,7 @@
-"""Learns a model again without parts of its clips, and solves those: what held-out frames say of its claims.
+"""Calibrate a model on held-out frames: learn it again without parts of its clips, and solve those parts.
 
-Of several clips some are left out in turn; of a few, a part of each. The root and the handles of a held-out frame are
-given, every frame by itself.
+With several clips, whole clips are held out in turn; with few, a part of each. Every held-out frame is solved by
+itself, from its recorded root and handles.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from poise.types import Array
 Learn = Callable[[Sequence[Motion]], Prior]
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
-PARTS = 3  # that are left out in turn
-TRIED = 150  # held-out frames in all
-FEWEST = 30  # held-out frames that say enough
-OPEN = 0.002  # metres: a joint less open than this is as good as given
+PARTS = 3  # folds of the cross-validation
+TRIED = 150  # held-out frames in total
+FEWEST = 30  # smallest number of held-out frames to calibrate from
+OPEN = 0.002  # metres: a joint with less uncertainty than this counts as given
 
 
 class HeldFrames:
-    """A prior on the body of a clip, which solves its frames from their roots and handles."""
+    """A prior on the body of a clip, and the solver of the clip's frames from their roots and handles."""
 
     def __init__(self, prior: Prior, clip: Motion) -> None:
         self.prior, self.clip = prior.on_body(clip.skeleton), clip
@@ -45,7 +45,7 @@ class HeldFrames:
         self._solvers: dict[str, Solver] = {}
 
     def solve(self, frame: int, added: str = "") -> Solution:
-        """A frame from its root and handles, and one more."""
+        """Solve a frame from its root and handles, plus the handle `added` if given."""
         names = (*self.handles, added) if added else self.handles
         if added not in self._solvers:
             constraints = [Position(name, (0.0, 0.0, 0.0)) for name in names]
@@ -57,12 +57,12 @@ class HeldFrames:
         return solver.solve(start, targets=self.joints[frame, at])
 
     def error(self, frame: int, solution: Solution) -> Float[Array, "joints"]:
-        """How far the joints of a solution are from the recorded ones, in metres."""
+        """Distances of the solution's moving joints from the recorded ones, in metres."""
         return np.linalg.norm(np.asarray(solution.positions) - self.joints[frame], axis=-1)[self.moving]
 
 
 class Tried(NamedTuple):
-    """A held-out frame: errors and claims of joints, how new the handles are, how likely the recorded pose is."""
+    """A held-out frame: joint errors and predicted errors, novelty of its handles, log-likelihood of its pose."""
 
     errors: Float[Array, "joints"]
     claims: Float[Array, "joints"]
@@ -72,10 +72,10 @@ class Tried(NamedTuple):
 
 
 def calibrate(prior: Prior, motions: Sequence[Motion], learn: Learn) -> list[Tried]:
-    """Give a prior learned from clips the record of held-out frames, and percentiles by how likely those are.
+    """Attach to `prior` a record of its held-out errors, and percentiles of held-out log-likelihoods.
 
-    Clips that are too short to learn from without a part of them, or a body without handles, leave it as it is. The
-    held-out frames are returned.
+    The prior is left unchanged if the clips are too short to hold a part out, or if the body has no handles. Returns
+    the held-out frames.
     """
     if not set(HANDLES) & set(prior.space.skeleton.roles):
         return []
@@ -91,13 +91,13 @@ def calibrate(prior: Prior, motions: Sequence[Motion], learn: Learn) -> list[Tri
 
 
 def record_of(tried: Sequence[Tried]) -> HeldOut:
-    """What held-out frames of bodies of one topology say."""
+    """Return the calibration record from held-out frames of bodies with one topology."""
     errors, claims, squares, rows, _ = map(np.array, zip(*tried, strict=True))
     return HeldOut.of(errors, claims, squares, rows)
 
 
 def _parted(motions: Sequence[Motion]) -> Iterator[tuple[list[Motion], list[Motion]]]:
-    """What is learned from and what is held out, one part after the other."""
+    """Yield pairs of training clips and held-out clips, one fold after the other."""
     for part in range(PARTS):
         if len(motions) > PARTS:
             held = motions[part::PARTS]
@@ -110,7 +110,7 @@ def _parted(motions: Sequence[Motion]) -> Iterator[tuple[list[Motion], list[Moti
 
 
 def tries(prior: Prior, held: Sequence[Motion]) -> Iterator[Tried]:
-    """Some frames of clips that a prior has not learned, evenly spread."""
+    """Yield evenly spaced frames of clips that the prior was not trained on."""
     ends = np.cumsum([len(clip) for clip in held])
     chosen = np.unique(np.linspace(0, ends[-1] - 1, TRIED // PARTS).astype(int))
     for clip, end in zip(held, ends, strict=True):
@@ -124,7 +124,7 @@ def tries(prior: Prior, held: Sequence[Motion]) -> Iterator[Tried]:
 
 
 def _tried(frames: HeldFrames, number: int) -> Tried | None:
-    """A held-out frame; None where its handles leave nothing open."""
+    """Solve one held-out frame; None if its handles leave nothing undetermined."""
     solution = frames.solve(number)
     uncertainty = solution.uncertainty
     claims = np.asarray(uncertainty.deviation)[frames.moving] / uncertainty.widening

@@ -31,13 +31,13 @@ Vector = Sequence[float] | Array
 
 
 def handle_from(table: Table, key: str) -> Handle:
-    """The handle that a table names, with its offset in the joint's frame where there is one."""
+    """Return the handle named in a table, with its offset in the joint's frame if given."""
     x, y, z = table.get("offset", Float[Array, "3"], (0.0, 0.0, 0.0))
     return Handle(table.get(key, str), (float(x), float(y), float(z)))
 
 
 def turn_from(table: Table, key: str) -> Float[Array, "4"]:
-    """A quaternion (wxyz), or degrees about x, y, z: first the heading y, then x, then z, about the turned axes."""
+    """Return a rotation as a quaternion, given as wxyz or as Euler angles x, y, z in degrees (applied y, x, z)."""
     turn = table.get(key, Float[Array, "3"] | Float[Array, "4"])
     if len(turn) == 3:
         x, y, z = np.radians(turn)
@@ -48,7 +48,7 @@ def turn_from(table: Table, key: str) -> Float[Array, "4"]:
 
 
 def _support_from(table: Table, _key: str) -> list[Array]:
-    """One point, or the corners of a polygon."""
+    """Return one point, or the corners of a polygon."""
     if table.has("at"):
         return [table.get("at", Float[Array, "2"])]
     return list(table.get("inside", Float[Array, "corners 2"]))
@@ -68,7 +68,7 @@ OnHandle = Annotated[Handle | str, Read(handle_from)]
 
 
 class Kind(IntEnum):
-    """What a block of rows measures; the compiled core switches on it."""
+    """The quantity that a block of rows measures; the compiled core switches on it."""
 
     POSITION = 0
     ORIENTATION = 1
@@ -96,15 +96,15 @@ ROWS = {
     Kind.LINEAR: 1,
     Kind.APART: 1,
 }
-LOOSEST = 1e6  # the largest tolerance, and one over the smallest, in a constraint's own unit; weights are its square
+LOOSEST = 1e6  # largest tolerance, and one over the smallest, in the constraint's unit (weights: squared)
 HIGHEST_PRIORITY = 1000
-MOST_PIXELS = 1e6  # how far from the corner of its picture a pixel may be
-PARAMETERS = 16  # floats per block: offset of the handle (3), then what the kind needs; a linear row has more
+MOST_PIXELS = 1e6  # largest pixel coordinate, from the corner of the picture
+PARAMETERS = 16  # floats per block: the handle's offset (3), then those of the kind; a linear row has more
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one kind as the compiled core takes them."""
+    """Rows of one kind, in the form that the compiled core takes."""
 
     kind: Kind
     joint: int
@@ -115,7 +115,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Constraint(ABC):
-    """What all constraints share: how strictly they hold, and what they are called in reports."""
+    """Base of all constraints: hard or soft, priority, and the name used in reports."""
 
     tolerance: Annotated[float | None, Range(above=0.0)] = None
     weight: Annotated[float | None, Range(least=0.0)] = None
@@ -127,7 +127,7 @@ class Constraint(ABC):
 
     @classmethod
     def from_table(cls, table: Table) -> Constraint:
-        """From a table of a script: its keys are the fields, as they are declared."""
+        """Create the constraint from a script table: its keys are the declared fields."""
         constraint = table.read(cls)
         try:
             constraint.check()
@@ -137,12 +137,12 @@ class Constraint(ABC):
 
     @property
     def hard(self) -> bool:
-        """Whether it must hold exactly where that is possible."""
+        """Whether the constraint must hold exactly if possible."""
         return self.tolerance is None and self.weight is None
 
     @property
     def compliance(self) -> float:
-        """Its variance: zero when hard, infinite when its weight is zero."""
+        """The constraint's variance: zero if hard, infinite if its weight is zero."""
         if self.tolerance is not None:
             return self.tolerance**2
         if self.weight is not None:
@@ -151,27 +151,27 @@ class Constraint(ABC):
 
     @property
     def label(self) -> str:
-        """Its name, or what it is and where."""
+        """The name, or a description of the constraint and its handle."""
         return self.name or self._describe()
 
     @cached_property
     def signature(self) -> tuple[object, ...]:
-        """What it is but for its target: one solver does for all constraints of one signature."""
+        """Everything but the target; one solver serves all constraints with the same signature."""
         handle, other = getattr(self, "handle", None), getattr(self, "other", None)
         settings = self.tolerance, self.weight, self.priority, self.name
         return type(self), handle, other, *settings, *self._fixed
 
     @property
     def _fixed(self) -> tuple[object, ...]:
-        """What of its target a solver cannot change."""
+        """The parts of the target that a solver cannot change."""
         return ()
 
     @abstractmethod
     def blocks(self, space: PoseSpace) -> list[Block]:
-        """Its rows on one skeleton."""
+        """Return the constraint's rows on one skeleton."""
 
     def blocks_on(self, space: PoseSpace) -> list[Block]:
-        """The same, worked out once for a space where no array or list of the caller's can change meanwhile."""
+        """The same, cached per space when the constraint holds no array or list that the caller could change."""
         known: tuple[PoseSpace, list[Block]] | None = self.__dict__.get("_known")
         if known is not None and known[0] is space:
             return known[1]
@@ -181,7 +181,7 @@ class Constraint(ABC):
         return found
 
     def check(self) -> None:
-        """Refuse numbers that are not finite or not plausible before anything is solved."""
+        """Raise if a number is not finite or not plausible."""
         if self.tolerance is not None and self.weight is not None:
             raise InvalidValueError(f"{self.label}: give a tolerance or a weight, not both")
         for name in ("tolerance", "weight"):
@@ -236,7 +236,7 @@ class _OnHandle(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class Position(_OnHandle):
-    """The handle is at a point."""
+    """The handle is at the point `target`."""
 
     target: Annotated[Point, Named("at")]
     kind: ClassVar[str] = "position"
@@ -247,7 +247,7 @@ class Position(_OnHandle):
 
 @dataclass(frozen=True, eq=False)
 class Orientation(_OnHandle):
-    """The handle's joint is turned as a unit quaternion (wxyz) in the world says."""
+    """The handle's joint has the world rotation `target`, a unit quaternion (wxyz)."""
 
     target: Annotated[Vector, Named("rotation"), Read(turn_from)]
     kind: ClassVar[str] = "orientation"
@@ -259,7 +259,7 @@ class Orientation(_OnHandle):
 
 
 def transform(handle: Handle | str, position: Vector, orientation: Vector, **shared: Any) -> list[Constraint]:
-    """The handle is at a point and turned as a quaternion says: a position and an orientation."""
+    """A `Position` and an `Orientation` (quaternion, wxyz) of one handle."""
     return [Position(handle, position, **shared), Orientation(handle, orientation, **shared)]
 
 
@@ -311,13 +311,13 @@ class HalfSpace(Plane):
 
 
 def floor(handles: Sequence[Handle | str], *, height: float = 0.0) -> list[HalfSpace]:
-    """No handle below the floor."""
+    """No handle is below the floor."""
     return [HalfSpace(handle, (0.0, height, 0.0)) for handle in handles]
 
 
 @dataclass(frozen=True, eq=False)
 class Projection(_OnHandle):
-    """The handle is seen at a pixel of a camera."""
+    """The handle projects to a pixel of a camera."""
 
     camera: Annotated[Camera, Read(_camera_from)]
     pixel: Pixel
@@ -326,8 +326,8 @@ class Projection(_OnHandle):
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         pixel = self._vector(self.pixel, "pixel", 2, MOST_PIXELS)
-        # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles;
-        # a soft one in pixels, and the sign says so.
+        # A hard projection is measured in metres at the point's depth, so that it weighs like other hard handles.
+        # A soft one is measured in pixels, marked by the sign.
         metric = (1.0 if self.hard else -1.0) / self.camera.focal_length
         rows = self.camera.matrix
         shifted = np.stack([rows[0] - pixel[0] * rows[2], rows[1] - pixel[1] * rows[2], rows[2]])
@@ -450,7 +450,7 @@ class Pinned(Constraint):
         ]
 
     def slots(self, space: PoseSpace) -> list[int]:
-        """Which exponential maps are pinned; joints that do not move anyway have none."""
+        """Indices of the pinned exponential maps; joints without degrees of freedom have none."""
         joints = [space.skeleton.index(name) for name in self.joints]
         return [int(slot) for slot, joint in enumerate(space.moving) if joint in joints]
 
@@ -468,17 +468,17 @@ CONSTRAINTS: Registry[type[Constraint]] = Registry(
 
 
 def register_constraint(constraint: type[Constraint]) -> None:
-    """Adds a kind of constraint, for scripts and `poise pose --constraints`."""
+    """Register a kind of constraint, for scripts and `poise pose --constraints`."""
     CONSTRAINTS.register(constraint.kind, constraint)
 
 
 def constraint_from(table: Table) -> Constraint:
-    """A constraint of the kind that its table names."""
+    """Create a constraint of the kind named in its table."""
     return CONSTRAINTS[table.get("kind", Annotated[str, Among(CONSTRAINTS)])].from_table(table)
 
 
 def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHEST) -> Array:
-    """Targets of many constraints as an array of this shape, all finite and plausible, or an error."""
+    """Return the targets of many constraints as an array of this shape; raise if one is not finite and plausible."""
     try:
         vectors = np.array(values, dtype=np.float64).reshape(shape)
     except (TypeError, ValueError):
@@ -489,7 +489,7 @@ def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHES
 
 
 def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST) -> Array:
-    """A vector of that many finite numbers, none larger than that, or an error that says what was got."""
+    """Return `value` as `size` finite numbers of magnitude at most `largest`; raise otherwise."""
     try:
         vector = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -503,7 +503,7 @@ def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST
 
 
 def unit_vector(vector: Array, what: str) -> Array:
-    """The vector at length one; a zero vector is an error."""
+    """The vector scaled to length one; raise if it is zero."""
     length = np.linalg.norm(vector)
     if length == 0:
         raise InvalidValueError(f"{what}: a direction must not be zero")
@@ -511,7 +511,7 @@ def unit_vector(vector: Array, what: str) -> Array:
 
 
 def normals_of(direction: Array) -> tuple[Array, Array]:
-    """Two unit vectors at right angles to a unit vector and to each other."""
+    """Two unit vectors perpendicular to a unit vector and to each other."""
     axis = np.eye(3)[np.argmin(np.abs(direction))]
     first = np.cross(direction, axis)
     first /= np.linalg.norm(first)
@@ -519,7 +519,7 @@ def normals_of(direction: Array) -> tuple[Array, Array]:
 
 
 def _edges(corners: Array) -> list[tuple[float, float, float, float]]:
-    """Inward half-planes (normal, distance) of a convex polygon given in either order, in the ground plane."""
+    """Inward half-planes (normal, distance) in the ground plane of a convex polygon of either orientation."""
     centre = corners.mean(axis=0)
     planes = []
     for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):

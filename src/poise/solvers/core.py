@@ -1,10 +1,10 @@
 """The one solver, compiled: most likely poses under hard, soft and inequality constraints and joint limits.
 
-Two phases of the dual step (see `dual_step`). The first goes towards the most likely pose under the prior at hand:
-`solve` is specialised by the type of its form (see `priors.forms`). Then `finish` meets the hard rows
-exactly by the smallest change in the prior's metric (g = 0), Levenberg-Marquardt damped, so that rows that cannot be
-met end at their least distance, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone is damped
-least squares. Rows of constraints in Python are linear around the pose that `Problem` measured them at.
+It has two phases of the dual step (see `dual_step`). The first moves towards the most likely pose under the prior;
+`solve` is specialised by the type of the prior's form (see `priors.forms`). Then `finish` meets the hard rows
+exactly by the smallest change in the prior's metric (g = 0), with Levenberg-Marquardt damping, so that rows that
+cannot be met end at their least residual, weighted by priority. Without a prior (S diagonal, g = 0) the finish alone
+is damped least squares. Constraints written in Python are linearised at the pose that `Problem` measured them at.
 """
 
 import math
@@ -27,19 +27,19 @@ from poise.solvers.primal_step import many_soft, step_under
 from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 from poise.types import Array
 
-# What `solve` returns besides the pose: how it ended. The last two end early, without the finish.
+# Status that `solve` returns besides the pose. The last two end early, without the finish.
 REACHED, RELAXED, OUT_OF_TIME, BROKEN, JOINED, LEFT = range(6)
 
 # `settings`: see `Settings` in problem.py.
 TOLERANCE, FINISH_STEPS, LONGEST_TURN, LONGEST_PULL, STEP_TOLERANCE = range(5)
 
-NO_FINISH = -1.0  # as `FINISH_STEPS`: only the first phase, whose errors are not worked out again
+NO_FINISH = -1.0  # value of `FINISH_STEPS` for the first phase only, whose errors are not recomputed
 
-PRIORITY_STEP = 1e4  # how much more a hard constraint gives way than one of the next higher priority
-_PATIENCE = 3  # steps in a row that may stall
-_SHORTEST = 0.1  # of a step of the first phase that is still taken after steps that did not help
-_WITH_STATE = 2.0  # times the tolerance: a state comes to rest slowly, and moves on in the next frame
-_STALL = 1e-4  # relative decrease of the remaining distance below which a finish has ended
+PRIORITY_STEP = 1e4  # ratio of the compliances of two hard constraints that are one priority apart
+_PATIENCE = 3  # consecutive steps that may stall
+_SHORTEST = 0.1  # smallest fraction to which a first-phase step is shortened when steps do not help
+_WITH_STATE = 2.0  # times the tolerance, if the prior has a state, which converges more slowly
+_STALL = 1e-4  # relative decrease of the residual below which a finish ends
 
 
 @compiled
@@ -59,11 +59,11 @@ def solve(
     passed: int,
     together: float,
 ) -> tuple[int, int]:
-    """Move a pose q and a prior's state x to the solution, by so many steps at most; how it ended, and the steps.
+    """Move a pose q and a prior's state x to the solution in at most `steps` steps; return status and step count.
 
-    Leaves the remaining errors, and the states that it goes through in `trail`, behind the first `passed` of them:
-    where x comes this close `together` with one of those, it has joined that trail, and ends. It also ends where two
-    steps have left the poses that the form holds for.
+    Writes the remaining errors, and the visited states into `trail` after its first `passed` rows. If x comes within
+    `together` of one of those rows, it has joined that trail, and the solve ends. It also ends when two steps have
+    left the range of poses that the form is valid for.
     """
     bring_inside(q, limits)
     work, room = workspace(len(errors), limits.shape[1]), room_for(form, free)
@@ -117,7 +117,7 @@ def meet(
     errors: Array,
     soft_too: bool,
 ) -> tuple[int, int]:
-    """Meet the hard rows alone, or the soft ones too, by the smallest change in a metric; how it ended, the steps."""
+    """Meet the hard rows alone, or the soft ones too, by the smallest change in a metric; return status and steps."""
     bring_inside(q, limits)
     work, included = workspace(len(errors), limits.shape[1]), included_rows(rows, soft_too)
     status, steps = finish(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
@@ -126,7 +126,7 @@ def meet(
 
 @compiled
 def _whole(q: Array, status: int) -> int:
-    """The status, unless a number is lost."""
+    """The status, or BROKEN if a component of q is not finite."""
     for i in range(len(q)):
         if not math.isfinite(q[i]):
             return BROKEN
@@ -135,7 +135,7 @@ def _whole(q: Array, status: int) -> int:
 
 @compiled
 def included_rows(rows: Array, soft_too: bool) -> Array:
-    """Which rows a finish works on: the hard ones, and without a prior the soft ones too."""
+    """Mask of the rows that a finish works on: the hard ones, and without a prior the soft ones too."""
     included = np.zeros(len(rows), dtype=np.bool_)
     for r in range(len(rows)):
         included[r] = rows[r, VARIANCE] == 0.0 or soft_too
@@ -144,7 +144,7 @@ def included_rows(rows: Array, soft_too: bool) -> Array:
 
 @compiled
 def bring_inside(q: Array, limits: Array) -> None:
-    """A start within the joint limits."""
+    """Clamp the initial pose to the joint limits."""
     for i in range(ROOT_FREEDOMS, limits.shape[1]):
         k = i + ROOT_SIZE - ROOT_FREEDOMS
         q[k] = min(max(q[k], limits[0, i]), limits[1, i])
@@ -163,7 +163,7 @@ def map_step(
     work: Workspace,
     shorten: float,
 ) -> tuple[float, float]:
-    """One step of the dual form from the gap in `work`; how far it went, and how far from its targets it began."""
+    """Take one dual step from the gap in `work`; return its length, and the residual that it started from."""
     jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
     evaluate(q, body, blocks, errors, jacobian)
     remaining = _remaining(errors, rows, blocks)
@@ -190,8 +190,8 @@ def finish(
 ) -> tuple[int, int]:
     """Meet the included rows, or come as close as their priorities allow.
 
-    Priorities are distinguished one level at a time: a cost as steep as several levels at once holds every step back.
-    Rows that can be met together need none.
+    Priorities are separated one level at a time: the cost of several levels at once is so steep that it shortens every
+    step. Rows that can all be met need no separation.
     """
     hard = included & (rows[:, VARIANCE] == 0.0)
     steepest, steps, steepness = 1.0, 0, 1.0
@@ -229,7 +229,7 @@ def _approach(
     included: Array,
     work: Workspace,
 ) -> tuple[int, int]:
-    """Levenberg-Marquardt on the included rows with g = 0: exact where they can be met, least distance elsewhere."""
+    """Levenberg-Marquardt on the included rows with g = 0: exact if they can be met, else the least residual."""
     jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
     work.gap[:] = 0.0
     trial, variances = q.copy(), np.empty(len(rows))
@@ -260,7 +260,7 @@ def _approach(
                 cost, damping = tried, max(0.1 * damping, 1e-9)
                 break
             damping *= 10.0
-            if damping > 1e6:  # no step of any length helps: this is the least distance
+            if damping > 1e6:  # no step of any length helps: this is the least residual
                 evaluate(q, body, blocks, errors, jacobian)
                 return (
                     REACHED if _remaining(errors, rows, blocks) <= settings[TOLERANCE] else RELAXED
@@ -274,7 +274,7 @@ def _approach(
 
 @compiled
 def _cost(errors: Array, rows: Array, included: Array) -> float:
-    """Squared errors of the included rows, by compliance; inequalities count while violated."""
+    """Squared errors of the included rows over their compliance; inequalities count only if violated."""
     total = 0.0
     for r in range(len(errors)):
         if included[r] and (rows[r, INEQUALITY] == 0.0 or errors[r] > 0.0):
@@ -303,7 +303,7 @@ def _any_soft(rows: Array, included: Array) -> bool:
 
 @compiled
 def _clamp(errors: Array, longest: float, blocks: Blocks) -> None:
-    """No block pulls further than this in one step (Buss 2004): far targets would make the linear step meaningless."""
+    """Limit the pull of each block in one step (Buss 2004): far targets would make the linear step meaningless."""
     integers, floats = blocks
     for b in range(len(integers)):
         first, count = integers[b, 3], integers[b, 4]
@@ -327,7 +327,7 @@ def _mean_diagonal(gram: Array) -> float:
 
 @compiled
 def take_step(q: Array, step: Array, shorten: float, longest: float, limits: Array) -> float:
-    """Go along the step, no component further than `longest`; returns how far the largest went."""
+    """Take a step with no component longer than `longest`; return the length of the largest component."""
     largest = 0.0
     for i in range(len(step)):
         largest = max(largest, abs(step[i]))
@@ -335,5 +335,5 @@ def take_step(q: Array, step: Array, shorten: float, longest: float, limits: Arr
     for i in range(len(step)):
         step[i] *= scale
     integrate(q, step, q)
-    bring_inside(q, limits)  # only rounding is left to take away: the active set has kept the step inside
+    bring_inside(q, limits)  # removes rounding errors only: the active set has kept the step inside
     return scale * largest

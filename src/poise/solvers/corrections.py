@@ -1,8 +1,8 @@
-"""Learning from corrections: fixes of solved poses as a layer over a model, which stays as it is.
+"""Learning from corrections of solved poses, as a layer over a model that stays unchanged.
 
-Each correction is a solved pose and the same pose as a person fixed it. A Gaussian process over poses predicts how a
-newly solved pose would be fixed: what all corrections share holds everywhere, what differs holds for similar poses. The
-constraints are then met again by the smallest change.
+Each correction is a solved pose and the same pose as a person fixed it. A Gaussian process over poses predicts the
+correction of a newly solved pose: the common part of all corrections applies everywhere, the rest to similar poses.
+The constraints are then met again by the smallest change.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from poise.solvers.solve import Model, solve
 from poise.types import Array
 
 VERSION = 1
-MOST = 1000  # corrections in a file
-SHARED, SIMILAR = 4.0, 1.0  # variances of what holds everywhere, and of what holds for similar poses
-ALIKE = 0.3  # radians per joint (root mean square) at which poses are no longer similar
-NOISE = 0.02  # variance, relative to the two above, of how exactly a person corrects
-TOUCHED = np.radians(2.0)  # a joint turned by less was not meant
+MOST = 1000  # largest number of corrections in a file
+SHARED, SIMILAR = 4.0, 1.0  # variances of what all corrections share, and of what only similar poses share
+ALIKE = 0.3  # radians per joint (root mean square): length scale of pose similarity
+NOISE = 0.02  # variance of a person's imprecision, relative to the two above
+TOUCHED = np.radians(2.0)  # a joint rotated by less counts as untouched
 
 
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """Solved poses and their fixes: joint rotations relative to their parents, for joints of these names."""
+    """Solved poses and their corrections: rotations of the named joints relative to their parents."""
 
     joints: tuple[str, ...] = ()
     before: Float[Array, "corrections joints 4"] = field(default_factory=lambda: np.empty((0, 0, 4)))
@@ -46,12 +46,12 @@ class Corrections:
         return len(self.before)
 
     def added(self, solved: Pose | Solution, fixed: Pose | Solution) -> Corrections:
-        """With one more: what was solved, and what it should have been."""
+        """Return these corrections and one more, from a solved pose to the fixed one."""
         poses = [one.pose if isinstance(one, Solution) else one for one in (solved, fixed)]
         names = poses[0].skeleton.names
         if poses[1].skeleton.names != names or (self.joints and self.joints != names):
             raise InvalidValueError(
-                "a correction is between two poses of one skeleton, the same for all corrections"
+                "both poses of a correction, and all corrections of one layer, must have the same skeleton"
             )
         before, after = (one.rotations[None] for one in poses)
         if len(self):
@@ -59,13 +59,13 @@ class Corrections:
         return Corrections(names, before, after)
 
     def without_last(self) -> Corrections:
-        """The last one taken back."""
+        """Return these corrections without the last."""
         return replace(self, before=self.before[:-1], after=self.after[:-1])
 
     def predicted(self, pose: Pose) -> Float[Array, "joints 4"]:
-        """The rotations that a solved pose would be given."""
+        """Return the predicted corrected rotations of a solved pose."""
         if self.joints and pose.skeleton.names != self.joints:
-            raise InvalidValueError("these corrections are for another skeleton")
+            raise InvalidValueError("these corrections belong to another skeleton")
         turns = _turns(self.before, self.after)
         touched = np.linalg.norm(turns, axis=-1).max(axis=0) > TOUCHED
         touched[0] = False  # the root is placed by the constraints
@@ -76,7 +76,7 @@ class Corrections:
         return rotations.multiply(pose.rotations, rotations.quaternion_from_expmap(asked * touched[:, None]))
 
     def solve(self, model: Model, constraints: Given, **options: Any) -> Solution:
-        """The pose that the model gives for the constraints, corrected; options are those of `poise.solve`."""
+        """Solve the constraints under the model and correct the pose; options are those of `poise.solve`."""
         asked = constraints_from(constraints)
         first = solve(model, asked, **options)
         if not len(self):
@@ -87,7 +87,7 @@ class Corrections:
         return replace(met, prior=first.prior, posterior_of=first.posterior_of)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file, whole or not at all."""
+        """Write a JSON file atomically."""
         content = {
             "poise": "corrections",
             "version": VERSION,
@@ -119,7 +119,7 @@ class Corrections:
 
 def _checked(entries: Sequence[Any], key: str, joints: int) -> Float[Array, "corrections joints 4"]:
     if len(entries) > MOST:
-        raise InvalidValueError(f"at most {MOST} corrections are read; there are {len(entries)}")
+        raise InvalidValueError(f"a file may hold at most {MOST} corrections; got {len(entries)}")
     found = np.array([entry[key] for entry in entries], dtype=np.float64).reshape(len(entries), joints, 4)
     lengths = np.linalg.norm(found, axis=-1)
     if not np.all(np.abs(lengths - 1.0) < 1e-3):
@@ -128,11 +128,11 @@ def _checked(entries: Sequence[Any], key: str, joints: int) -> Float[Array, "cor
 
 
 def _turns(before: Array, after: Array) -> Float[Array, "corrections joints 3"]:
-    """From one rotation of each joint to another, as rotation vectors in the joint's own frame."""
+    """The rotation vectors that take `before` to `after`, in each joint's own frame."""
     return rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(before), after))
 
 
 def _kernel(a: Array, b: Array) -> Float[Array, "a b"]:
-    """How much corrections of poses say about each other."""
+    """Prior covariance between the corrections of two sets of poses."""
     angles = rotations.geodesic_distance(a[:, None, 1:], b[None, :, 1:])
     return SHARED + SIMILAR * np.exp(-0.5 * (angles**2).mean(axis=-1) / ALIKE**2)

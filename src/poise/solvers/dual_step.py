@@ -19,33 +19,31 @@ from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.types import Array
 
-# Columns of `rows`: variance (0: hard), how far it gives way in a conflict (1: highest priority), whether >= 0.
+# Columns of `rows`: variance (0: hard), compliance in a conflict (1: highest priority), whether it is an inequality.
 VARIANCE, COMPLIANCE, INEQUALITY = range(3)
 
-_RANK = 1e-11  # a pivot this small against its diagonal: the row repeats others and adds nothing
-_TOGETHER = 8  # rounds in which all violated limits are taken up together
-_ALONE = (
-    12  # rounds after them, one limit at a time; what is violated even then is held where the step is taken
-)
-_SLACK = 1e-10  # radians by which a limit may be passed before it is made active
+_RANK = 1e-11  # relative size of a pivot below which its row is linearly dependent on others
+_TOGETHER = 8  # rounds in which all violated limits are activated at once
+_ALONE = 12  # further rounds, one limit at a time; limits violated even then are clamped in the step
+_SLACK = 1e-10  # radians by which a limit may be exceeded before it becomes active
 
 
 class Workspace(NamedTuple):
-    """Arrays that the steps of one solve share."""
+    """Work arrays shared by the steps of one solve."""
 
     jacobian: Array  # J
     spread: Array  # J S
     gram: Array  # J S J'
     gap: Array  # g
     step: Array  # d
-    pull: Array  # J' y = S^-1 (d - g): how the rows pull at every freedom
-    active_rows: Array  # 1 while a row takes part
-    active_limits: Array  # -1 while a low limit binds, 1 while a high one does
+    pull: Array  # J' y = S^-1 (d - g): the pull of the rows on every degree of freedom
+    active_rows: Array  # 1 while a row is active
+    active_limits: Array  # -1 while a lower limit binds, 1 while an upper one does
 
 
 @compiled
 def workspace(count: int, freedoms: int) -> Workspace:
-    """Room for a problem of so many rows and freedoms."""
+    """Allocate work arrays for a problem with `count` rows and this many degrees of freedom."""
     return Workspace(
         np.empty((count, freedoms)),
         np.empty((count, freedoms)),
@@ -60,7 +58,7 @@ def workspace(count: int, freedoms: int) -> Workspace:
 
 @compiled
 def spread_rows(jacobian: Array, covariance: Array, spread: Array, gram: Array) -> None:
-    """J S and J S J', skipping the zeros of J; a covariance of one row is a diagonal."""
+    """Compute J S and J S J', skipping the zeros of J; a covariance with one row is a diagonal."""
     count, freedoms = jacobian.shape
     diagonal = covariance.shape[0] == 1
     for r in range(count):
@@ -88,7 +86,7 @@ def constrained_step(
     limits: Array,
     work: Workspace,
 ) -> None:
-    """The dual step with binding inequalities and limits held as equalities; limits are -1 low, 1 high, 0 free."""
+    """Compute the dual step, holding binding inequalities and limits (-1 lower, 1 upper, 0 free) as equalities."""
     jacobian, step, active_rows, active_limits = (
         work.jacobian,
         work.step,
@@ -147,7 +145,7 @@ def _dual_solve(
             members[size] = r
             size += 1
     matrix, right = np.empty((size, size)), np.empty(size)
-    expected = np.dot(jacobian, gap)  # by BLAS: a sum in a loop waits for each addition
+    expected = np.dot(jacobian, gap)  # by BLAS: a loop would wait for each addition
     for a in range(size):
         m = members[a]
         if m >= count:
@@ -179,7 +177,7 @@ def cholesky_solve(matrix: Array, right: Array) -> None:
 
 @compiled
 def cholesky(matrix: Array) -> None:
-    """The lower factor, in place of the lower part; its diagonal holds inverses, rows that depend on others zeros."""
+    """Replace the lower part by the Cholesky factor, with its diagonal inverted and dependent rows set to zero."""
     for a in range(len(matrix)):
         diagonal = matrix[a, a]
         for b in range(a):
@@ -195,12 +193,12 @@ def cholesky(matrix: Array) -> None:
             for c in range(a):
                 matrix[a, c] = 0.0
         else:
-            matrix[a, a] = 1.0 / math.sqrt(pivot)  # the inverse of the diagonal is what the rest needs
+            matrix[a, a] = 1.0 / math.sqrt(pivot)  # later steps need the inverse of the diagonal
 
 
 @compiled
 def substitute(factor: Array, right: Array) -> None:
-    """Solve in place by the factor that `cholesky` left."""
+    """Solve in place with the factor from `cholesky`."""
     size = len(right)
     for a in range(size):
         total = right[a]
@@ -239,12 +237,12 @@ def _primal(members: Array, multipliers: Array, covariance: Array, work: Workspa
 def _release(
     members: Array, multipliers: Array, rows: Array, active_rows: Array, active_limits: Array, count: int
 ) -> bool:
-    """Let go of the limit or inequality that pulls the wrong way hardest; False when none does."""
+    """Deactivate the limit or inequality whose multiplier has the wrong sign most; False if there is none."""
     worst, which = -1e-9, -1
     for a in range(len(members)):
         m = members[a]
         if m >= count:
-            push = -multipliers[a] * active_limits[m - count]  # a low limit pushes up, a high one down
+            push = -multipliers[a] * active_limits[m - count]  # a lower limit pushes up, an upper one down
         elif rows[m, INEQUALITY] == 1.0:
             push = multipliers[a]
         else:
@@ -271,7 +269,7 @@ def _hold(
     active_limits: Array,
     one: bool,
 ) -> bool:
-    """Take up the limits and inequalities that the step violates, or only the worst; False when it violates none."""
+    """Activate the limits and inequalities that the step violates, or only the worst; False if it violates none."""
     count, freedoms = jacobian.shape
     worst, which, side = _SLACK, -1, 0
     for i in range(ROOT_FREEDOMS, freedoms):

@@ -1,4 +1,4 @@
-"""The one follower: frame after frame, each solved from the one before; it keeps the only history of poses."""
+"""Frame-by-frame solving: each frame starts from the one before. The only place that keeps previous poses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from poise.solvers.problem import Problem
 from poise.solvers.solution import Solution
 from poise.types import Array
 
-HISTORY = 2  # frames before a frame that its motion can depend on
-KEPT = 64  # sets of constraints whose solver is kept
+HISTORY = 2  # previous frames that a frame's motion can depend on
+KEPT = 64  # constraint sets whose solvers are cached
 
 
 @runtime_checkable
 class FrameSolver(Protocol):
-    """What solves a frame: a `Solver`."""
+    """The interface of a solver of single frames: a `Solver`."""
 
     space: PoseSpace
     problem: Problem
@@ -32,15 +32,15 @@ class FrameSolver(Protocol):
         targets: Float[Array, "handles 3"] | None = None,
         before: Sequence[Float[Array, "size"]] = (),
     ) -> Solution:
-        """The solution from a start, after the frames before."""
+        """Solve from a start, following the frames in `before`."""
         ...
 
     def resume(self, q: Float[Array, "size"]) -> None:
-        """Take a pose, wherever it came from, as the frame before."""
+        """Use the pose `q`, from any source, as the previous frame."""
         ...
 
     def forget(self) -> None:
-        """Forget the frames before."""
+        """Forget the previous frames."""
         ...
 
 
@@ -48,7 +48,7 @@ S = TypeVar("S", bound=FrameSolver)
 
 
 class Follower(Generic[S]):
-    """Goes from frame to frame: the same solver while constraints differ in their targets only."""
+    """Solves frame after frame, with the same solver while only the targets of the constraints change."""
 
     def __init__(self, make: Callable[[Sequence[Constraint]], S], *, kept: int = KEPT) -> None:
         self._recent: list[tuple[PoseSpace, Float[Array, "size"]]] = []
@@ -56,23 +56,23 @@ class Follower(Generic[S]):
         self.use(make)
 
     def use(self, make: Callable[[Sequence[Constraint]], S]) -> None:
-        """Make solvers by this from now on, under another model say; the frames before stay."""
+        """Create solvers by `make` from now on, e.g. for another model; previous frames are kept."""
         self._make = make
         self._solvers: dict[Hashable, S] = {}
 
     def step(self, constraints: Sequence[Constraint], *, start: Pose | Array | None = None) -> Solution:
-        """The next frame, from the one before or from a start."""
+        """Solve the next frame, from the one before or from `start`."""
         return self.solve(self.solver(constraints), start=start)
 
     def solver(self, constraints: Sequence[Constraint]) -> S:
-        """The solver of these constraints, which have their targets."""
+        """Return the solver for these constraints, with their targets set."""
         key = tuple(constraint.signature for constraint in constraints)
         solver = self.kept(key, lambda: constraints)
         solver.problem.retarget(constraints)
         return solver
 
     def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> S:
-        """The solver that is kept under a key, made for these constraints where there is none."""
+        """Return the solver cached under a key; if there is none, create it for these constraints."""
         if key not in self._solvers:
             if len(self._solvers) == self._most:
                 del self._solvers[next(iter(self._solvers))]
@@ -86,7 +86,7 @@ class Follower(Generic[S]):
         start: Pose | Array | None = None,
         targets: Float[Array, "handles 3"] | None = None,
     ) -> Solution:
-        """The next frame by a solver at hand."""
+        """Solve the next frame with this solver."""
         before = [q if space is solver.space else _seen(q, space, solver.space) for space, q in self._recent]
         if start is None and before:
             start = before[0]
@@ -96,11 +96,11 @@ class Follower(Generic[S]):
 
     @property
     def last(self) -> Float[Array, "size"] | None:
-        """The pose of the frame before, if there was one."""
+        """The pose of the previous frame, if there is one."""
         return self._recent[0][1] if self._recent else None
 
     def begin(self, solver: S, q: Float[Array, "size"] | None, *, follows: bool = False) -> None:
-        """Start the next frame from this pose, or from nothing; where it `follows`, the pose is the frame before."""
+        """Start the next frame from the pose `q`, or cold if None; if it `follows`, `q` is also the previous frame."""
         self._recent = [(solver.space, q)] if follows and q is not None else []
         if q is None:
             solver.forget()
@@ -108,7 +108,7 @@ class Follower(Generic[S]):
             solver.resume(q)
 
     def restart(self, space: PoseSpace | None = None, q: Float[Array, "size"] | None = None) -> None:
-        """Forget the frames before; the next one comes after this pose, if there is one."""
+        """Forget the previous frames; `q`, if given, becomes the previous frame."""
         self._recent = [] if space is None or q is None else [(space, q)]
         if not self._recent:
             for solver in self._solvers.values():
@@ -116,5 +116,5 @@ class Follower(Generic[S]):
 
 
 def _seen(q: Float[Array, "size"], space: PoseSpace, other: PoseSpace) -> Float[Array, "size"]:
-    """A pose in the coordinates of another space."""
+    """Convert a pose to the coordinates of another space."""
     return other.q_from_pose(space.pose_from_q(q))

@@ -1,4 +1,4 @@
-"""Constraints as people write them: a list of constraints, or a plain mapping from handles to where they should be.
+"""Constraints as users write them: a list of constraints, or a mapping from handles to targets.
 
 ```python
 {
@@ -26,7 +26,7 @@ Given = Sequence[Constraint] | Mapping[Handle | str, Target] | Mapping[str, Targ
 
 
 def constraints_from(given: Given) -> list[Constraint]:
-    """The constraints, in the order in which they are given."""
+    """Return the constraints in the order given."""
     if isinstance(given, Mapping):
         return [found for handle, target in given.items() for found in _on(handle, target)]
     found = list(given) if isinstance(given, Iterable) else [None]

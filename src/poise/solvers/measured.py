@@ -1,7 +1,7 @@
-"""Constraints written in Python with NumPy: a residual of a pose, and its Jacobian where one is given.
+"""Constraints written in Python with NumPy: a residual of a pose, and optionally its Jacobian.
 
-The compiled core cannot call Python. It takes such a constraint as rows that are linear around a pose q0, e(q) = -C(q0)
-- J (q - q0), and `Problem` renews them between compiled solves, until what was solved is true of the constraint itself.
+The compiled core cannot call Python. It sees such a constraint as rows linearised at a pose q0, e(q) = -C(q0)
+- J (q - q0). `Problem` relinearises them between compiled solves until the solution agrees with the constraint.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Block, Constraint, Kind
 from poise.types import Array
 
-DIFFERENCE = 1e-6  # metres and radians, for Jacobians by differences
+DIFFERENCE = 1e-6  # metres and radians: step of finite-difference Jacobians
 
 
 @dataclass(frozen=True, eq=False)
 class PoseView:
-    """A pose as a constraint sees it: places and rotations by joint or role, in the world, with their Jacobians.
+    """A pose as a constraint sees it: world positions and rotations by joint or role, with their Jacobians.
 
-    A Jacobian's columns are the freedoms: the root's translation, its rotation, then three for every moving joint.
+    A Jacobian's columns are the degrees of freedom: root translation, root rotation, then three per moving joint.
     """
 
     space: PoseSpace
     q: Float[Array, "size"]
 
     def position(self, handle: Handle | str) -> Float[Array, "3"]:
-        """Where a handle is."""
+        """World position of a handle."""
         given = Handle(handle) if isinstance(handle, str) else handle
         joint, (places, turns) = self.space.skeleton.index(given.joint), self._forward
         return places[joint] + turns[joint] @ np.asarray(given.offset)
 
     def position_jacobian(self, handle: Handle | str) -> Float[Array, "3 freedoms"]:
-        """How a handle moves with the freedoms."""
+        """Jacobian of a handle's position."""
         return self.space.handle_positions(self.q, self.space.handles([handle]))[1]
 
     def rotation(self, joint: str) -> Float[Array, "3 3"]:
-        """How a joint is turned: its columns are the joint's axes."""
+        """World rotation of a joint: the matrix columns are the joint's axes."""
         return self._forward[1][self.space.skeleton.index(joint)]
 
     def rotation_jacobian(self, joint: str) -> Float[Array, "3 freedoms"]:
-        """How a joint turns with the freedoms, as a rotation vector in the world."""
+        """Jacobian of a joint's rotation, as a rotation vector in the world."""
         return self.space.handle_orientations(self.q, self.space.handles([joint]))[1]
 
     @property
     def centre_of_mass(self) -> Float[Array, "3"]:
-        """Where the body's centre of mass is."""
+        """World position of the body's centre of mass."""
         return self.space.centre_of_mass(self.q)[0]
 
     @property
     def centre_of_mass_jacobian(self) -> Float[Array, "3 freedoms"]:
-        """How it moves with the freedoms."""
+        """Jacobian of the centre of mass."""
         return self.space.centre_of_mass(self.q)[1]
 
     @cached_property
@@ -67,16 +67,16 @@ class PoseView:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredConstraint(Constraint):
-    """A condition C(q) = 0 in Python, or C(q) >= 0 where `inequality` says so; hard or soft as every constraint."""
+    """A condition C(q) = 0 in Python, or C(q) >= 0 if `inequality` is true; hard or soft like every constraint."""
 
     inequality: ClassVar[bool] = False
 
     @abstractmethod
     def residual(self, pose: PoseView) -> Float[Array, "rows"]:
-        """C: zero where the constraint is met, in its unit; as many rows at every pose."""
+        """Return C in its unit, zero where the constraint is met; the number of rows is the same at every pose."""
 
     def jacobian(self, pose: PoseView) -> Float[Array, "rows freedoms"]:
-        """dC over the freedoms; by differences unless a constraint knows better."""
+        """Return dC over the degrees of freedom; by finite differences unless overridden."""
         steps = DIFFERENCE * np.eye(pose.space.freedoms)
         ahead, behind = (
             np.stack([self._checked(PoseView(pose.space, pose.space.integrate(pose.q, way))) for way in ways])
@@ -89,11 +89,11 @@ class MeasuredConstraint(Constraint):
         return (self,)
 
     def blocks(self, space: PoseSpace) -> list[Block]:
-        """Its rows around the pose at the references; `Problem` renews them."""
+        """The rows linearised at the reference pose; `Problem` updates them."""
         return self.around(space, np.concatenate([[0.0, 0.0, 0.0, 1.0], np.zeros(space.size - 4)]))
 
     def around(self, space: PoseSpace, q: Float[Array, "size"]) -> list[Block]:
-        """Its rows, linear around a pose."""
+        """The rows linearised at the pose `q`."""
         pose = PoseView(space, q)
         residual = self._checked(pose)
         jacobian = np.asarray(self.jacobian(pose), dtype=np.float64)
@@ -111,6 +111,6 @@ class MeasuredConstraint(Constraint):
         residual = np.atleast_1d(np.asarray(self.residual(pose), dtype=np.float64))
         if residual.ndim != 1 or not np.all(np.isfinite(residual)):
             raise InvalidValueError(
-                f"{self.label}: the residual must be finite numbers in a row; got {residual.tolist()}"
+                f"{self.label}: the residual must be one row of finite numbers; got {residual.tolist()}"
             )
         return residual

@@ -7,11 +7,11 @@ Over poses q_t and latent points x_t of all frames together, with features y of 
     + sum_t |W (e_(t+1) - e_t)|^2 / (2 r^2 s_t)                  L_smooth, e = y - m(x),
     + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (2 a^2 dt^4)          and a the recorded accelerations of the freedoms
 
-subject to C_t(q_t) = 0. The paper's smoothness holds y itself back, which shortens strides; here what a pose adds to
-the model's own is what changes slowly, and all of it accelerates no more than what was recorded: where constraints are
-far from all recordings, latent points would else run to and fro. Steps are Gauss-Newton on all frames: one block of
-freedoms and latent dimensions a frame, tied to the next two, so time is linear in the frames. Constraints are stiff in
-the steps and met exactly at the end.
+subject to C_t(q_t) = 0. The paper's smoothness term penalises changes of y itself, which shortens strides. Here only
+the pose's deviation from the model changes slowly, and accelerations stay within the recorded ones; otherwise latent
+points would oscillate when constraints are far from all recordings. Steps are Gauss-Newton on all frames: one block
+of degrees of freedom and latent dimensions per frame, coupled to the next two, so time is linear in the frames.
+Constraints are stiff in the steps and met exactly at the end.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from poise.solvers.trajectory import (
 from poise.types import Array, Progress
 
 ROUNDS = 9
-STEPS = ROOT_FEATURES - 1  # features of the root that two frames decide; the height is the pose's own
-CHANGE = 0.15  # of what a pose may differ from the model's, that it may change by in 1/30 s
-ACCELERATION = 1.0  # times what is recorded, that a freedom typically accelerates by
-LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # radians and metres per second squared: nothing is held stiller
-LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m) and x in one step
-SETTLED = 0.02  # nats a frame: a step that gains less is the last
+STEPS = ROOT_FEATURES - 1  # root features that depend on two frames; the height depends on one
+CHANGE = 0.15  # fraction of a pose's deviation from the model by which it may change in 1/30 s
+ACCELERATION = 1.0  # typical acceleration of a degree of freedom, times the recorded one
+LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # rad/s^2 and m/s^2: lower bounds of the recorded accelerations
+LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # largest step of joints (rad), root (m) and x
+SETTLED = 0.02  # nats per frame: a step that gains less is the last
 LEAST_CURVATURE = 1e-3
 FIRST_DAMPING, TRIES = (
     1e-4,
     6,
-)  # Levenberg and Marquardt's, of the diagonal; and how often a step is shortened
+)  # Levenberg-Marquardt damping, relative to the diagonal; and how often a step is shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,10 @@ def solve_motion(
     rounds: int = ROUNDS,
     progress: Progress = lambda _done, _all: None,
 ) -> tuple[Trajectory, Float[Array, "frames latent"]]:
-    """The motion, and its latent path; from a start that is near (see `motion_start`)."""
+    """Return the motion and its latent path, from a nearby initial guess `start` (see `motion_start`)."""
     if not len(frames) == len(start.q) == len(start.x) >= 2:
         raise InvalidValueError(
-            f"constraints, poses and latent points are of the same two frames or more; got {len(frames)}, "
+            f"constraints, poses and latent points must have the same number of frames, at least 2; got {len(frames)}, "
             f"{len(start.q)} and {len(start.x)}"
         )
     problems = [
@@ -102,14 +102,14 @@ class _Whole:
     def __init__(self, prior: DynamicsPrior, problems: Sequence[Problem], fps: float) -> None:
         self.prior, self.problems, self.fps = prior, problems, fps
         self.freedoms, self.latent = prior.space.freedoms, prior.dimensions
-        self.share = RATE / fps  # of a step of the dynamics that one frame is
+        self.share = RATE / fps  # one frame as a fraction of a step of the dynamics
         self.change = CHANGE * self.share
         self.quietness = (fps**2 / (ACCELERATION * recorded_accelerations(prior))) ** 2
 
     def step(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"], damping: float
     ) -> tuple[float, float]:
-        """One damped Gauss-Newton step; q and x move. Returns how much was gained, and the next damping."""
+        """Take one damped Gauss-Newton step in place; return the gain and the next damping."""
         system, right = self._system(q, x)
         before, diagonals = self.value(q, x), np.einsum("tii->ti", system.bands[0]).copy()
         for _ in range(TRIES):
@@ -124,10 +124,10 @@ class _Whole:
         return 0.0, damping
 
     def value(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> float:
-        """What is minimised, the constraints counted as stiff springs."""
+        """The objective, with the constraints as stiff springs."""
         prior = self.prior
         variance, left = prior.variance(x), prior.features_of(q, self.fps) - prior.predict_all(x)
-        left[-1, -STEPS:] = 0.0  # the last frame's step is not its own
+        left[-1, -STEPS:] = 0.0  # the last frame has no step to a next one
         scaled = left * prior.all_scales
         single = scaled[:, :-STEPS]
         poses = np.einsum("tk,tk->t", scaled, scaled) / variance + single.shape[1] * np.log(variance)
@@ -153,7 +153,7 @@ class _Whole:
     def _system(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]
     ) -> tuple[BlockBanded, Float[Array, "frames block"]]:
-        """The Gauss-Newton system of all frames and its right side."""
+        """The Gauss-Newton system of all frames and its right-hand side."""
         count = len(q)
         system = BlockBanded(count, self.freedoms + self.latent, reach=2)
         right = np.zeros((count, self.freedoms + self.latent))
@@ -173,7 +173,7 @@ class _Whole:
     def finish(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]
     ) -> list[tuple[int, int, Array]]:
-        """Meet every frame's hard constraints exactly, in the model's metric; q moves. Returns how each frame ended."""
+        """Meet every frame's hard constraints exactly in the model's metric, in place; return each frame's outcome."""
         variances = self.prior.variance(x)
         maps = self.prior.mean.size
         ended = []
@@ -189,7 +189,7 @@ class _Whole:
     def _add_poses(
         self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
     ) -> None:
-        """L_pose and L_smooth of what one frame decides: maps, tilt and height."""
+        """Add L_pose and L_smooth of the features that depend on one frame: maps, tilt and height."""
         slopes = _FeatureSlopes(
             rotations.skew(rotations.matrix_from_quaternion(q[:, 3:ROOT_SIZE])[:, 1]),
             expected.slopes[:, :, :-STEPS],
@@ -207,7 +207,7 @@ class _Whole:
     def _add_sureness(
         self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: ExpectedFeatures
     ) -> None:
-        """What sigma^2 adds: D/2 ln s pulls towards the data, the misfit over s away from where it is too sure."""
+        """Add the sigma^2 terms: D/2 ln s pulls towards the data, misfit / s away from overconfident regions."""
         misfit = np.einsum("tk,tk->t", left**2, weights)
         surplus = 0.5 * (left.shape[1] - misfit)
         own, relative = slice(self.freedoms, None), expected.in_variance / expected.variance[:, None]
@@ -218,7 +218,7 @@ class _Whole:
     def _add_roots(
         self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
     ) -> None:
-        """L_pose of the root's steps, which two frames decide."""
+        """Add L_pose of the root's steps, which depend on two frames."""
         weights = self.prior.all_scales[-STEPS:] ** 2 / expected.variance[:-1, None]
         for frame in range(len(q) - 1):
             own, after = root_jacobians(q[frame], q[frame + 1], self.fps)
@@ -236,7 +236,7 @@ class _Whole:
             right[frame + 1, root] -= (second.T * weights[frame]) @ left[frame]
 
     def _add_dynamics(self, system: BlockBanded, right: Array, x: Float[Array, "frames latent"]) -> None:
-        """L_dyn: the step from each x to the next, a frame's share of the model's own step."""
+        """Add L_dyn: the step from each x to the next, scaled from the model's frame rate to this one."""
         own, now, before = slice(self.freedoms, None), x[:-1], np.concatenate([x[:1], x[:-2]])
         mean, variance = self.prior.advance(now, before)
         slope = self.prior.advance_slopes(now, before)
@@ -253,7 +253,7 @@ class _Whole:
 
 
 def recorded_accelerations(prior: DynamicsPrior) -> Float[Array, "freedoms"]:
-    """How much each freedom accelerates in the training motions as the model sees them, as a root mean square."""
+    """Root-mean-square acceleration of each degree of freedom in the model's reconstruction of its training motions."""
     found = [RATE**2 * tangent_accelerations(prior.poses_of(prior.predict_all(path))) for path in prior.paths]
     typical = np.sqrt(np.mean(np.concatenate(found) ** 2, axis=0))
     least = np.full(len(typical), LEAST_TURNING)
@@ -263,9 +263,9 @@ def recorded_accelerations(prior: DynamicsPrior) -> Float[Array, "freedoms"]:
 
 @dataclass(frozen=True, eq=False)
 class _FeatureSlopes:
-    """The slopes G of maps, up and height, less what is expected of them, in the freedoms and x of frames.
+    """Jacobians G of (maps, up, height) minus their expected values, by degrees of freedom and latent points.
 
-    That of a map is one in its own freedom; that of up is in the root's turn; all depend on x.
+    A map depends on its own degrees of freedom with slope one, up on the root's rotation; all depend on x.
     """
 
     up: Float[Array, "frames 3 3"]
@@ -273,11 +273,11 @@ class _FeatureSlopes:
     freedoms: int
 
     def part(self, frames: slice) -> _FeatureSlopes:
-        """Those of some frames."""
+        """The slopes of a slice of the frames."""
         return _FeatureSlopes(self.up[frames], self.expected[frames], self.freedoms)
 
     def add(self, blocks: Array, right: Array, weights: Array, left: Array) -> None:
-        """Add a least-squares term: G' W G to blocks on the diagonal, -G' W left to the right side."""
+        """Add a least-squares term: G' W G to the diagonal blocks, -G' W left to the right-hand side."""
         self.tie(blocks, self, weights)
         weighed, maps = weights * left, self.freedoms - ROOT_FREEDOMS
         right[:, ROOT_FREEDOMS : self.freedoms] -= weighed[:, :maps]
@@ -286,7 +286,7 @@ class _FeatureSlopes:
         right[:, self.freedoms :] += np.einsum("tlp,tp->tl", self.expected, weighed)
 
     def tie(self, blocks: Array, other: _FeatureSlopes, weights: Array) -> None:
-        """Add G' W G_other to blocks whose rows are these frames and whose columns the others."""
+        """Add G' W G_other to blocks with the rows of these frames and the columns of the others."""
         maps = self.freedoms - ROOT_FREEDOMS
         joints, tilt, own = (
             np.arange(ROOT_FREEDOMS, self.freedoms),
@@ -308,7 +308,7 @@ class _FeatureSlopes:
 
 
 def _shortened(steps: Float[Array, "frames block"], freedoms: int) -> Float[Array, "frames block"]:
-    """Each frame's step no longer than is sensible, its direction kept."""
+    """Limit the length of each frame's step, keeping its direction."""
     bounds = np.full(steps.shape[1], LONGEST_TURN)
     bounds[:3], bounds[freedoms:] = LONGEST_WAY, LONGEST_STRIDE
     over = (np.abs(steps) / bounds).max(axis=1)

@@ -1,9 +1,9 @@
-"""Where a whole motion starts from: simulations out of training points, the closest to the constraints kept.
+"""Initial guess for a whole motion: simulations from training points, of which the closest to the targets is kept.
 
 The paper samples the model from each training point and keeps the closest (section 5.2). Over a longer motion a
-simulation loses the beat; here many go on together at paces of their own, and every so often those closest to what is
-asked for so far are continued and the others dropped. The root is then led along: at each frame the path as a whole
-is turned and moved over the floor to where it fits the constraints around that time best.
+simulation loses the beat. Here many run in parallel at different paces, and at regular intervals the closest ones are
+continued and the others dropped (a particle filter). The root path is then aligned: at each frame the whole path is
+rotated and shifted over the floor to fit the constraints around that time.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from poise.solvers.motion_map import Motions
 from poise.types import Array
 
 PARTICLES = 100
-CHUNK = 24  # frames at 30 Hz that simulations go on before the closest are chosen
-KEPT = 0.15  # of the simulations that are continued
-REMEMBERED = 75  # frames at 30 Hz over which closeness is judged
-PACE_SPREAD = 0.12  # of simulations' paces about the model's own
-PACE_JITTER = 0.05  # of paces when a simulation is continued
-AROUND = 0.6  # seconds around a frame whose constraints lead its root
+CHUNK = 24  # frames at 30 Hz between two selections of the closest simulations
+KEPT = 0.15  # fraction of the simulations that are continued
+REMEMBERED = 75  # frames at 30 Hz over which the distance to the targets is measured
+PACE_SPREAD = 0.12  # relative spread of the simulations' paces
+PACE_JITTER = 0.05  # relative change of pace when a simulation is continued
+AROUND = 0.6  # seconds: window around a frame whose targets align its root
 MOST_TARGETS = 1200
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Where handles are to be at which times: the position constraints of all frames."""
+    """Target positions of the handles over time, from the position constraints of all frames."""
 
     times: Float[Array, "targets"]
     handles: Handles
     points: Float[Array, "targets 3"]
 
     def within(self, first: float, end: float) -> Targets:
-        """Those from one time up to another."""
+        """The targets from time `first` up to `end`."""
         kept = (self.times >= first) & (self.times < end)
         handles = Handles(self.handles.joints[kept], self.handles.offsets[kept])
         return Targets(self.times[kept], handles, self.points[kept])
@@ -59,7 +59,7 @@ def motion_start(
     fps: float,
     rng: np.random.Generator | None = None,
 ) -> Motions:
-    """Poses and latent points near the constraints of all frames."""
+    """Return poses and latent points near the constraints of all frames."""
     targets = targets_of(prior, frames, fps)
     length = int(np.ceil(len(frames) / fps * RATE)) + 2
     path = _closest_path(prior, targets, length, rng or np.random.default_rng(0))
@@ -69,7 +69,7 @@ def motion_start(
 
 
 def targets_of(prior: DynamicsPrior, frames: Sequence[Sequence[Constraint]], fps: float) -> Targets:
-    """The position constraints of all frames; of very many, evenly chosen ones."""
+    """Collect the position constraints of all frames; if there are too many, evenly spaced ones."""
     found = [
         (frame / fps, constraint)
         for frame, constraints in enumerate(frames)
@@ -107,7 +107,7 @@ def _closest_path(
 def _misfits(
     prior: DynamicsPrior, paths: Float[Array, "paths frames latent"], targets: Targets
 ) -> Float[Array, "paths"]:
-    """How far handles of each path are from their targets in the last seconds, the path placed as well as can be."""
+    """Distance of each path's handles from their recent targets, with the path placed as well as possible."""
     end = paths.shape[1]
     first = max(0, end - REMEMBERED)
     recent = targets.within(first / RATE, (end - 0.5) / RATE)
@@ -129,7 +129,7 @@ def _misfits(
 def _handle_places(
     prior: DynamicsPrior, q: Float[Array, "frames size"], at: Int[Array, "targets"], handles: Handles
 ) -> Float[Array, "targets 3"]:
-    """Where poses have handles, each handle at a frame of its own."""
+    """World positions of handles, each at its own frame."""
     positions, matrices = prior.space.forward(q)
     turned = np.einsum("tab,tb->ta", matrices[at, handles.joints], handles.offsets)
     return np.asarray(positions[at, handles.joints] + turned)
@@ -138,7 +138,7 @@ def _handle_places(
 def _led(
     prior: DynamicsPrior, q: Float[Array, "frames size"], targets: Targets, fps: float
 ) -> Float[Array, "frames size"]:
-    """The path turned and moved over the floor, at each frame as the targets around it have it."""
+    """Rotate and shift the path over the floor at each frame, to fit the targets around it."""
     if len(targets) == 0:
         return q
     times = np.arange(len(q)) / fps
@@ -156,7 +156,7 @@ def _led(
 def level_fits(
     sources: Float[Array, "points 3"], goals: Float[Array, "points 3"], weights: Float[Array, "fits points"]
 ) -> tuple[Float[Array, "fits"], Float[Array, "fits 3"]]:
-    """Turns about the vertical and shifts over the floor that bring points closest to goals, per row of weights."""
+    """Rotations about the vertical and shifts over the floor that best align points with goals, per row of weights."""
     shares = weights / weights.sum(axis=1, keepdims=True)
     ground, wanted = sources[:, [0, 2]], goals[:, [0, 2]]
     middle, goal = shares @ ground, shares @ wanted

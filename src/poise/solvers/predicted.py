@@ -1,6 +1,6 @@
-"""Solves under a prior that predicts in compiled code: enter, solve, and predict again while the root moves.
+"""Solve under a prior with a compiled predictor: predict, solve, and predict again while the root moves.
 
-One pose is one compiled call. So are many poses of one problem, with other targets and starts: one call for each core.
+One pose is one compiled call. A batch of poses of one problem, with other targets and starts, is one call per core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def solve_predicted(
     predicted: Predicted,
     errors: Float[Array, "rows"],
 ) -> tuple[int, int]:
-    """Move q to its solution; how it ended, and the steps. Fills the prediction, and what is left of the rows."""
+    """Move q to its solution; return status and steps. Writes the prediction and the remaining errors of the rows."""
     handles = problem.handles
     return _solve(
         q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
@@ -47,7 +47,7 @@ def solve_many(
     *,
     threads: int,
 ) -> Outcome:
-    """Move every q to its solution; how each ended, its steps, and what is left of its rows."""
+    """Move every q to its solution; return each status, step count and the remaining errors of its rows."""
     count = len(q)
     statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     errors = np.empty((count, len(problem.rows)))
@@ -86,7 +86,7 @@ def _solve_stretch(
     steps: Array,
     errors: Array,
 ) -> None:
-    """One pose after the other."""
+    """Solve a range of poses one after the other."""
     freedoms = limits.shape[1]
     mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
     root = np.empty(ROOT_SIZE)

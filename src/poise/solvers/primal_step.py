@@ -1,12 +1,12 @@
-"""The primal step, compiled: what the dual step finds, at the cost of the freedoms rather than of the rows.
+"""The primal step, compiled: the result of the dual step, with a system the size of the degrees of freedom.
 
-Forty markers are more rows than a body has freedoms. Soft rows J d = e of variance R then condition the prior N(g, S)
-on the size of S, by its root S = L L':
+Forty markers give more rows than a body has degrees of freedom. Soft rows J d = e of variance R then condition N(g, S)
+by its root S = L L', in a system the size of S:
 
     d = g + L M^-1 L' J' R^-1 (e - J g),        P = L M^-1 L',        M = I + L' J' R^-1 J L,
 
-which needs no inverse of S, so that held freedoms (zeros in S) cost nothing. What is left (hard rows, inequalities,
-joint limits) is few: it goes through the dual step with the conditioned Gaussian N(d, P) in place of the prior.
+which needs no inverse of S, so held degrees of freedom (zeros in S) cost nothing. The few remaining rows (hard rows,
+inequalities, joint limits) go through the dual step with the conditioned Gaussian N(d, P) in place of the prior.
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ def step_under(
     limits: Array,
     work: Workspace,
 ) -> None:
-    """The most likely step under the rows: by the primal form where many are soft, by the dual form elsewhere.
+    """Compute the most likely step under the rows: in primal form if many are soft, else in dual form.
 
-    The dual form needs `spread_rows` before it; `many_soft` tells which of the two it will be.
+    The dual form needs `spread_rows` first; `many_soft` says which form will be used.
     """
     if many_soft(rows, variances, included, limits.shape[1]):
         _conditioned_step(q, errors, rows, variances, included, covariance, limits, work)
@@ -48,7 +48,7 @@ def step_under(
 
 @compiled
 def many_soft(rows: Array, variances: Array, included: Array, freedoms: int) -> bool:
-    """Whether there are more soft equalities than freedoms."""
+    """Whether soft equalities outnumber the degrees of freedom."""
     count = 0
     for r in range(len(rows)):
         if _is_soft(r, rows, variances, included):
@@ -60,7 +60,7 @@ def many_soft(rows: Array, variances: Array, included: Array, freedoms: int) -> 
 def information(
     jacobian: Array, errors: Array, variances: Array, taking_part: Array, gap: Array
 ) -> tuple[Array, Array]:
-    """J' R^-1 J and J' R^-1 (e - J g) of the rows that take part; rows of infinite variance say nothing."""
+    """J' R^-1 J and J' R^-1 (e - J g) of the active rows; rows of infinite variance are skipped."""
     count, freedoms = jacobian.shape
     matrix, pull = np.zeros((freedoms, freedoms)), np.zeros(freedoms)
     places = np.empty(freedoms, dtype=np.int64)
@@ -87,7 +87,7 @@ def information(
 
 @compiled
 def conditioned(covariance: Array, matrix: Array) -> Array:
-    """The covariance P of a Gaussian of covariance S once rows with this J' R^-1 J are known."""
+    """The covariance P of a Gaussian with covariance S, conditioned on rows with this J' R^-1 J."""
     root = _root(covariance)
     inner = _inner(root, matrix)
     cholesky(inner)
@@ -137,7 +137,7 @@ def _step_of_rest(
     limits: Array,
     work: Workspace,
 ) -> None:
-    """The dual step from the conditioned Gaussian under the other rows and the limits; leaves their pull alone."""
+    """The dual step from the conditioned Gaussian under the remaining rows and limits; their pull is not changed."""
     sub = workspace(len(rest), limits.shape[1])
     sub.jacobian[:], sub.gap[:] = work.jacobian[rest], work.step
     sub.active_limits[:] = work.active_limits
@@ -163,7 +163,7 @@ def _inside(q: Array, step: Array, limits: Array) -> bool:
 
 @compiled
 def _root(covariance: Array) -> Array:
-    """L of S = L L', lower triangular; a covariance of one row is a diagonal."""
+    """L of S = L L', lower triangular; a covariance with one row is a diagonal."""
     if covariance.shape[0] == 1:
         return np.diag(np.sqrt(covariance[0]))
     root = covariance.copy()

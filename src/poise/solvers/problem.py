@@ -1,4 +1,4 @@
-"""A problem ready for the compiled solver: constraints as arrays, who moves, and within which limits."""
+"""A problem in the form of the compiled solver: constraints as arrays, free degrees of freedom, joint limits."""
 
 from __future__ import annotations
 
@@ -39,28 +39,26 @@ Root = Literal["solved", "given"]
 
 _NO_STATE = np.empty(0)
 
-MOST_LEVELS = 16  # of priority among hard constraints
+MOST_LEVELS = 16  # distinct priorities among hard constraints
 MOST_STEPS = 1_000_000
-ROUNDS = 20  # of solving and measuring again, for constraints in Python
-AGREED = 0.1  # of the tolerance by which what was solved may differ from what is measured
-UNIT_SLACK = 1e-9  # how far from one a start's squared quaternion may be before it is brought to unit length
-UNLIKELY = 3.0  # deviations beyond which a soft constraint counts as not met
-CLOSE_TURN = 0.2  # radians: the loosest orientation that a prior is shown
-SOFT_STEP = 1e4  # how much more a soft constraint gives way than the last hard one, where there is no prior to weigh it
+ROUNDS = 20  # rounds of solving and remeasuring constraints written in Python
+AGREED = 0.1  # of the tolerance: largest difference between the solved and the measured residual
+UNIT_SLACK = 1e-9  # largest deviation of a start's squared quaternion norm from one before it is normalised
+UNLIKELY = 3.0  # standard deviations beyond which a soft constraint counts as not met
+CLOSE_TURN = 0.2  # radians: largest tolerance of an orientation that is passed to a prior
+SOFT_STEP = 1e4  # compliance of a soft constraint relative to the last hard one, without a prior
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how exactly to solve; the defaults suit a body in metres."""
+    """Step limits and tolerances of the solver; the defaults suit a body in metres."""
 
-    tolerance: float = 1e-3  # metres or radians within which a hard constraint counts as met
+    tolerance: float = 1e-3  # metres or radians: largest residual of a hard constraint that counts as met
     map_steps: int = 10
     finish_steps: int = 60
     longest_turn: float = 0.8  # radians (metres, for the root) in one step
-    longest_pull: float = 0.4  # metres or radians that one constraint may ask for in one step
-    step_tolerance: float = (
-        1e-2  # radians: the step after one this short would be about its square; it is left out
-    )
+    longest_pull: float = 0.4  # metres or radians: largest pull of one constraint in one step
+    step_tolerance: float = 1e-2  # radians: after a step this short, the next (about its square) is skipped
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
@@ -69,7 +67,7 @@ class Settings:
             raise InvalidValueError(f"the solver's settings must be between 0 and {MOST_STEPS:,}; got {self}")
 
     def array(self) -> Array:
-        """As the compiled core takes it."""
+        """The settings in the form that the compiled core takes."""
         values = (
             self.tolerance, self.finish_steps, self.longest_turn, self.longest_pull, self.step_tolerance,
         )  # fmt: skip
@@ -77,7 +75,7 @@ class Settings:
 
 
 class Trail(NamedTuple):
-    """The states that solves from several starts went through, and how close together two of them are the same."""
+    """States visited by solves from several starts, and the distance below which two count as the same."""
 
     states: Float[Array, "places state"]
     passed: int
@@ -118,7 +116,7 @@ class Problem:
 
     @cached_property
     def position_blocks(self) -> Array:
-        """Which blocks are positions of handles: what a prior can predict from."""
+        """Indices of the position blocks, which a prior can predict from."""
         return np.flatnonzero(self.integers[:, 0] == Kind.POSITION)
 
     @cached_property
@@ -129,12 +127,12 @@ class Problem:
 
     @property
     def targets(self) -> Float[Array, "handles 3"]:
-        """Where the handles should be."""
+        """Target positions of the handles."""
         return self.floats[self._position_rows, 3:6].copy()
 
     @property
     def facing(self) -> Facing | None:
-        """How joints should be turned, as far as that is meant closely; None where nothing is."""
+        """Orientation and look-at targets with close tolerances; None if there are none."""
         turned, looking = self._facing_blocks
         if len(turned) + len(looking) == 0:
             return None
@@ -144,7 +142,7 @@ class Problem:
 
     @cached_property
     def _facing_blocks(self) -> tuple[Array, Array]:
-        """The blocks of orientations and of directions that are no looser than `CLOSE_TURN`."""
+        """The orientation and look-at blocks with tolerances up to `CLOSE_TURN`."""
         kinds, variances = self.integers[:, 0], self.rows[self.integers[:, 3], dual_step.VARIANCE]
         close = variances <= CLOSE_TURN**2
         return np.flatnonzero(close & (kinds == Kind.ORIENTATION)), np.flatnonzero(
@@ -153,13 +151,13 @@ class Problem:
 
     @cached_property
     def _position_rows(self) -> Array | slice:
-        """The position blocks; as a slice, which is quicker to read, where they stand together."""
+        """The position blocks; as a slice, which is faster to read, if they are contiguous."""
         blocks = self.position_blocks
         together = len(blocks) > 0 and blocks[-1] - blocks[0] == len(blocks) - 1
         return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
 
     def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
-        """Set new targets for the position constraints, in their order; the rest stays."""
+        """Set new targets for the position constraints, in their order; everything else is kept."""
         targets, expected = np.asarray(targets, dtype=np.float64), (len(self.position_blocks), 3)
         if targets.shape != expected or not _aim(targets, self.position_blocks, self.floats):
             if targets.shape != expected or not all_finite(targets):
@@ -172,10 +170,10 @@ class Problem:
         return self
 
     def retarget(self, constraints: Sequence[Constraint]) -> Problem:
-        """Set new targets for all constraints: of the same signatures, in the same order."""
+        """Set new targets for all constraints, which must have the same signatures in the same order."""
         constraints = _measured(constraints)
         if [one.signature for one in constraints] != [one.signature for one in self.constraints]:
-            raise InvalidValueError("new targets must be for the constraints that the problem was made of")
+            raise InvalidValueError("new targets must be for the problem's own constraints, in their order")
         self.floats[:] = self.parameters([constraints])[0]
         return self
 
@@ -191,7 +189,7 @@ class Problem:
             blocks = [block for constraint in frame for block in constraint.blocks_on(self.space)]
             if [(block.kind, block.joint) for block in blocks] != kinds:
                 raise InvalidValueError(
-                    "new targets must be for the constraints that the problem was made of"
+                    "new targets must be for the problem's own constraints, in their order"
                 )
             for row, block in zip(own, blocks, strict=True):
                 row[: len(block.parameters)] = block.parameters
@@ -203,13 +201,13 @@ class Problem:
         if q.shape != self._shape or not _plausible(q):
             if np.abs(self.space.checked(q)).max() > FARTHEST:
                 raise InvalidValueError(
-                    f"a start must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
+                    f"the start pose must be within {FARTHEST:,.0f} m of the origin; got {np.abs(q).max():g}"
                 )
             q[3:ROOT_SIZE] = rotations.normalize(q[3:ROOT_SIZE])
         return self.pinned(q) if self.pins else q
 
     def pinned(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
-        """A pose with pinned joints at their rotations; it is changed."""
+        """Set pinned joints to their rotations, in place."""
         for pin in self.pins:
             for slot in pin.slots(self.space):
                 q[ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3] = pin.q[
@@ -220,7 +218,7 @@ class Problem:
     def run(
         self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
     ) -> tuple[int, int, Array]:
-        """Solve under one Gaussian; q moves. Returns how it ended, the steps, and the remaining row errors."""
+        """Solve under one Gaussian; q is moved in place. Returns the status, steps and remaining row errors."""
         return self.through(q, _NO_STATE, fixed(mean, covariance), (ALL,))
 
     def through(
@@ -233,9 +231,9 @@ class Problem:
         settings: Float[Array, "settings"] | None = None,
         trail: Trail = NO_TRAIL,
     ) -> tuple[int, int, Array]:
-        """Through the stages of a prior, each by a call into the compiled solver; q and the prior's state x move.
+        """Solve through the stages of a prior, one compiled call each; q and the prior's state x are moved in place.
 
-        `forms` go from smooth to fine, each for so many `steps` at most. See `core.solve`.
+        `forms` go from smooth to fine, each for at most its number in `steps`. See `core.solve`.
         """
         errors, total, status = np.empty(len(self.rows)), 0, core.BROKEN
         stages = [stage for stage, count in enumerate(steps) if count]
@@ -257,12 +255,12 @@ class Problem:
         compiled: Callable[..., tuple[int, int]],
         arguments: tuple[Any, ...],
     ) -> tuple[int, int]:
-        """How a compiled solve ended, and its steps; again and again where constraints are in Python."""
+        """Run a compiled solve and return status and steps; repeatedly if there are constraints in Python."""
         try:
             if self.in_python:
                 return self._measured_solve(q, errors, lambda: compiled(*arguments))
             return compiled(*arguments)
-        except np.linalg.LinAlgError:  # a prior without a Gaussian here, such as one from a damaged file
+        except np.linalg.LinAlgError:  # the prior has no valid Gaussian here, e.g. from a damaged file
             errors[:] = np.inf
             return core.BROKEN, 0
 
@@ -273,9 +271,9 @@ class Problem:
         *,
         soft_too: bool = False,
     ) -> tuple[int, int, Array]:
-        """Meet the hard constraints alone by the smallest change in a metric; q moves. Returns what `run` does.
+        """Meet the hard constraints alone by the smallest change in a metric; q is moved in place. Returns as `run`.
 
-        Without a prior to weigh them, soft ones may count too: below all hard ones.
+        Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones.
         """
         errors = np.empty(len(self.rows))
         arguments = (
@@ -285,24 +283,24 @@ class Problem:
         return status, steps, errors
 
     def farthest(self, q: Float[Array, "size"]) -> float:
-        """The most that a row lacks at a pose, in metres or radians."""
+        """The largest row error at a pose, in metres or radians."""
         return float(np.abs(self.errors(q)[0]).max(initial=0.0))
 
     def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
-        """What is missing to meet each row at a pose, and the rows' Jacobian."""
+        """The error of each row at a pose, and the rows' Jacobian."""
         self._measure(q)
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
         evaluate(q, self.body, self.blocks, errors, jacobian)
         return errors, jacobian
 
     def cost(self, errors: Float[Array, "rows"]) -> float:
-        """How far hard constraints are from being met, squared, those of lower priority counting less."""
+        """Squared errors of the hard constraints, those of lower priority weighted less."""
         hard = self.rows[:, dual_step.VARIANCE] == 0.0
         left = np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
         return float(np.sum(left[hard] ** 2 / self.rows[hard, dual_step.COMPLIANCE]))
 
     def soft_loss(self, errors: Float[Array, "rows"]) -> float:
-        """Half the squared errors of soft rows over their variances: what they add to a negative log likelihood."""
+        """Half the squared errors of soft rows over their variances: their part of the negative log-likelihood."""
         if not self._has_soft_rows:
             return 0.0
         variances = self.rows[:, dual_step.VARIANCE]
@@ -314,22 +312,22 @@ class Problem:
         return bool(np.any(self.rows[:, dual_step.VARIANCE] > 0.0))
 
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
-        """What is left of one constraint: the length of its error; inequalities that hold count as zero."""
+        """Residual of one constraint: the norm of its error; inequalities that hold count as zero."""
         return math.hypot(*self._left(errors)[self._rows_of[number]])
 
     def largest_of(self, number: int, errors: Float[Array, "rows"]) -> float:
-        """What is left of the worst of a constraint's conditions, as the compiled solver judges whether it is met."""
+        """Residual of the worst condition of a constraint, by which the compiled solver decides if it is met."""
         return self._largest(number, self._left(errors))
 
     def _largest(self, number: int, left: list[float]) -> float:
         return max((math.hypot(*left[rows]) for rows in self._parts_of[number]), default=0.0)
 
     def _left(self, errors: Float[Array, "rows"]) -> list[float]:
-        """Errors, zero where an inequality holds."""
+        """The errors, with zero where an inequality holds."""
         return np.where(self._inequalities, np.maximum(errors, 0.0), errors).tolist()
 
     def residuals(self, errors: Float[Array, "rows"]) -> tuple[Residual, ...]:
-        """What is left of every constraint, in words and numbers."""
+        """Residuals of all constraints, with labels and units."""
         tolerance, found, left = self.settings.tolerance, [], self._left(errors)
         for number, constraint in enumerate(self.constraints):
             value, deviation = math.hypot(*left[self._rows_of[number]]), math.sqrt(constraint.compliance)
@@ -339,14 +337,14 @@ class Problem:
         return tuple(found)
 
     def diagonal(self) -> Float[Array, "1 freedoms"]:
-        """The metric without a prior: every freedom that may move weighs the same."""
+        """The metric without a prior: all free degrees of freedom have the same weight."""
         return self.free.astype(np.float64)[None, :]
 
     # --- private ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def _inequalities(self) -> Array:
-        """Which rows hold where their error is negative."""
+        """Mask of the inequality rows, which hold where their error is negative."""
         return self.rows[:, dual_step.INEQUALITY] == 1.0
 
     @cached_property
@@ -358,7 +356,7 @@ class Problem:
 
     @cached_property
     def in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
-        """The constraints in Python, each with its blocks, of one row each."""
+        """The constraints written in Python, each with its one-row blocks."""
         first = self.integers[:, 3].tolist()
         return [
             (constraint, slice(first.index(rows.start), first.index(rows.start) + rows.stop - rows.start))
@@ -367,7 +365,7 @@ class Problem:
         ]
 
     def _measure(self, q: Float[Array, "size"]) -> None:
-        """Renew the rows of constraints in Python around a pose."""
+        """Linearise the constraints written in Python at a pose."""
         for constraint, blocks in self.in_python:
             found = constraint.around(self.space, q)
             if len(found) != blocks.stop - blocks.start:
@@ -382,9 +380,9 @@ class Problem:
         errors: Float[Array, "rows"],
         solve: Callable[[], tuple[int, int]],
     ) -> tuple[int, int]:
-        """Measure and solve again, until what was solved is true of the constraints; else the best of all rounds.
+        """Measure and solve again until the constraints agree with their linearisation; else keep the best round.
 
-        Where linear rows were wrong by more than half of what they changed by, the pose goes back half of the way.
+        If the linearisation was wrong by more than half the predicted change, the step is halved.
         """
         linear = np.repeat(self.integers[:, 0], self.integers[:, 4]) == Kind.LINEAR
         total, best = 0, None
@@ -407,7 +405,7 @@ class Problem:
         return max(status, core.RELAXED), total
 
     def _met_closely(self, q: Float[Array, "size"], errors: Float[Array, "rows"]) -> bool:
-        """Meet the hard constraints by small changes alone, measured after each; whether they are. Else q stays."""
+        """Meet the hard constraints by small, remeasured changes; return whether they are met, else restore q."""
         near, left = q.copy(), np.empty_like(errors)
         for _ in range(ROUNDS):
             self._measure(near)
@@ -421,7 +419,7 @@ class Problem:
         return False
 
     def rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
-        """Lower is better: the largest hard error, then what soft ones cost."""
+        """Sort key, lower is better: the largest hard error, then the loss of the soft ones."""
         hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
         return max(hard, default=0.0), self.soft_loss(errors)
 
@@ -440,7 +438,7 @@ class Problem:
         levels = sorted({c.priority for c in self.constraints if c.hard}, reverse=True)
         if len(levels) > MOST_LEVELS:
             raise InvalidValueError(
-                f"hard constraints can have {MOST_LEVELS} different priorities; got {len(levels)}"
+                f"hard constraints can have at most {MOST_LEVELS} different priorities; got {len(levels)}"
             )
         for constraint in self.constraints:
             first = len(rows)
@@ -484,7 +482,7 @@ class Problem:
 
 @compiled
 def _aim(targets: Array, blocks: Array, floats: Array) -> bool:
-    """Whether targets are finite and near; if so, they are those of the blocks."""
+    """If the targets are finite and plausible, write them into the blocks and return true."""
     squares = 0.0
     for value in targets.flat:
         squares += value * value
@@ -498,20 +496,20 @@ def _aim(targets: Array, blocks: Array, floats: Array) -> bool:
 
 @compiled
 def _plausible(q: Array) -> bool:
-    """Whether a pose is finite, near and its root's quaternion of unit length."""
+    """Whether a pose is finite and near the origin, and its root quaternion is normalised."""
     length = q[3] * q[3] + q[4] * q[4] + q[5] * q[5] + q[6] * q[6]
     return abs(length - 1.0) <= UNIT_SLACK and np.sum(q * q) <= FARTHEST * FARTHEST
 
 
 def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Those that have rows: not what is simply kept, nor what weighs nothing."""
+    """The constraints that have rows: no hard pins, and none of zero weight."""
     return tuple(
         c for c in constraints if not (isinstance(c, Pinned) and c.hard) and math.isfinite(c.compliance)
     )
 
 
 def _table(rows: Sequence[Array]) -> Float[Array, "blocks parameters"]:
-    """Rows of different lengths as one array, with zeros behind."""
+    """Rows of different lengths as one array, padded with zeros."""
     table = np.zeros((len(rows), max([PARAMETERS, *map(len, rows)])))
     for number, row in enumerate(rows):
         table[number, : len(row)] = row
@@ -519,7 +517,7 @@ def _table(rows: Sequence[Array]) -> Float[Array, "blocks parameters"]:
 
 
 def _weigh_soft_rows(table: Array) -> None:
-    """Compliances of soft rows for a solve without a prior: below all hard rows, by variance among themselves."""
+    """Set compliances of soft rows for a solve without a prior: below all hard rows, ordered by variance."""
     soft = table[:, dual_step.VARIANCE] > 0
     if np.any(soft):
         last = table[~soft, dual_step.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP

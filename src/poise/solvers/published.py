@@ -1,8 +1,8 @@
 """Multi-variate Gaussian IK as published: Eq. 17 with the schedule of section 4.5 (Huang et al. 2017).
 
 Every step minimises |J d - e|^2 + lambda_1 |d|^2 + lambda_2 / 2 (q + d - m)' S^-1 (q + d - m), within the joint limits
-(section 4.6). lambda_2 = |e| lambda_0: the prior fades while the targets come near. The solver's own steps set
-lambda_2 to 0 at once and finish exactly (decision 0008).
+(section 4.6). lambda_2 = |e| lambda_0: the prior fades as the targets get closer. Poise's own solver sets lambda_2
+to 0 at once and finishes exactly (decision 0008).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from poise.solvers.problem import Problem
 from poise.types import Array
 
 STEPS = 200
-LONGEST = 0.4  # radians or metres: a step that is longer is shortened, since J is of where it starts
+LONGEST = 0.4  # radians or metres: longer steps are shortened, since J is linearised at the start
 
 
 class PublishedRun:
-    """One problem by the published iteration, from the pose that it is given."""
+    """Solve one problem by the published iteration, from the given pose."""
 
     def __init__(self, guide: Guide, problem: Problem) -> None:
         if not hasattr(guide, "balance"):
-            raise InvalidValueError("the method 'huang2017' needs a gaussian model that was learned by it")
+            raise InvalidValueError("the method 'huang2017' needs a gaussian model learned with it")
         self.guide, self.problem, self.balance = guide, problem, guide.balance
         self._precision = np.zeros((problem.space.freedoms,) * 2)
         self._hard = problem.rows[:, dual_step.VARIANCE] == 0.0
         self._one_sided = problem.rows[:, dual_step.INEQUALITY] == 1.0
 
     def __call__(self, q: Float[Array, "size"], before: Sequence[Array] = ()) -> tuple[int, int, Array]:
-        """Move q to the solution; how it ended, the steps, what is left."""
+        """Move q to the solution; return status, steps and remaining errors."""
         del before
         state, step = self._predicted(q), 0
         for step in range(STEPS):
@@ -58,7 +58,7 @@ class PublishedRun:
         return state
 
     def _lacking(self, q: Array) -> tuple[Array, Array]:
-        """What rows lack, with their Jacobian; one-sided ones that are met lack nothing."""
+        """Errors of the rows and their Jacobian, with zeros for inequalities that hold."""
         errors, jacobian = self.problem.errors(q)
         met = self._one_sided & (errors <= 0.0)
         return np.where(met, 0.0, errors), np.where(met[:, None], 0.0, jacobian)

@@ -1,8 +1,8 @@
-"""Constraint rows in compiled code: for a pose, what is missing to meet each row, and the row's Jacobian.
+"""Constraint rows in compiled code: the error of each row at a pose, and its Jacobian.
 
 A block is `integers = (kind, joint, other, first row, rows)` and `floats` (offset of the handle, then parameters as
-written by `constraints`). A row's error is what its measure must still grow by: J d = error meets it to first order.
-For an inequality a positive error is a violation.
+written by `constraints`). A row's error is the change that its measure still needs: J d = error meets it to first
+order. For an inequality a positive error is a violation.
 """
 
 import math
@@ -113,7 +113,7 @@ def _combine_rows(weights: Array, rows: Array, out: Array) -> None:
 
 @compiled
 def _linear(q: Array, f: Array, row: Array) -> float:
-    """A row that is linear around a pose: its error there, its Jacobian, and the pose (see `measured`)."""
+    """A row linearised at a pose, stored as its error there, its Jacobian, and the pose (see `measured`)."""
     freedoms = len(row)
     begun, gap = f[1 + freedoms :], np.empty(freedoms)
     root_gap(begun, q, gap)
@@ -128,7 +128,7 @@ def _linear(q: Array, f: Array, row: Array) -> float:
 
 @compiled
 def _turn_missing(matrix: Array, target: Array, out: Array) -> None:
-    """The rotation vector, in the world, that turns a matrix into a target (row-major)."""
+    """The rotation vector, in the world, that rotates a matrix to a target (row-major)."""
     m = np.empty((3, 3))
     for i in range(3):
         for k in range(3):
@@ -144,7 +144,7 @@ def _turn_missing(matrix: Array, target: Array, out: Array) -> None:
         out[0], out[1], out[2] = scale * x, scale * y, scale * z
     elif cosine > 0:
         out[0], out[1], out[2] = 0.5 * x, 0.5 * y, 0.5 * z
-    else:  # half a turn: the axis is the largest column of m + I
+    else:  # a rotation by pi: the axis is the largest column of m + I
         k = 0
         for i in range(1, 3):
             if m[i, i] > m[k, k]:
@@ -162,7 +162,7 @@ def _turn_missing(matrix: Array, target: Array, out: Array) -> None:
 
 @compiled
 def in_own_unit(integers: Array, f: Array) -> float:
-    """What a metre, or a radian, is in the unit of a block: 1, but for pixels, where it is a metre at one metre."""
+    """One metre or radian in the unit of a block: 1, or the pixels of one metre at one metre's depth."""
     return -1.0 / f[15] if integers[0] == _PROJECTION and f[15] < 0 else 1.0
 
 
@@ -189,7 +189,7 @@ def _projection(f: Array, point: Array, moved: Array, errors: Array, jacobian: A
 def _look_at(
     f: Array, point: Array, matrix: Array, moved: Array, turned: Array, errors: Array, jacobian: Array
 ) -> None:
-    """Two rows across the gaze u = R axis: how far it must turn, about each, to point along v to the target."""
+    """Two rows perpendicular to the gaze u = R axis: the rotation about each that aligns u with the direction v."""
     u, v = np.empty(3), np.empty(3)
     for i in range(3):
         u[i] = matrix[i, 0] * f[6] + matrix[i, 1] * f[7] + matrix[i, 2] * f[8]
@@ -213,7 +213,7 @@ def _look_at(
     behind = across <= 1e-9 and cosine < 0.0
     stretch = (
         math.atan2(across, cosine) / across if across > 1e-9 else 1.0
-    )  # the whole angle, also past a right one
+    )  # the full angle, also beyond 90 degrees
     axis, weights = np.empty(3), np.empty(3)
     for k in range(2):
         b = first if k == 0 else second
@@ -238,7 +238,7 @@ def _cross(a: Array, b: Array, out: Array) -> None:
 def _nearest_points(
     joint: int, other: int, f: Array, positions: Array, matrices: Array, near: Array, far: Array
 ) -> None:
-    """Where two bones come nearest to each other (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+    """The closest points of two bones (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
     point_on(joint, f[3:6], positions, matrices, near)
     point_on(other, f[6:9], positions, matrices, far)
     one, two, gap = near - positions[joint], far - positions[other], positions[joint] - positions[other]
@@ -267,7 +267,7 @@ def _distance(
     length = math.sqrt(x * x + y * y + z * z)
     errors[row] = wanted - length
     if length < 1e-9:
-        x, y, z, length = 0.0, 1.0, 0.0, 1.0  # coincident points may part in any direction
+        x, y, z, length = 0.0, 1.0, 0.0, 1.0  # coincident points may separate in any direction
     x, y, z = x / length, y / length, z / length
     for i in range(jacobian.shape[1]):
         jacobian[row, i] = (

@@ -1,8 +1,8 @@
-"""The one runner: a problem solved under a guide, from starts or from the frame before, through the guide's stages.
+"""The runner: solve a problem under a guide, from initial guesses or from the previous frame, stage by stage.
 
-A cold solve takes the guide's starts through its smooth stage, keeps those that are still apart, takes them through the
-finer stages, and ranks what came out: constraints first, then the loss. A tracked solve goes on from the state of the
-frame before, and from another start where the handles suit one better. Every round ends with the exact finish.
+A cold solve takes the guide's starts through its smooth stage, keeps those that remain distinct, takes them through
+the finer stages, and ranks the results: constraints first, then the loss. A tracked solve warm-starts from the state of
+the previous frame, and also tries another start if the handles fit it better. Every round ends with the exact finish.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from poise.types import Array
 
 _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
-DISTINCT = 0.1  # radians at some joint by which two poses differ
-ASTRAY = 0.1  # metres or radians that a row lacks at the frame before, from which other starts are tried too
-MOVED = 0.04  # metres or radians from which they are tried where the frame is also unlikely:
-UNLIKELY = 10.0  # nats that its loss is above the mean of such frames,
-ALIKE = 0.08  # metres between joints on average below which two poses are of one kind
-USUAL = 0.1  # which moves by this share of every new one
+DISTINCT = 0.1  # radians: two poses are distinct if some joint differs by more
+ASTRAY = 0.1  # metres or radians: row error at the previous frame above which other starts are tried too
+MOVED = 0.04  # metres or radians: the same threshold for a frame that is also unlikely
+UNLIKELY = 10.0  # nats: excess of a frame's loss over the running mean that makes it unlikely
+ALIKE = 0.08  # metres: mean joint distance below which two poses are of one kind
+USUAL = 0.1  # update rate of the running mean
 
 
 @dataclass(eq=False)
 class Optimum:
-    """One of the poses that a problem has, with the guide's state there."""
+    """One local optimum of a problem, with the guide's state there."""
 
     q: Float[Array, "size"]
     state: State
@@ -46,16 +46,16 @@ class Optimum:
 
 
 class Runner:
-    """Solves one problem under a guide, again and again; it remembers the last frame, to go on from it."""
+    """Solves one problem under a guide repeatedly; it keeps the last frame for warm starts."""
 
     def __init__(self, guide: Guide, problem: Problem) -> None:
         self.guide, self.problem = guide, problem
         self.dragging = False
-        self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to go on from
+        self.tracks = len(guide.plan.tracked) > 0  # whether the guide has a state to warm-start from
         self.found: tuple[Optimum, ...] = ()
         self._last: Optimum | None = None
-        self._on_the_way = False  # whether the last frame's state is that of a pose further on
-        self._usual = np.inf  # mean loss of tracked frames whose targets had moved by `MOVED`
+        self._on_the_way = False  # whether the last frame's state belongs to a pose further ahead
+        self._usual = np.inf  # running mean loss of tracked frames whose targets moved by `MOVED` or more
         self._prediction: Any = None if guide.predictor is None else guide.blank()
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
@@ -63,7 +63,7 @@ class Runner:
     def __call__(
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
-        """Move q to the solution, after these frames (the newest first); how it ended, the steps, what is left."""
+        """Move q to the solution, given the frames `before` (newest first); return status, steps, remaining errors."""
         points = in_root_frame(q, self.problem.targets) if self.problem.root == "given" else None
         self.guide.ask(Asked(before, self.problem.facing, points))
         if self.tracks and len(before) and not self.remembers(before[0]):
@@ -79,9 +79,9 @@ class Runner:
         return best.status, sum([optimum.steps for optimum in found]), best.errors
 
     def modes(self, q: Float[Array, "size"]) -> list[tuple[float, Optimum]]:
-        """Poses of different kinds that meet the constraints, each with its share, the likeliest first.
+        """Distinct kinds of poses that meet the constraints, each with its probability, the likeliest first.
 
-        Kinds that lead to one pose are one. Those that miss constraints by more than others do are left out.
+        Kinds that converge to one pose are merged. Kinds that miss constraints by more than others are dropped.
         """
         self.guide.ask(Asked(facing=self.problem.facing))
         starts = self.guide.modes(q, self.problem.targets, free_root=self.problem.root == "solved")
@@ -104,33 +104,33 @@ class Runner:
         return sorted(((share / total, one) for share, one in kept), key=lambda pair: -pair[0])
 
     def remembers(self, q: Float[Array, "size"]) -> bool:
-        """Whether this is the last frame's pose, wherever its root is, with a state to go on from."""
+        """Whether `q` is the last frame's pose, up to its root, with a state to warm-start from."""
         if self._last is None or (self._on_the_way and not self.dragging):
             return False
         return self._last.q[ROOT_SIZE:].tobytes() == q[ROOT_SIZE:].tobytes()
 
     def forget(self) -> None:
-        """The next solve is a cold one."""
+        """Make the next solve a cold one."""
         self._last = None
 
     def resume(self, q: Float[Array, "size"]) -> None:
-        """Take a pose, wherever it came from, as the last frame."""
+        """Use a pose, from any source, as the last frame."""
         if self.tracks:
             state = self.guide.resumed(q, self.problem.targets)
             self._last, self._on_the_way = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0)), False
 
     def pause(self, q: Float[Array, "size"]) -> None:
-        """Take a pose on the way to the last frame's as that frame: while a hand moves, its state stays as it is."""
+        """Use a pose between the last two as the last frame; its state is kept while dragging."""
         if self._last is not None:
             self._last, self._on_the_way = replace(self._last, q=q.copy()), True
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
-        """Where the last frame lies in the latent space of every style that took part."""
+        """Latent point of the last frame in the latent space of every style that took part."""
         return () if self._last is None else self.guide.latents(self._last.state)
 
     def spread(self, q: Float[Array, "size"]) -> tuple[Float[Array, "freedoms"], Array]:
-        """From a solved pose to what the guide expects there, and the covariance of the freedoms that are not held."""
+        """Gap from a solved pose to the guide's mean there, and the covariance of the degrees of freedom not held."""
         state = None
         if self._last is not None and not self._on_the_way and np.array_equal(self._last.q, q):
             state = self._last.state
@@ -143,7 +143,7 @@ class Runner:
 
     @property
     def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
-        """The mean of the maps and the covariance of all freedoms that the guide has around the last solve."""
+        """The guide's mean of the maps and covariance of all degrees of freedom around the last solve."""
         assert self._last is not None, "nothing was solved yet"
         mean, own = self.guide.expectation(self._last.q, self._last.state)
         covariance = np.zeros((self.problem.space.freedoms,) * 2)
@@ -154,10 +154,10 @@ class Runner:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _tracked(self, q: Array, last: Optimum, *, follows: bool) -> list[Optimum]:
-        """From the last frame's state, and from another start if the guide has a better one.
+        """Solve from the last frame's state, and from another start if the guide has a better one.
 
-        Where targets have moved far, or the pose is less likely than those before, all starts are tried too, unless the
-        pose follows others in time: it would jump.
+        If the targets have moved far, or the pose is less likely than those before, all starts are tried too. A pose
+        that follows others in time tries no other start, because it would jump.
         """
         plan = self.guide.plan
         if self.dragging and plan.dragged:
@@ -172,14 +172,14 @@ class Runner:
         return self._ranked([on, self._through(self._pinned(other), plan.tracked)])
 
     def _is_unlikely(self, on: Optimum) -> bool:
-        """Whether a frame's loss is well above the mean of those whose targets moved as far; it counts for the next."""
+        """Whether a frame's loss is well above the running mean of frames that moved as far; updates that mean."""
         _, loss = self.rank(on)
         unlikely = loss > self._usual + UNLIKELY
         self._usual = loss if np.isinf(self._usual) else self._usual + USUAL * (loss - self._usual)
         return unlikely
 
     def _cold(self, q: Array) -> list[Optimum]:
-        """From the guide's starts, as far as its smooth stage keeps them apart."""
+        """Solve from those of the guide's starts that the smooth stage keeps distinct."""
         guide, plan, problem = self.guide, self.guide.plan, self.problem
         if guide.predictor is not None and not problem.in_python:
             return [self._predicted(q)]
@@ -199,7 +199,7 @@ class Runner:
         return found
 
     def _apart(self, starts: Sequence[Start]) -> list[Optimum]:
-        """What the smooth stage makes of starts that do not come together."""
+        """Run the smooth stage from `starts`, and drop those that join another."""
         guide, apart, passed = self.guide, [], 0
         places = len(starts) * sum(map(sum, guide.plan.smooth)) if guide.together > 0.0 else 0
         states = np.empty((places, np.size(guide.moving(starts[0].state)[1])))
@@ -216,7 +216,7 @@ class Runner:
         return apart
 
     def _predicted(self, q: Array) -> Optimum:
-        """From the guide's prediction, all of it in one compiled call."""
+        """Solve from the guide's prediction in one compiled call."""
         q, errors = q.copy(), np.empty(len(self.problem.rows))
         status, steps = solve_predicted(self.problem, self.guide.predictor, q, self._prediction, errors)
         return Optimum(q, self._prediction, status, steps, errors)
@@ -233,7 +233,7 @@ class Runner:
         trail: Trail = NO_TRAIL,
         taken: int = 0,
     ) -> Optimum:
-        """Rounds of the compiled solve, until the guide's state has settled."""
+        """Repeat the compiled solve until the guide's state has converged."""
         guide, problem, targets = self.guide, self.problem, self.problem.targets
         q, (state, x) = start.q.copy(), guide.moving(start.state)
         status, errors = core.BROKEN, _NOTHING
@@ -248,7 +248,7 @@ class Runner:
         return Optimum(q, state, status, taken, errors)
 
     def _ranked(self, found: list[Optimum]) -> list[Optimum]:
-        """Best first, those left out that differ from a better one by a few degrees at most."""
+        """Sort best first, and drop optima within a few degrees of a better one."""
         if len(found) == 1:
             return found
         kept: list[Optimum] = []
@@ -258,13 +258,13 @@ class Runner:
         return kept
 
     def rank(self, one: Optimum) -> tuple[float, float]:
-        """Lower is better: constraints first, then the loss."""
+        """Sort key, lower is better: constraints first, then the loss."""
         missed = 0.0 if one.status == core.REACHED else float(np.linalg.norm(one.errors))
         return missed, self.guide.loss(one.q, one.state) + self.problem.soft_loss(one.errors)
 
 
 class PlainRunner:
-    """Damped least squares without a prior; where it gets stuck, it tries again from the middle of the limits."""
+    """Damped least squares without a prior; if it gets stuck, it restarts from the middle of the joint limits."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -277,7 +277,7 @@ class PlainRunner:
     def __call__(
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
-        """Move q to the solution; how it ended, the steps, what is left."""
+        """Move q to the solution; return status, steps and remaining errors."""
         del before
         again = q.copy() if len(self._bounded) else q
         status, steps, errors = self.problem.finish(q, self._metric, soft_too=True)
@@ -291,13 +291,13 @@ class PlainRunner:
 
 
 def are_alike(space: PoseSpace, one: Float[Array, "size"], other: Float[Array, "size"]) -> bool:
-    """Whether joints of two poses are in nearly the same places."""
+    """Whether the joints of two poses have nearly the same positions."""
     apart = space.forward(one)[0] - space.forward(other)[0]
     return float(np.linalg.norm(apart, axis=-1).mean()) < ALIKE
 
 
 def _given(covariance: Float[Array, "freedoms freedoms"], free: Array) -> Float[Array, "freedoms freedoms"]:
-    """A covariance given the freedoms that are held: the joints pinned; roots are without an opinion where given."""
+    """A covariance conditioned on the held degrees of freedom: pinned joints, and the root if given."""
     held = np.flatnonzero(~free)
     if len(pinned := held[held >= ROOT_FREEDOMS]):
         across = covariance[:, pinned]

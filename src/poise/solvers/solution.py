@@ -1,4 +1,4 @@
-"""What a solver answers: the pose, what is left of every constraint, how likely the pose is, and how it went."""
+"""The result of a solve: pose, residuals, status, likelihood and timing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poise.solvers.uncertainty import Deviations, Uncertainty
 
 
-STRANGE = 1.0  # percent: a pose less likely than so many of the frames it is compared with is not known
+STRANGE = 1.0  # percent: a pose with a percentile below this is out of distribution
 
 
 class NotSolvedError(PoiseError):
@@ -32,31 +32,31 @@ class NotSolvedError(PoiseError):
 
 
 class Status(Enum):
-    """How a solve ended."""
+    """The outcome of a solve."""
 
     REACHED = "all hard constraints are met"
     RELAXED = "some hard constraints cannot be met together; they are as close as they get"
     OUT_OF_TIME = "stopped at the step limit before all hard constraints were met"
-    BROKEN = "no usable pose was found; this is the start"
+    BROKEN = "no usable pose was found; this is the start pose"
 
 
-STATUSES = tuple(Status)  # by the number that the compiled core gives
+STATUSES = tuple(Status)  # indexed by the compiled core's status number
 
 
 @dataclass(frozen=True)
 class Residual:
-    """What is left of one constraint, in its unit."""
+    """The residual of one constraint, in its unit."""
 
     label: str
     value: float
     unit: str
     hard: bool
     met: bool
-    allowed: float  # what a hard one's tolerance, or three deviations of a soft one, let it be off
+    allowed: float  # the tolerance of a hard constraint, or three standard deviations of a soft one
 
     @property
     def excess(self) -> float:
-        """How many times what is allowed it is off."""
+        """The residual as a multiple of the allowed one."""
         return self.value / self.allowed
 
     def __str__(self) -> str:
@@ -71,8 +71,8 @@ class Residual:
 class Solution(Savable):
     """A solved pose vector with its residuals, status, steps and time.
 
-    Residuals are worked out when they are first asked for: a frame of a live performance has no time for words, nor
-    for freezing eight fields, which would take a twentieth of a tracked frame.
+    Residuals are computed on first access: a frame of a live performance has no time for texts. The class is not
+    frozen, since freezing eight fields would take a twentieth of a tracked frame.
     """
 
     q: Float[Array, "size"]
@@ -87,19 +87,19 @@ class Solution(Savable):
 
     @cached_property
     def uncertainty(self) -> Uncertainty:
-        """What the constraints leave open under the prior: deviations of joints, samples, which handle to add next."""
+        """The posterior given the constraints: joint standard deviations, samples, and the best handle to add next."""
         if self.posterior_of is None:
-            raise InvalidValueError("uncertainty is known only with a learned prior (method 'map')")
+            raise InvalidValueError("uncertainty needs a learned prior and the method 'map'")
         return self.posterior_of()
 
     @property
     def deviation(self) -> Deviations:
-        """How far each joint may be off, in metres, by name or role: one standard deviation per axis."""
+        """Uncertainty of each joint's position by name or role: one standard deviation per axis, in metres."""
         return self.uncertainty.deviation
 
     @cached_property
     def residuals(self) -> tuple[Residual, ...]:
-        """What is left of every constraint, in their order."""
+        """The residuals of all constraints, in their order."""
         return self.measure()
 
     @cached_property
@@ -109,7 +109,7 @@ class Solution(Savable):
 
     @property
     def positions(self) -> Positions:
-        """Where the joints of the solved pose are, by name or role: `solution.positions["right_hand"]`."""
+        """Joint positions of the solved pose, by name or role: `solution.positions["right_hand"]`."""
         return self.pose.positions
 
     @property
@@ -124,12 +124,12 @@ class Solution(Savable):
 
     @property
     def unmet(self) -> tuple[Residual, ...]:
-        """The constraints, hard and soft, that are farther off than they may be."""
+        """The constraints, hard and soft, whose residual is larger than allowed."""
         return tuple(residual for residual in self.residuals if residual.excess > 1.0)
 
     @property
     def seconds(self) -> float:
-        """What it took."""
+        """Duration of the solve."""
         return 1e-6 * self.microseconds
 
     @property
@@ -139,22 +139,22 @@ class Solution(Savable):
 
     @property
     def percentile(self) -> float | None:
-        """The share of training poses, in percent, that are less likely than this one; None without a prior."""
+        """The percentage of training poses that are less likely than this one; None without a prior."""
         return None if self.prior is None else self.prior.percentile(self.q)
 
     @property
     def credits(self) -> tuple[str, ...]:
-        """The databases and licences of what the prior was learned from, which exports name."""
+        """Databases and licences of the prior's training data, which exports include."""
         return () if self.prior is None else credits_of(self.prior)
 
     def nearest(self, count: int = 3) -> list[KnownFrame]:
-        """The frames that the prior was learned from whose joints are nearest; none where it does not keep them."""
+        """The training frames with the nearest joints; empty if the prior does not keep them."""
         known: KnownFrames | None = getattr(self.prior, "known_frames", None)
         return [] if known is None else known.nearest(self.space, self.q, count)
 
     @property
     def strangeness(self) -> str:
-        """In words, that the pose is unlike what was learned, and in which limb; empty where it is not."""
+        """A note that the pose is out of distribution, and in which limb; empty if it is not."""
         percentile = self.percentile
         if percentile is None or percentile >= STRANGE:
             return ""
@@ -164,7 +164,7 @@ class Solution(Savable):
 
     @property
     def summary(self) -> str:
-        """Its status, with what could not be met."""
+        """The status, with the constraints that could not be met."""
         return str(self)
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ class Solution(Savable):
         return f"{'; '.join(words)} ({self.iterations} steps, {self.microseconds:.0f} us)"
 
     def or_raise(self) -> Solution:
-        """This solution, or NotSolvedError when a hard constraint could not be met."""
+        """Return this solution, or raise NotSolvedError if a hard constraint could not be met."""
         if not self.reached:
             raise NotSolvedError(str(self))
         return self
@@ -182,5 +182,5 @@ AnySolution = TypeVar("AnySolution", bound=Solution)
 
 
 def extended(kind: type[AnySolution], solution: Solution, **more: Any) -> AnySolution:
-    """A solution with what else a kind of solution says; `more` may replace what it says itself."""
+    """Convert a solution to a subclass; `more` adds or replaces fields."""
     return kind(**{each.name: getattr(solution, each.name) for each in fields(Solution)} | more)

@@ -1,4 +1,4 @@
-"""One call for every pose: `solve(model, constraints)`, with a learned prior or without, one pose or a sequence."""
+"""Solve poses: `solve(model, constraints)`, with or without a learned prior, for one pose or a sequence."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from poise.solvers.uncertainty import Uncertainty
 from poise.types import Array
 
 Model = Prior | PoseSpace | Skeleton
-Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after the frames before
+Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after previous frames
 
 MAP, DLS, MGIK = "map", "dls", "huang2017"
-PUBLISHED = (*REFERENCES, MGIK)  # the papers' own ways to solve
-STRETCH = 100  # poses of a batch that a process takes at once
-KEPT_SOLVERS = 8  # that `solve` keeps ready for models and handles it has seen
+PUBLISHED = (*REFERENCES, MGIK)  # the solvers of the papers
+STRETCH = 100  # poses of a batch per task of a process
+KEPT_SOLVERS = 8  # solvers that `solve` caches, by model and handles
 _KEPT = threading.local()
-CLASSIC_STEPS = 200  # iterations a classic method may take
+CLASSIC_STEPS = 200  # iteration limit of the classic methods
 
 
 def solve(
@@ -59,13 +59,13 @@ def solve(
     fps: float | None = None,
     before: Sequence[Float[Array, "size"]] = (),
 ) -> Solution:
-    """The most likely pose under the model that meets the constraints.
+    """Return the most likely pose under the model that meets the constraints.
 
-    Constraints are a list of them, or a mapping such as `{"right_hand": (x, y, z)}` (see `solvers.given`). The model is
-    a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the
-    start's root where it is. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik";
-    for a style also the paper's own, "lbfgs" and "sqp"; a model that was learned as published is solved as published.
-    Where a style has learned velocities, `before` (the newest first) and `fps` let it go on from the frames before.
+    `constraints` is a list of constraints, or a mapping such as `{"right_hand": (x, y, z)}` (see `solvers.given`). The
+    model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the root of
+    the start. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik"; for a style also the paper's
+    own, "lbfgs" and "sqp". A model that was learned as published is solved as published. If a style has learned
+    velocities, `before` (poses of the previous frames, newest first) and `fps` let it continue the motion.
     """
     solver = _solver_for(model, constraints_from(constraints), root, method, settings, fps)
     return solver.solve(start, before=before)
@@ -79,9 +79,9 @@ def _solver_for(
     settings: Settings | None = None,
     fps: float | None = None,
 ) -> Solver:
-    """A solver for these constraints that knows no frame before: one that was used before, where they suit it.
+    """Return a solver for these constraints without previous frames, from the cache if possible.
 
-    Solvers remember, so every thread has its own. A solver keeps its model alive, so that its `id` stays its own.
+    Solvers have state, so every thread has its own. A solver keeps its model alive, so the model's `id` stays unique.
     """
     kept: OrderedDict[object, Solver] = _KEPT.__dict__.setdefault("solvers", OrderedDict())
     key = id(model), root, method, settings, fps, tuple(one.signature for one in constraints)
@@ -104,9 +104,9 @@ def track(
     starts: Sequence[Pose | Float[Array, "size"]] | None = None,
     **options: Any,
 ) -> list[Solution]:
-    """One pose per frame of constraints, each started from the one before (or from `starts`, e.g. for given roots).
+    """Solve one pose per frame of constraints, each started from the one before (or from `starts`, e.g. given roots).
 
-    Given the frame rate, `fps=30.0`, a style also goes by the velocities and accelerations it has learned.
+    Given the frame rate, `fps=30.0`, a style also uses the velocities and accelerations it has learned.
     """
     follower = Follower(partial(Solver, model, **options))
     given = starts if starts is not None else [None] * len(frames)
@@ -126,9 +126,9 @@ def solve_batch(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> list[Solution]:
-    """Independent poses on all cores, in one compiled call per core where the model predicts in compiled code.
+    """Solve independent poses on all cores, in one compiled call per core if the model predicts in compiled code.
 
-    With an engine, stretches of the batch go to its processes, or to the machines of its cluster.
+    With an engine, parts of the batch go to its processes, or to the machines of its cluster.
     """
     given = starts if starts is not None else [None] * len(frames)
     options: dict[str, Any] = {"root": root, "method": method, "settings": settings, "fps": fps}
@@ -146,7 +146,7 @@ def solve_batch(
 
 
 def _alike(frames: Sequence[Sequence[Constraint]]) -> bool:
-    """Whether all frames have the same constraints but for their targets."""
+    """Whether the constraints of all frames differ in their targets only."""
     first = [constraint.signature for constraint in frames[0]]
     return all([constraint.signature for constraint in frame] == first for frame in frames)
 
@@ -159,7 +159,7 @@ def _stretch_of(
 
 
 class Solver:
-    """One problem solved again and again: the same constraints with other targets, frame after frame."""
+    """A solver for one set of constraints, reused with other targets, frame after frame."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Solver:
         fps: float | None = None,
         guide: Guide | None = None,
     ) -> None:
-        """`guide` goes before the one that the prior would have for these handles."""
+        """`guide` replaces the prior's own guide for these handles."""
         if fps is not None:
             checked_rate(fps)
         self.fps = fps
@@ -194,10 +194,10 @@ class Solver:
         targets: Float[Array, "handles 3"] | None = None,
         before: Sequence[Float[Array, "size"]] = (),
     ) -> Solution:
-        """The solution from a start, with new targets for the position constraints if given.
+        """Solve from a start, with new targets for the position constraints if given.
 
-        `before` are the poses of the frames before, the newest first: a style that has learned velocities moves on
-        from them, if the solver was given the frame rate.
+        `before` holds the poses of the previous frames, newest first: a style that has learned velocities continues
+        their motion, if the solver knows the frame rate.
         """
         if targets is not None:
             self.problem.with_targets(targets)
@@ -211,7 +211,7 @@ class Solver:
 
     @property
     def predictor(self) -> Any:
-        """What predicts poses in compiled code, if the model has such a part and no constraint is in Python."""
+        """The model's compiled predictor, if it has one and no constraint is written in Python."""
         runner = self.runner
         return None if runner is None or self.problem.in_python else runner.guide.predictor
 
@@ -222,7 +222,7 @@ class Solver:
         *,
         threads: int,
     ) -> list[Solution]:
-        """Solutions for the same constraints with other targets (`Problem.parameters`), each from its own start."""
+        """Solve the same constraints with other targets (`Problem.parameters`), each from its own start."""
         begun = time.perf_counter_ns()
         q = np.stack([self.problem.start(self._start(start)) for start in starts])
         statuses, steps, errors = solve_many(self.problem, self.predictor, q, parameters, threads=threads)
@@ -235,30 +235,30 @@ class Solver:
     def track(
         self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
     ) -> Iterator[Solution]:
-        """A solution per frame of targets, each started from the one before."""
+        """Yield a solution per frame of targets, each started from the one before."""
         follower = Follower(lambda _: self)
         for frame in targets:
             yield follower.solve(self, start=start, targets=frame)
             start = None
 
     def resume(self, q: Float[Array, "size"]) -> None:
-        """Take a pose as the frame before, so that the next solve goes on from it rather than from a cold start."""
+        """Use a pose as the previous frame, so that the next solve is a warm start."""
         if self.runner is not None and not self.runner.remembers(q):
             self.runner.resume(self.space.checked(q))
 
     @property
     def resumes(self) -> bool:
-        """Whether a solve can go on from a pose; a model that predicts poses from positions starts from those."""
+        """Whether a pose can serve as a warm start; a model that predicts from positions starts from its prediction."""
         return self.runner is None or self.runner.tracks
 
     def forget(self) -> None:
-        """Forget the frames before: the next solve is a cold one."""
+        """Forget the previous frames: the next solve is a cold one."""
         if self.runner is not None:
             self.runner.forget()
 
     @property
     def dragging(self) -> bool:
-        """Whether a style answers with its smooth model alone: steady under a hand that moves; others do not change."""
+        """Whether a style uses its smooth model alone, which is steady while dragging; other models ignore this."""
         return self.runner is not None and self.runner.dragging
 
     @dragging.setter
@@ -268,7 +268,7 @@ class Solver:
 
     @property
     def latents(self) -> tuple[Float[Array, "latent"], ...]:
-        """Where the last solve ended in the latent space of every style that took part; empty for other models."""
+        """Latent points of the last solve, one per style that took part; empty for other models."""
         return () if self.runner is None else self.runner.latents
 
     @property
@@ -282,7 +282,9 @@ class Solver:
         if self.method in ("", MAP, *PUBLISHED):
             if self.prior is None:
                 needed = "a style" if self.method in REFERENCES else "a learned prior"
-                raise InvalidValueError(f"the method {self.method!r} needs {needed}; a skeleton has 'dls'")
+                raise InvalidValueError(
+                    f"the method {self.method!r} needs {needed}; for a skeleton, use 'dls'"
+                )
             return self._guided_run(guide or self.prior.guide(self.problem.handles, fps=self.fps))
         if self.method == DLS:
             return PlainRunner(self.problem)
@@ -291,7 +293,7 @@ class Solver:
         return classic_run(METHODS[self.method], self.problem)
 
     def _guided_run(self, guide: Guide) -> Run:
-        """By the method that was asked for, or by the guide's own where it can solve the problem."""
+        """The requested method, or the guide's own if it can solve the problem."""
         own = guide.solving if self.problem.root == "given" or guide.solving not in REFERENCES else MAP
         self.method = self.method or own
         if self.method in REFERENCES:
@@ -304,7 +306,7 @@ class Solver:
     def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
         if isinstance(start, Pose):
             if not start.skeleton.same_topology(self.space.skeleton):
-                raise InvalidValueError("the start pose is of another skeleton than the model")
+                raise InvalidValueError("the start pose and the model must have the same skeleton")
             return self.space.q_from_pose(start)
         if start is not None:
             return start
@@ -328,19 +330,19 @@ class Solver:
         )
 
     def _posterior(self, q: Array) -> Callable[[], Uncertainty] | None:
-        """What works out how sure a pose is, when it is asked for."""
+        """A function that computes the uncertainty of a pose on demand."""
         if self.runner is None:
             return None
         return partial(Uncertainty.of, self.runner, q, self.problem.floats.copy(), held_out_of(self.prior))
 
 
 def classic_run(method: CompiledSolver, problem: Problem) -> Run:
-    """A classic method on a problem of nothing but handle positions."""
+    """Return a run of a classic method, for a problem with position constraints only."""
     if len(problem.position_blocks) != len(problem.integers) or problem.pins:
         raise InvalidValueError(
-            "the classic methods take position constraints only; use 'dls' or a prior for others"
+            "the classic methods support position constraints only; for other constraints use 'dls' or a prior"
         )
-    # Read-only, as those of `PoseSpace.handles` are: for another type of array the method would be compiled again.
+    # Read-only, like those of `PoseSpace.handles`: for another array type the method would be compiled again.
     joints = read_only(problem.integers[:, 1], dtype=np.int64)
     offsets = read_only(problem.floats[:, :3])
     lower, upper = problem.limits[0].copy(), problem.limits[1].copy()
@@ -361,16 +363,18 @@ def classic_run(method: CompiledSolver, problem: Problem) -> Run:
 
 
 def prior_of(model: Model) -> Prior | None:
-    """The model, if it is a learned one."""
+    """Return the model if it is a learned prior, else None."""
     if isinstance(model, Skeleton | PoseSpace):
         return None
     if not hasattr(model, "guide"):
-        raise InvalidValueError(f"a model is learned, loaded by poise.load, or a skeleton; got {model!r}")
+        raise InvalidValueError(
+            f"the model must be a learned prior (see poise.load) or a skeleton; got {model!r}"
+        )
     return model
 
 
 def space_of(model: Model) -> PoseSpace:
-    """The pose space of a prior, of a skeleton, or itself."""
+    """Return the pose space of a model."""
     if isinstance(model, PoseSpace):
         return model
     return PoseSpace(model) if isinstance(model, Skeleton) else model.space

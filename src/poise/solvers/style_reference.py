@@ -1,8 +1,8 @@
-"""The paper's own ways to solve with a style (Grochow et al. 2004, section 6.2): L-BFGS and SQP over (x, q) together.
+"""The paper's own solvers for a style (Grochow et al. 2004, section 6.2): L-BFGS and SQP over (x, q) jointly.
 
 "lbfgs" adds every constraint to L_IK as a soft one, "sqp" keeps hard ones as constraints (Eqs. 7, 8). Both minimise
-Eq. 3 as it stands, each feature by itself, from the active pose that suits the handles best. They are here to be
-compared with: the solver itself (`run`) reaches the same poses in a fraction of the time.
+Eq. 3 as written, each feature independently, from the active-set pose that fits the handles best. They serve as
+a comparison: the solver itself (`run`) reaches the same poses in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ STEPS = 500
 
 
 class ReferenceRun:
-    """One problem with a guide that has an objective, by one of the paper's optimisers; the root is given."""
+    """Solve one problem, with a guide that has an objective, by one of the paper's optimisers; the root is given."""
 
     def __init__(self, guide: Guide, problem: Problem, method: str) -> None:
         if problem.root != "given":
-            raise InvalidValueError(f"the reference method {method!r} solves poses of a given root only")
+            raise InvalidValueError(f"the reference method {method!r} needs a given root: pass root='given'")
         self.guide, self.problem, self.method, self.loss = guide, problem, method, np.inf
         rows = problem.rows
         self._soft = (rows[:, dual_step.VARIANCE] > 0.0) | (method == LBFGS)
@@ -84,7 +84,7 @@ class ReferenceRun:
         return value, np.concatenate([in_x, in_maps])
 
     def _constraints(self, given: Array, latent: int) -> list[dict[str, Any]]:
-        """The hard rows as SLSQP takes them: equalities are zero, inequalities not negative."""
+        """The hard rows in SLSQP's form: equalities are zero, inequalities not negative."""
 
         def of(rows: Array) -> tuple[Any, Any]:
             none = np.zeros((int(rows.sum()), latent))

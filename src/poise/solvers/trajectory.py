@@ -1,12 +1,12 @@
-"""A whole sequence at once: likely poses that meet every frame's constraints and move without pops.
+"""Solve a whole sequence at once: likely poses that meet every frame's constraints and move smoothly.
 
 Over all frames t, with each frame's priors as a Gaussian around its pose (`Guide.around`), it minimises
 
     sum_t |q_t - m_t|^2_P + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (s dt^2)^2    with C_t(q_t) = 0,
 
 by Gauss-Newton steps on the tangents of all frames together: a block-pentadiagonal system, in time linear in the
-frames. The constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest change in the
-prior's metric. The first guess is the same frames solved one after the other (section 6.2 of Grochow et al. 2004).
+frames. Constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest change in the
+prior's metric. The initial guess is the same frames solved one after the other (section 6.2 of Grochow et al. 2004).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from poise.solvers.solution import STATUSES, Residual, Solution
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
 
-STIFF = 1e-4  # metres, radians: how exactly the steps meet hard constraints; the finish does the rest
-LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
-AWAY = 0.3  # radians (metres, for the root) that a frame goes from what it was by itself, typically
-NEARER = 0.5  # of that, after a step that made the motion rougher
-SETTLED = 2e-3  # radians: a largest step this short ends the rounds
-QUICKEST_TURN = 2.5  # radians per second that a root usually turns
+STIFF = 1e-4  # metres, radians: tolerance of hard constraints in the steps; the finish meets them exactly
+LONGEST_STEP = 0.3  # radians or metres: largest step of any degree of freedom
+AWAY = 0.3  # radians (metres for the root): typical deviation of a frame from its own solution
+NEARER = 0.5  # factor on that deviation after a step that made the motion rougher
+SETTLED = 2e-3  # radians: the rounds end when the largest step is shorter
+QUICKEST_TURN = 2.5  # radians per second: typical largest turning speed of a root
 ACCELERATIONS = (1.0, -2.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What one frame must meet, and how much of each prior it is to be like (weights that sum to one)."""
+    """The constraints of one frame, and its weights over the priors (which sum to one)."""
 
     constraints: Sequence[Constraint]
     weights: tuple[float, ...] = (1.0,)
@@ -55,7 +55,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Smoothness:
-    """Typical accelerations: larger ones are as unlikely as poses that far from the prior."""
+    """Typical accelerations, used as standard deviations of the smoothness term."""
 
     turning: float = 30.0  # radians per second squared, of every joint
     moving: float = 7.0  # metres per second squared, of the root
@@ -64,7 +64,7 @@ class Smoothness:
     def __post_init__(self) -> None:
         if not (self.turning > 0 and self.moving > 0 and self.rounds >= 0):
             raise InvalidValueError(
-                f"accelerations must be positive and rounds 0 or more; got {self.turning:g}, {self.moving:g}, "
+                f"`turning` and `moving` must be > 0 and `rounds` >= 0; got {self.turning:g}, {self.moving:g}, "
                 f"{self.rounds}"
             )
 
@@ -83,7 +83,7 @@ class Trajectory:
         ended: Sequence[tuple[int, int, Array]],
         prior: Prior,
     ) -> Trajectory:
-        """From the poses, the frames' problems, and what finishing each of them returned."""
+        """Create it from the poses, the frames' problems, and the outcome of finishing each."""
         return cls(
             [
                 Solution(
@@ -95,16 +95,16 @@ class Trajectory:
 
     @property
     def space(self) -> PoseSpace:
-        """The coordinates of its poses."""
+        """The pose space of its poses."""
         return self.solutions[0].space
 
     @cached_property
     def q(self) -> Float[Array, "frames size"]:
-        """The poses."""
+        """The pose vectors of all frames."""
         return np.stack([solution.q for solution in self.solutions])
 
     def motion(self, fps: float, *, name: str = "") -> Motion:
-        """As a motion."""
+        """Return the motion at this frame rate."""
         origin = Origin(credits=self.solutions[0].credits)
         return Motion(self.space.skeleton, fps, *self.space.frames_from_q(self.q), name=name, origin=origin)
 
@@ -114,7 +114,7 @@ class Trajectory:
         return tuple(frame for frame, solution in enumerate(self.solutions) if not solution.reached)
 
     def residuals(self, frame: int) -> dict[str, float]:
-        """What is left of every constraint of a frame, in its unit, by its label."""
+        """Residuals of a frame's constraints by label, each in its unit."""
         return {residual.label: residual.value for residual in self.solutions[frame].residuals}
 
 
@@ -123,14 +123,14 @@ def _left(problem: Problem, q: Float[Array, "size"]) -> tuple[Residual, ...]:
 
 
 class LocalGaussian:
-    """Priors of one set of handles, by weight, as one Gaussian around poses of a common space."""
+    """Several priors for one set of handles, by weight, as one Gaussian around poses of a common space."""
 
     def __init__(self, priors: Sequence[Prior], space: PoseSpace, handles: Handles) -> None:
         self._space, self._handles = space, handles
         self._parts = [(prior.guide(handles), Chart(prior.space, space)) for prior in priors]
 
     def __call__(self, q: Float[Array, "size"], weights: Sequence[float]) -> Information:
-        """Pull and precision at a pose; without a prior of any weight, a body that resists nothing."""
+        """Pull and precision at a pose; zero without a prior of positive weight."""
         points, _ = self._space.handle_positions(q, self._handles)
         nothing = Information(np.zeros(len(q) - 1), np.eye(len(q) - 1) / FREE_ROOT)
         return weighed(
@@ -146,7 +146,7 @@ class LocalGaussian:
 
 
 def common_space(priors: Sequence[Prior]) -> BlendPrior | Prior:
-    """The prior whose space and limits suit poses of all of them: itself if there is one, else their even blend."""
+    """A prior with the common space and limits of all: the only one, or their even blend."""
     return priors[0] if len(priors) == 1 else BlendPrior(priors, [1.0 / len(priors)] * len(priors))
 
 
@@ -159,9 +159,9 @@ def solve_trajectory(
     settings: Settings | None = None,
     progress: Progress = lambda _done, _all: None,
 ) -> Trajectory:
-    """Poses for all frames; several priors blend by each frame's weights."""
+    """Return poses for all frames; several priors are blended by each frame's weights."""
     if not frames:
-        raise InvalidValueError("a trajectory has one frame or more; got none")
+        raise InvalidValueError("a trajectory needs at least one frame; got none")
     common = common_space(priors)
     smooth = smoothness or Smoothness()
     total = len(frames) * (1 + smooth.rounds)
@@ -176,7 +176,7 @@ def solve_trajectory(
         rough = _roughness(common.space, tried)
         if (
             rough >= least
-        ):  # too far for one step, or as smooth as it gets where a style has learned velocities
+        ):  # too far for one step, or no further gain in smoothness if a style has learned velocities
             away *= NEARER
             continue
         q, least = tried, rough
@@ -196,10 +196,10 @@ def frame_by_frame(
     after: Pose | None = None,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> Float[Array, "frames size"]:
-    """Each frame by itself, tracked from the one before: the first guess of the whole. The first comes after a pose.
+    """Solve each frame tracked from the one before, the first from `after`: the initial guess of the sequence.
 
-    The root turns no faster than people do: two feet side by side would not say which way their owner faces. A style
-    that has learned velocities goes on from the frames before.
+    The root's turning speed is limited to what people do: two feet side by side do not determine the heading. A style
+    that has learned velocities continues the motion of the previous frames.
     """
     poses: list[Array] = []
     weights, before = frames[0].weights, after
@@ -217,7 +217,7 @@ def frame_by_frame(
 
 
 def _steady(before: Pose | None, fps: float) -> list[Constraint]:
-    """The root turned softly as in the frame before, if there was one."""
+    """Softly keep the root's orientation of the previous frame, if there is one."""
     if before is None:
         return []
     root = before.skeleton.names[0]
@@ -225,7 +225,7 @@ def _steady(before: Pose | None, fps: float) -> list[Constraint]:
 
 
 def _model(priors: Sequence[Prior], weights: tuple[float, ...]) -> Prior:
-    """The prior of one frame: the only one with a weight, or the blend."""
+    """The prior of one frame: the only one with a positive weight, or the blend."""
     taking_part = [(prior, weight) for prior, weight in zip(priors, weights, strict=True) if weight > 0.0]
     if len(taking_part) == 1:
         return taking_part[0][0]
@@ -248,7 +248,7 @@ class _Sequence:
     def information(
         self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian], frame: int
     ) -> tuple[Array, Array]:
-        """Pull and precision of a frame's prior; what may not move is held."""
+        """Pull and precision of a frame's prior; degrees of freedom that may not move are held."""
         pull, precision = local[self._set_of[frame]](q[frame], self.weights[frame])
         return _held(pull, precision, self.problems[frame].free)
 
@@ -261,7 +261,7 @@ class _Sequence:
         alone: Float[Array, "frames size"],
         away: float,
     ) -> float:
-        """One Gauss-Newton step of all frames together; q moves. Returns how far the largest freedom went."""
+        """Take one Gauss-Newton step of all frames together, in place; return the largest change of a freedom."""
         freedoms = self.space.freedoms
         system, right = BlockBanded(len(q), freedoms), np.zeros((len(q), freedoms))
         for frame, problem in enumerate(self.problems):
@@ -284,7 +284,7 @@ class _Sequence:
     def finish(
         self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian]
     ) -> list[tuple[int, int, Array]]:
-        """Meet every frame's hard constraints exactly; q moves. Returns how each frame ended."""
+        """Meet every frame's hard constraints exactly, in place; return the outcome of each frame."""
         ended = []
         for frame, problem in enumerate(self.problems):
             _, precision = self.information(q, local, frame)
@@ -294,7 +294,7 @@ class _Sequence:
 
 
 def _handle_sets(problems: Sequence[Problem]) -> tuple[list[Handles], list[int]]:
-    """The distinct sets of handles with positions, and which of them each frame has."""
+    """The distinct sets of handles with positions, and the index of each frame's set."""
     sets: dict[tuple[bytes, bytes], Handles] = {}
     keys = []
     for problem in problems:
@@ -314,13 +314,13 @@ def _held(pull: Array, precision: Array, free: Array) -> tuple[Array, Array]:
 
 
 def row_cost(problem: Problem, q: Float[Array, "size"]) -> float:
-    """What the rows that bind still lack: e' W e."""
+    """Weighted squared error of the active rows: e' W e."""
     errors, _ = problem.errors(q)
     return float(errors**2 @ _row_weights(problem, errors))
 
 
 def row_information(problem: Problem, q: Float[Array, "size"]) -> tuple[Array, Array]:
-    """What the rows that bind add: J' W e and J' W J."""
+    """Gradient and curvature of the active rows: J' W e and J' W J."""
     errors, jacobian = problem.errors(q)
     weighed = jacobian.T * _row_weights(problem, errors)
     return weighed @ errors, weighed @ jacobian
@@ -342,7 +342,7 @@ def rates(freedoms: int, smooth: Smoothness, fps: float) -> Float[Array, "freedo
 
 
 def tangent_accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middle freedoms"]:
-    """Second differences in the tangent space: the root's turns are compared in its own frame."""
+    """Second differences in the tangent space; root rotations are compared in the root's own frame."""
     turns = rotations.multiply(rotations.conjugate(q[:-1, 3:ROOT_SIZE]), q[1:, 3:ROOT_SIZE])
     turning = np.diff(rotations.expmap_from_quaternion(rotations.canonical(turns)), axis=0)
     return np.concatenate(
@@ -351,7 +351,7 @@ def tangent_accelerations(q: Float[Array, "frames size"]) -> Float[Array, "middl
 
 
 def _roughness(space: PoseSpace, q: Float[Array, "frames size"]) -> float:
-    """How far joints are from going straight on, on average."""
+    """Mean length of the joints' second differences."""
     if len(q) < 3:
         return 0.0
     return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
@@ -365,7 +365,7 @@ def tangent_step(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[A
 
 
 def spread_accelerations(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:
-    """What second differences give back to the frames they are made of."""
+    """The adjoint of second differences: distribute them to the frames that they are computed from."""
     spread = np.zeros((len(forces) + 2, forces.shape[1]))
     for k, coefficient in enumerate(ACCELERATIONS):
         spread[k : k + len(forces)] += coefficient * forces

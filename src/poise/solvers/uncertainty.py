@@ -1,9 +1,9 @@
-"""What the constraints leave open: the Gaussian of a solved pose on their tangent, and which handle would say most.
+"""Uncertainty of a solved pose given its constraints, and the handle that would reduce it most.
 
 A guide's Gaussian around the solved pose, with covariance S, and the rows J of the constraints with variances V give
-the posterior covariance S - S J' (J S J' + V)^-1 J S of the freedoms (Laplace's approximation), by one system the size
-of the rows. Forward kinematics carries it over to joints. It is widened as held-out frames ask (`held_out`), the more
-the farther the handles are from where the guide expected them.
+the posterior covariance S - S J' (J S J' + V)^-1 J S of the degrees of freedom (Laplace's approximation), by one
+system the size of the rows. Forward kinematics propagates it to the joints. It is widened according to held-out frames
+(`held_out`): the more, the farther the handles are from where the guide expected them.
 """
 
 from __future__ import annotations
@@ -27,24 +27,22 @@ from poise.solvers.rows import evaluate
 from poise.solvers.run import Runner, are_alike
 from poise.types import Array
 
-MEASURED = 0.002  # metres to which one more handle places its joint
-CLOSE = (
-    0.01  # metres: deviations much below this count little; both chosen on frames held out of training clips
-)
-APART = 1.5  # deviations that an alternative lies out
-ROUNDS = 8  # steps back to the constraints, at most
-OPEN = 0.002  # metres: a joint less open than this need not be suggested
+MEASURED = 0.002  # metres: standard deviation of a joint that gets a handle
+CLOSE = 0.01  # metres: smaller standard deviations count little; both chosen on held-out frames
+APART = 1.5  # distance of an alternative, in standard deviations
+ROUNDS = 8  # largest number of steps back to the constraints
+OPEN = 0.002  # metres: joints with a smaller standard deviation are not suggested
 
 
 class Suggestion(NamedTuple):
-    """A joint, and the share of what is open that a handle on it would settle."""
+    """A joint, and the fraction of the uncertainty that a handle on it would remove."""
 
     joint: str
     share: float
 
 
 class PoseMode(NamedTuple):
-    """A pose that stands for a kind of poses that the constraints leave open, and how likely that kind is."""
+    """A representative pose of one kind that the constraints leave possible, and the probability of that kind."""
 
     share: float
     q: Float[Array, "size"]
@@ -73,7 +71,7 @@ class Deviations(Mapping[str, float]):
 
 
 class Uncertainty:
-    """The Gaussian of a pose given its constraints, over all freedoms of its space, as wide as held-out frames ask."""
+    """The Gaussian of a pose given its constraints, over all degrees of freedom, calibrated on held-out frames."""
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class Uncertainty:
         met: Callable[[Float[Array, "size"]], Float[Array, "size"]] = lambda q: q,
         modes: Callable[[], list[PoseMode]] = list,
     ) -> None:
-        """`squares` and `rows` say how new the handles were to the prior, by which its claims were widened.
+        """`squares` and `rows` measure the novelty of the handles, by which the prior's covariance was widened.
 
         `met` moves a pose to the constraints; `modes` finds other kinds of poses that meet them.
         """
@@ -102,7 +100,7 @@ class Uncertainty:
         floats: Float[Array, "blocks parameters"],
         record: HeldOut,
     ) -> Uncertainty:
-        """Around a solved pose; `floats` are the constraints' parameters that it was solved for."""
+        """The uncertainty around a solved pose; `floats` are the constraint parameters that it was solved for."""
         gap, covariance = runner.spread(q)
         covariance[_maps(covariance)] += 1.0 / STIFFEST * runner.problem.free[ROOT_FREEDOMS:]
         _, rows, noise = _rows(runner.problem, q, floats)
@@ -117,20 +115,20 @@ class Uncertainty:
 
     @cached_property
     def modes(self) -> tuple[PoseMode, ...]:
-        """Poses of different kinds that meet the constraints, the likeliest first; this one where it is the only kind.
+        """Poses of different kinds that meet the constraints, the likeliest first; only this one if there is one kind.
 
-        The pose that was solved is the mean of all: between kinds, where there are several.
+        The solved pose is the mean of all kinds, so with several it lies between them.
         """
         return tuple(self._modes()) or (PoseMode(1.0, self.q),)
 
     @property
     def widening(self) -> float:
-        """How much wider than the prior itself would claim."""
+        """Factor by which the prior's standard deviations were widened."""
         return self.record.widening(self.squares, self.rows)
 
     @cached_property
     def places(self) -> Float[Array, "axes axes"]:
-        """The covariance of all joints' places."""
+        """The joint covariance of all joint positions."""
         jacobian = self._jacobian
         return jacobian @ self.covariance @ jacobian.T
 
@@ -143,31 +141,31 @@ class Uncertainty:
 
     @cached_property
     def deviation(self) -> Deviations:
-        """How far each joint may be off, in metres: one standard deviation per axis."""
+        """Uncertainty of each joint's position, in metres: one standard deviation per axis."""
         return Deviations(self.space.skeleton, np.sqrt(variances(self._jacobian, self.covariance)))
 
     def radii(self, share: float = 0.95) -> Deviations:
-        """How far each joint is off at most in this share of cases, in metres, as measured on held-out recordings."""
+        """Bound on each joint's position error in this share of cases, in metres, calibrated on held-out recordings."""
         multiple = self.record.multiple(share)
         return Deviations(self.space.skeleton, multiple * np.asarray(self.deviation))
 
     @property
     def turn_deviation(self) -> Deviations:
-        """How far each joint's rotation in the world may be off, in radians: one standard deviation per axis."""
+        """Uncertainty of each joint's world rotation, in radians: one standard deviation per axis."""
         return Deviations(self.space.skeleton, np.sqrt(np.trace(self.turns, axis1=1, axis2=2) / 3))
 
     def samples(self, count: int, rng: np.random.Generator) -> Float[Array, "count size"]:
-        """Poses that the constraints leave open, drawn at random; they meet them to first order."""
+        """Poses drawn at random from the posterior; they meet the constraints to first order."""
         steps = rng.multivariate_normal(
             np.zeros(len(self.covariance)), self.covariance, size=count, method="eigh"
         )
         return np.stack([self.space.integrate(self.q, step) for step in steps])
 
     def alternatives(self, count: int = 4) -> list[Float[Array, "size"]]:
-        """Poses unlike this one that meet the constraints: of other kinds, then at the ends of the most open ways.
+        """Poses unlike this one that meet the constraints: of other kinds, then at the ends of principal components.
 
-        A way is one in which joints are open together (an elbow that swings, a body that crouches or bends): a
-        principal component of their places. Each pose lies `APART` deviations out, one on either side.
+        A principal component of the joint positions moves joints together (a swinging elbow, a crouching or bending
+        body). Each pose lies `APART` standard deviations out, one on either side.
         """
         kinds = [mode.q for mode in self.modes if not are_alike(self.space, mode.q, self.q)]
         axes = np.repeat(~self.space.skeleton.is_end_site, 3)
@@ -179,10 +177,10 @@ class Uncertainty:
         return [*kinds[:count], *(self._met(self.space.integrate(self.q, step)) for step in ends)]
 
     def suggestions(self, joints: Sequence[str] | None = None) -> list[Suggestion]:
-        """Which joint to give a handle next, best first, with the share of all deviations that it would take away.
+        """Joints to give a handle next, best first, with the fraction of all deviations that it would remove.
 
-        Best lowers their geometric mean most: a handle that settles several joints says more than one that halves the
-        widest. A joint that the handles place already is left out, unless it is named.
+        The best lowers their geometric mean most: a handle that determines several joints is better than one that
+        halves the widest. A joint that the handles determine already is left out, unless it is named.
         """
         skeleton, places = self.space.skeleton, self.places
         moving, variances = ~skeleton.is_end_site, np.diag(places).reshape(-1, 3).sum(axis=1)
@@ -210,9 +208,9 @@ class Uncertainty:
 
 @compiled
 def novelty(covariance: Array, gap: Array, rows: Array, noise: Array) -> tuple[float, float]:
-    """How far rows are from what was expected, in its own deviations, squared and summed; and how many rows they are.
+    """Squared Mahalanobis distance of the rows from what was expected, and the effective number of rows.
 
-    Rows that only place the root say nothing of the pose and do not count.
+    Rows that only place the root carry no information about the pose and do not count.
     """
     gram, missed = _factor(covariance, rows, noise)[1], np.dot(rows, gap)
     across, squares, left = rows[:, :ROOT_FREEDOMS].copy(), 0.0, float(len(rows))
@@ -230,7 +228,7 @@ def novelty(covariance: Array, gap: Array, rows: Array, noise: Array) -> tuple[f
 
 @compiled
 def condition(covariance: Array, rows: Array, noise: Array) -> None:
-    """Give a covariance these rows, in place."""
+    """Condition a covariance on these rows, in place."""
     spread, gram = _factor(covariance, rows, noise)
     for a in range(len(rows)):
         for c in range(a):
@@ -241,7 +239,7 @@ def condition(covariance: Array, rows: Array, noise: Array) -> None:
 
 @compiled
 def _factor(covariance: Array, rows: Array, noise: Array) -> tuple[Array, Array]:
-    """J S, and the factor of J S J' + V as `dual_step.cholesky` leaves it."""
+    """J S, and the factor of J S J' + V from `dual_step.cholesky`."""
     spread, gram = np.empty(rows.shape), np.empty((len(rows), len(rows)))
     dual_step.spread_rows(rows, covariance, spread, gram)
     for r in range(len(rows)):
@@ -252,7 +250,7 @@ def _factor(covariance: Array, rows: Array, noise: Array) -> tuple[Array, Array]
 
 @compiled
 def variances(jacobian: Array, covariance: Array) -> Array:
-    """Per point of a Jacobian, the variance of its place, the mean of its axes."""
+    """Variance of the position of each point of a Jacobian, averaged over its axes."""
     count, freedoms = jacobian.shape
     found, members = np.zeros(count // 3), np.empty(freedoms, dtype=np.int64)
     for r in range(count):
@@ -271,13 +269,13 @@ def variances(jacobian: Array, covariance: Array) -> Array:
 
 
 def _maps(covariance: Array) -> tuple[Array, Array]:
-    """The diagonal behind the root."""
+    """Indices of the diagonal after the root."""
     numbers = np.arange(ROOT_FREEDOMS, len(covariance))
     return numbers, numbers
 
 
 def _modes(runner: Runner, q: Array, floats: Array) -> list[PoseMode]:
-    """The kinds of poses that meet constraints with these parameters."""
+    """The kinds of poses that meet the constraints with these parameters."""
     own = runner.problem.floats.copy()
     runner.problem.floats[:] = floats
     try:
@@ -287,7 +285,7 @@ def _modes(runner: Runner, q: Array, floats: Array) -> list[PoseMode]:
 
 
 def _met(problem: Problem, floats: Array, covariance: Array, q: Array) -> Array:
-    """A pose moved to the constraints, by the likeliest change."""
+    """Move a pose to the constraints by the most likely change."""
     for _ in range(ROUNDS):
         errors, rows, noise = _rows(problem, q, floats)
         if len(errors) == 0 or np.abs(errors).max() < problem.settings.tolerance:
@@ -298,7 +296,7 @@ def _met(problem: Problem, floats: Array, covariance: Array, q: Array) -> Array:
 
 
 def _rows(problem: Problem, q: Array, floats: Array) -> tuple[Array, Array, Array]:
-    """Errors, Jacobian and variances of the constraints' rows; inequalities that hold say nothing and are left out."""
+    """Errors, Jacobian and variances of the constraint rows, without inequalities that hold."""
     errors, jacobian = np.empty(len(problem.rows)), np.empty((len(problem.rows), problem.space.freedoms))
     evaluate(q, problem.body, (problem.integers, floats), errors, jacobian)
     noise = np.maximum(problem.rows[:, dual_step.VARIANCE], problem.settings.tolerance**2)

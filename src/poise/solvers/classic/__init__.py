@@ -1,7 +1,7 @@
-"""Classic inverse kinematics: baselines, and a way to pose skeletons that no data exist for.
+"""Classic inverse kinematics: baselines, and solvers for skeletons without training data.
 
-Every method is one compiled function of the same signature, `CompiledSolver`, that brings handles (points on joints) to
-target positions and changes the pose vector in place. A method is imported, and so compiled, when first asked for.
+Every method is one compiled function with the signature `CompiledSolver`: it moves handles (points on joints) to
+target positions by changing the pose vector in place. A method is imported, and compiled, at first use.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NAMES = ("transpose", "sdls", "ccd", "fabrik")
 
 @runtime_checkable
 class CompiledSolver(Protocol):
-    """Move `q` in place until every handle is where the task wants it; returns the iterations it took.
+    """Move `q` in place until every handle reaches its target; returns the number of iterations.
 
-    `q` ends at the best pose met, also when no pose reaches every target.
+    `q` ends at the best pose found, also if no pose reaches every target.
     """
 
     def __call__(self, q: Array, task: Task) -> int:

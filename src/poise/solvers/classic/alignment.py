@@ -1,9 +1,9 @@
-"""The turn about a pivot that brings points closest to their goals (Wahba's problem), in closed form about one axis.
+"""The rotation about a pivot that best aligns points with their goals (Wahba's problem), one axis at a time.
 
 Wang and Chen, "A combined optimization method for solving the inverse kinematics problem of mechanical manipulators",
-IEEE Transactions on Robotics and Automation, 1991, give the best angle about a given axis. A ball joint may choose its
-axis too: that of steepest gain, the sum of the cross products of points and goals. For one point this is the smallest
-turn that aligns it, without twist; for several, a few rounds come to the least-squares optimum.
+IEEE Transactions on Robotics and Automation, 1991, give the best angle about a given axis. For a ball joint the axis
+of steepest gain is used: the sum of the cross products of points and goals. For one point this is the smallest
+rotation that aligns it, without twist; for several, a few rounds converge to the least-squares optimum.
 """
 
 import math
@@ -13,7 +13,7 @@ from poise.skeleton.kernels import Matrix, matrix_from_wxyz, matrix_times
 from poise.solvers.classic.quaternions import Quaternion, Vector, multiply, normalized
 
 ROUNDS = 2
-_ALIGNED = 1e-12  # sine of the angle below which nothing is left to turn
+_ALIGNED = 1e-12  # sine of the angle below which the points count as aligned
 
 NOTHING: Matrix = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -67,7 +67,7 @@ def _best_turn_about_steepest_axis(m: Matrix) -> Quaternion:
 
 @compiled
 def _half_turn(m: Matrix) -> Quaternion:
-    """Goals lie opposite the points, where no axis is steepest: the coordinate axis that gains most."""
+    """For goals opposite the points, where no axis is steepest: half a turn about the best coordinate axis."""
     if m[0] >= m[4] and m[0] >= m[8]:
         return (0.0, 1.0, 0.0, 0.0)
     if m[4] >= m[8]:
@@ -77,5 +77,5 @@ def _half_turn(m: Matrix) -> Quaternion:
 
 @compiled
 def _turned_points(m: Matrix, turn: Quaternion) -> Matrix:
-    """The profile after its points have turned: the transpose undoes what the inverse does from the right."""
+    """The profile after its points have been rotated: M R'."""
     return matrix_times(m, matrix_from_wxyz(turn[0], -turn[1], -turn[2], -turn[3]))

@@ -1,7 +1,7 @@
-"""The tree as methods that turn joint after joint see it: only the joints that carry handles, each a rigid body.
+"""Rigid-body tree for methods that rotate one joint at a time: only the joints that carry handles.
 
-Joints that do not move are part of the body that carries them; limbs without handles are left out. Bodies come in an
-order in which parents come first; body 0 is the root.
+Fixed joints are part of the body that carries them; limbs without handles are left out. Parents come before their
+children; body 0 is the root.
 """
 
 import math
@@ -29,7 +29,7 @@ _HOLDS_A_HANDLE, _TURNS_A_HANDLE = 1, 2
 
 
 class Bodies(NamedTuple):
-    """The bodies, the points (handles) fixed to them, and room for where they are in the world."""
+    """The bodies, the points (handles) fixed to them, and work arrays for their world positions."""
 
     parents: Array  # (bodies,)
     columns: Array  # (bodies,) where in q the exponential map begins
@@ -77,7 +77,7 @@ def gather(task: Task) -> Bodies:
 
 @compiled
 def place_all(bodies: Bodies, q: Array, targets: Array) -> None:
-    """Bring all bodies and handles where q says."""
+    """Compute the world transforms of all bodies and handles from q."""
     place_root(bodies, q)
     for b in range(1, len(bodies.parents)):
         place_body(bodies, b, q)
@@ -86,14 +86,14 @@ def place_all(bodies: Bodies, q: Array, targets: Array) -> None:
 
 @compiled
 def place_root(bodies: Bodies, q: Array) -> None:
-    """Bring the root where q says."""
+    """Set the root's world transform from q."""
     put3(bodies.positions, 0, (q[0], q[1], q[2]))
     put4(bodies.turns, 0, (q[3], q[4], q[5], q[6]))
 
 
 @compiled
 def place_body(bodies: Bodies, b: int, q: Array) -> None:
-    """Bring a body where its parent carries it, turned as q says."""
+    """Compute a body's world transform from its parent's and q."""
     parent, k = bodies.parents[b], bodies.columns[b]
     turn = row4(bodies.turns, parent)
     put3(bodies.positions, b, carried(row3(bodies.positions, parent), turn, row3(bodies.pivots, b)))
@@ -103,7 +103,7 @@ def place_body(bodies: Bodies, b: int, q: Array) -> None:
 
 @compiled
 def place_points(bodies: Bodies, targets: Array) -> None:
-    """Bring the handles where their bodies carry them, and measure what is left to their targets."""
+    """Compute the handles' world positions and their residuals to the targets."""
     for h in range(len(targets)):
         b = bodies.owners[h]
         put3(
@@ -116,7 +116,7 @@ def place_points(bodies: Bodies, targets: Array) -> None:
 
 @compiled
 def turn_body(bodies: Bodies, b: int, turn: Quaternion, q: Array, task: Task) -> None:
-    """Turn a body in the world, as far as its bounds allow, and write that into q."""
+    """Rotate a body in the world, as far as its bounds allow, and write the result into q."""
     wanted = normalized(multiply(turn, row4(bodies.turns, b)))
     if b == 0:
         put4(bodies.turns, 0, wanted)
@@ -130,7 +130,7 @@ def turn_body(bodies: Bodies, b: int, turn: Quaternion, q: Array, task: Task) ->
 
 @compiled
 def within_bounds(bodies: Bodies, b: int, wanted: Quaternion, task: Task) -> tuple[Quaternion, Vector]:
-    """A rotation in the world with its exponential map clamped, given how the parent is turned; and that map."""
+    """Clamp a world rotation's exponential map (relative to the parent) to its bounds; return rotation and map."""
     k, lower, upper = bodies.columns[b], task.lower, task.upper
     below = multiply(row4(bodies.turns, bodies.parents[b]), row4(bodies.references, b))
     e = expmap_from_quaternion(multiply(conjugate(below), wanted))
@@ -154,7 +154,7 @@ def is_bounded(bodies: Bodies, b: int, task: Task) -> bool:
 
 @compiled
 def carried(position: Vector, turn: Quaternion, offset: Vector) -> Vector:
-    """Where a frame at a position carries an offset."""
+    """World position of an offset in a frame at `position` with rotation `turn`."""
     v = turned(turn, offset)
     return (position[0] + v[0], position[1] + v[1], position[2] + v[2])
 
@@ -191,7 +191,7 @@ def put4(rows: Array, i: int, a: Quaternion) -> None:
 
 @compiled
 def _what_matters(links: Array, joints: Array, offsets: Array) -> Array:
-    """Per joint: whether it turns a handle, or only holds one at its own centre (which no turn of it moves)."""
+    """Per joint: whether it rotates a handle, or only holds one at its own centre (which its rotation cannot move)."""
     matters = np.zeros(len(links), np.int8)
     for h in range(len(joints)):
         j = joints[h]
@@ -222,6 +222,6 @@ def _room(count: int, handles: int) -> Bodies:
 
 @compiled
 def _rest_frame(r: Array, frame: Quaternion, place: Vector) -> tuple[Vector, Quaternion]:
-    """A joint's place and reference rotation on the body above it."""
+    """A joint's position and reference rotation on the body above it."""
     reference = quaternion_from_matrix((r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]))
     return carried(place, frame, (r[0], r[1], r[2])), multiply(frame, reference)

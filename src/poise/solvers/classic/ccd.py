@@ -1,9 +1,9 @@
-"""Cyclic coordinate descent: joint after joint, from the ends to the root, turns its handles towards their targets.
+"""Cyclic coordinate descent: each joint in turn, from the ends to the root, rotates its handles to their targets.
 
 Wang and Chen, "A combined optimization method for solving the inverse kinematics problem of mechanical manipulators",
-IEEE Transactions on Robotics and Automation, 1991; here for ball joints and any number of handles on a tree: each joint
-takes the turn that brings all the handles it carries closest to their targets, so no sweep makes the sum of squared
-distances larger.
+IEEE Transactions on Robotics and Automation, 1991; extended to ball joints and any number of handles on a tree. Each
+joint takes the rotation that brings all its handles closest to their targets, so no sweep increases the sum of
+squared distances.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def _carried_handles(bodies: Bodies) -> Array:
 
 @compiled
 def _turn_towards_targets(bodies: Bodies, b: int, carries: Array, q: Array, task: Task) -> None:
-    """Turn one body, and with it the handles it carries; bodies beyond it are placed at the next sweep."""
+    """Rotate one body and the handles it carries; its descendants are placed in the next sweep."""
     pivot, before, k = row3(bodies.positions, b), row4(bodies.turns, b), bodies.columns[b]
     profile = NOTHING
     for h in range(len(carries)):
@@ -76,14 +76,14 @@ def _turn_towards_targets(bodies: Bodies, b: int, carries: Array, q: Array, task
     turn = multiply(row4(bodies.turns, b), conjugate(before))
     if b == 0 or _gain(bodies, b, carries, turn, task.targets) > 0.0:
         _carry_points(bodies, b, carries, turn)
-    else:  # a turn cut short by the bounds may lead away: stay
+    else:  # the bounds cut the rotation short and it may increase the distance: do not rotate
         put4(bodies.turns, b, before)
         q[k], q[k + 1], q[k + 2] = x, y, z
 
 
 @compiled
 def _gain(bodies: Bodies, b: int, carries: Array, turn: Quaternion, targets: Array) -> float:
-    """By how much a turn lessens the squared distances of the handles a body carries (half of it)."""
+    """Half the decrease of the squared distances of a body's handles under a rotation."""
     pivot, gain = row3(bodies.positions, b), 0.0
     for h in range(len(carries)):
         if carries[h]:
@@ -103,7 +103,7 @@ def _carry_points(bodies: Bodies, b: int, carries: Array, turn: Quaternion) -> N
 
 @compiled
 def _shift_root(bodies: Bodies, q: Array, targets: Array) -> None:
-    """Move a free root by what is left on average."""
+    """Move a free root by the mean residual."""
     for h in range(len(targets)):
         for i in range(3):
             q[i] += (targets[h, i] - bodies.points[h, i]) / len(targets)

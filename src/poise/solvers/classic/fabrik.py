@@ -1,10 +1,10 @@
 """FABRIK: forward and backward reaching, on the full tree, for any number of handles.
 
 Aristidou and Lasenby, "FABRIK: A fast, iterative solver for the inverse kinematics problem", Graphical Models, 2011.
-Backward, from the targets to the root, each joint is pulled to its bone's length from where the joint beyond it went; a
-joint with several bones (a sub-base) goes to the centroid of their pulls. Forward, from the root to the ends, each
-joint is put back at its bone's length. Bones that leave one joint keep their arrangement here, so both ways turn a
-body: by the smallest turn (no twist) for one bone, by the best fit for several, and within the bounds of its joint.
+Backward, from the targets to the root, each joint is pulled to its bone's length from the joint beyond it; a joint with
+several bones (a sub-base) moves to the centroid of their pulls. Forward, from the root to the ends, each joint is
+put back at its bone's length. Bones that leave one joint are rigidly connected here, so both passes rotate a body:
+by the smallest rotation (no twist) for one bone, by the best fit for several, and within the bounds of its joint.
 """
 
 import numpy as np
@@ -32,16 +32,16 @@ from poise.solvers.classic.quaternions import Quaternion, Vector, multiply, turn
 from poise.solvers.classic.task import Task
 from poise.types import Array
 
-ROUNDS = 3  # of turning and shifting a body with several points
+ROUNDS = 3  # of rotating and shifting a body with several points
 _NO_OFFSET = (0.0, 0.0, 0.0)
 
 
 @compiled
 def solve(q: Array, task: Task) -> int:
-    """See `CompiledSolver`; an iteration is one reach backward and one forward."""
+    """See `CompiledSolver`; an iteration is one backward and one forward pass."""
     best, record = begin(q, task)
     bodies = gather(task)
-    goals = np.zeros_like(bodies.positions)  # where backward reaching brings the pivots
+    goals = np.zeros_like(bodies.positions)  # positions of the pivots after the backward pass
     place_all(bodies, q, task.targets)
     iteration = 0
     while not finished(q, bodies.errors, task.tolerance, best, record) and iteration < task.max_iterations:
@@ -62,7 +62,7 @@ def solve(q: Array, task: Task) -> int:
 
 @compiled
 def _reach_backward(bodies: Bodies, b: int, goals: Array, task: Task) -> None:
-    """Turn a body towards its points' goals, then shift it so that they meet them on average."""
+    """Rotate a body towards the goals of its points, then shift it to remove the mean residual."""
     pivot, turn = row3(bodies.positions, b), row4(bodies.turns, b)
     for _ in range(ROUNDS):
         turn = multiply(aligning_turn(_profile(bodies, b, pivot, turn, goals, task.targets)), turn)
@@ -76,14 +76,14 @@ def _reach_backward(bodies: Bodies, b: int, goals: Array, task: Task) -> None:
 
 @compiled
 def _reach_forward(bodies: Bodies, b: int, goals: Array, q: Array, task: Task) -> None:
-    """Turn a body towards its points' goals, from where its parent carries it."""
+    """Rotate a body towards the goals of its points, about the position that its parent gives it."""
     profile = _profile(bodies, b, row3(bodies.positions, b), row4(bodies.turns, b), goals, task.targets)
     turn_body(bodies, b, aligning_turn(profile), q, task)
 
 
 @compiled
 def _profile(bodies: Bodies, b: int, pivot: Vector, turn: Quaternion, goals: Array, targets: Array) -> Matrix:
-    """What `aligning_turn` needs of a body's points (pivots of the bodies it carries, and handles) and their goals."""
+    """The profile for `aligning_turn`: a body's points (pivots of its child bodies, and handles) and their goals."""
     profile = NOTHING
     for child in range(b + 1, len(bodies.parents)):
         if bodies.parents[child] == b:
@@ -100,7 +100,7 @@ def _profile(bodies: Bodies, b: int, pivot: Vector, turn: Quaternion, goals: Arr
 def _centroid_of_pulls(
     bodies: Bodies, b: int, turn: Quaternion, goals: Array, targets: Array
 ) -> tuple[Vector, int]:
-    """Where a body's points pull its pivot on average, and how many do; a target of the pivot itself outdoes all."""
+    """The mean pivot position that a body's points ask for, and their number; a target of the pivot itself wins."""
     x, y, z, points = 0.0, 0.0, 0.0, 0
     for h in range(len(targets)):
         if bodies.owners[h] == b:

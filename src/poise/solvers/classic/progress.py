@@ -1,4 +1,4 @@
-"""When an iteration stops, with which pose, and within which bounds: shared by the classic methods."""
+"""Stopping rule, best pose and bounds, shared by the classic methods."""
 
 import math
 
@@ -10,19 +10,19 @@ from poise.solvers.classic.task import Task
 from poise.types import Array
 
 PATIENCE = 20  # iterations allowed without progress
-LEAST_PROGRESS = 0.02  # of the tolerance: coming closer by less counts as none
+LEAST_PROGRESS = 0.02  # of the tolerance: a smaller decrease of the residual counts as none
 
 
 @compiled
 def begin(q: Array, task: Task) -> tuple[Array, Array]:
-    """Clamp the pose; returns what `finished` keeps: the best pose, and [its distance, the last progress, the wait]."""
+    """Clamp the pose; return the state of `finished`: the best pose, and [its residual, last progress, waiting]."""
     clamp(q, task)
     return q.copy(), np.array([math.inf, math.inf, 0.0])
 
 
 @compiled
 def finished(q: Array, errors: Array, tolerance: float, best: Array, record: Array) -> bool:
-    """Remember the pose if it is the best so far; whether all handles are there, or nothing has come of waiting."""
+    """Store the pose if it is the best so far; return whether all handles converged or progress has stalled."""
     squared, farthest = 0.0, 0.0
     for h in range(len(errors)):
         square = errors[h, 0] ** 2 + errors[h, 1] ** 2 + errors[h, 2] ** 2
@@ -40,14 +40,14 @@ def finished(q: Array, errors: Array, tolerance: float, best: Array, record: Arr
 
 @compiled
 def clamp(q: Array, task: Task) -> None:
-    """Bring every exponential map within its bounds."""
+    """Clamp every exponential map to its bounds."""
     for i in range(ROOT_SIZE, len(q)):
         q[i] = min(max(q[i], task.lower[i - 1]), task.upper[i - 1])
 
 
 @compiled
 def block(q: Array, step: Array, task: Task) -> None:
-    """Take out of a step what would leave the bounds at once, and the root's part if the root is given."""
+    """Zero the components of a step that point out of the bounds, and the root's part if the root is given."""
     if not task.free_root:
         step[:ROOT_FREEDOMS] = 0.0
     lower, upper = task.lower, task.upper
@@ -58,7 +58,7 @@ def block(q: Array, step: Array, task: Task) -> None:
 
 @compiled
 def advance(q: Array, step: Array, task: Task, out: Array) -> None:
-    """The pose a tangent step away, within the bounds; a given root keeps its every bit."""
+    """Write the pose after a tangent step, clamped to the bounds; a given root is copied unchanged."""
     integrate(q, step, out)
     if not task.free_root:
         out[:ROOT_SIZE] = q[:ROOT_SIZE]
@@ -69,7 +69,7 @@ def advance(q: Array, step: Array, task: Task, out: Array) -> None:
 
 @compiled
 def _unwind(e: Array, lower: Array, upper: Array) -> None:
-    """Write a turn past pi as the same rotation the short way round, away from the singularity at two pi."""
+    """Rewrite a rotation beyond pi as the equivalent shorter one, away from the singularity at two pi."""
     angle = math.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
     if angle <= math.pi:
         return

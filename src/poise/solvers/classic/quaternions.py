@@ -35,7 +35,7 @@ def normalized(a: Quaternion) -> Quaternion:
 
 @compiled
 def turned(a: Quaternion, v: Vector) -> Vector:
-    """A vector rotated."""
+    """The vector `v` rotated by `a`."""
     x = 2.0 * (a[2] * v[2] - a[3] * v[1])
     y = 2.0 * (a[3] * v[0] - a[1] * v[2])
     z = 2.0 * (a[1] * v[1] - a[2] * v[0])

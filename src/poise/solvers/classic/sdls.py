@@ -1,10 +1,10 @@
-"""Selectively damped least squares: each singular direction of the Jacobian is damped by how far it would reach.
+"""Selectively damped least squares: damp each singular direction of the Jacobian by its effect on the handles.
 
 Buss and Kim, "Selectively damped least squares for inverse kinematics", Journal of Graphics Tools, 2005. With
 J = sum of sigma u v', the response to the error along u is v <u, e> / sigma, cut to min(1, N / M) gamma_max, where
-N is how far the handles are asked to move, and M how far the joints alone would move them if nothing cancelled. Near
-singular poses M is large, and the response small. No handle is asked to move by more than the longest bone (D_max:
-Buss, "Introduction to inverse kinematics", 2004). The root's translation counts a metre as a radian.
+N is the requested motion of the handles, and M the motion that the joints would cause if nothing cancelled. Near
+singular poses M is large, so the response is small. No handle is asked to move by more than the longest bone (D_max:
+Buss, "Introduction to inverse kinematics", 2004). For the root's translation, a metre counts as a radian.
 """
 
 import math
@@ -17,8 +17,8 @@ from poise.solvers.classic.progress import advance, begin, block, finished
 from poise.solvers.classic.task import Task
 from poise.types import Array
 
-GREATEST_TURN = math.pi / 4  # gamma_max: of any joint in one step
-_SINGULAR = 1e-10  # of the largest singular value
+GREATEST_TURN = math.pi / 4  # gamma_max: largest rotation of any joint in one step
+_SINGULAR = 1e-10  # relative to the largest singular value
 
 
 @compiled
@@ -55,7 +55,7 @@ def solve(q: Array, task: Task) -> int:
 
 @compiled
 def damped_step(jacobian: Array, errors: Array) -> Array:
-    """The step of the freedoms for these errors (handles, 3) of the handles."""
+    """The step of the degrees of freedom for these handle errors (handles, 3)."""
     u, sigma, v = np.linalg.svd(jacobian, False)
     reaches = _reaches(jacobian)
     step = np.zeros(jacobian.shape[1])
@@ -91,7 +91,7 @@ def _shorten(errors: Array, longest: float) -> None:
 
 @compiled
 def _reaches(jacobian: Array) -> Array:
-    """How far each freedom moves the handles: the sum over handles of the lengths of its columns (rho)."""
+    """Effect of each degree of freedom on the handles: the sum over handles of its column lengths (rho)."""
     reaches = np.zeros(jacobian.shape[1])
     for row in range(0, len(jacobian), 3):
         for c in range(len(reaches)):
@@ -109,7 +109,7 @@ def _clamped(step: Array, greatest: float) -> Array:
 
 @compiled
 def _drop_blocked_columns(q: Array, errors: Array, jacobian: Array, task: Task) -> None:
-    """Leave out the freedoms that could help only by leaving their bounds."""
+    """Zero the columns of degrees of freedom that could help only by leaving their bounds."""
     pulls = np.zeros(jacobian.shape[1])
     for row in range(len(jacobian)):
         pulls += errors[row // 3, row % 3] * jacobian[row]

@@ -1,4 +1,4 @@
-"""What a classic method is asked to do, as one compiled value."""
+"""The problem that a classic method solves, as one compiled value."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from poise.types import Array
 
 
 class Task(NamedTuple):
-    """Handles (points on joints) to bring to targets, within bounds.
+    """Move handles (points on joints) to targets, within bounds.
 
     `links` and `rest` are a `PoseSpace.tree`; `joints`, `offsets` and `targets` have a row per handle. `lower` and
-    `upper` bound the tangent coordinates of q and are kept by clamping; their first six, the root's, are not read.
+    `upper` bound the tangent coordinates of q by clamping; their first six, the root's, are not used.
     """
 
     links: Array  # (joints, 2)
@@ -20,5 +20,5 @@ class Task(NamedTuple):
     lower: Array  # (freedoms,)
     upper: Array  # (freedoms,)
     free_root: bool  # whether the root moves
-    tolerance: float  # how close every handle has to come
+    tolerance: float  # metres: largest residual of a handle at convergence
     max_iterations: int

@@ -2,8 +2,8 @@
 
 Wolovich and Elliott, "A computational technique for inverse kinematics", IEEE Conference on Decision and Control, 1984.
 The step is alpha J'e with alpha = <e, JJ'e> / <JJ'e, JJ'e> (Buss, "Introduction to inverse kinematics with Jacobian
-transpose, pseudoinverse and damped least squares methods", 2004), the best length if handles moved on straight lines;
-it is halved while it brings the handles no closer. J'e is summed from the ends to the root; J is never formed.
+transpose, pseudoinverse and damped least squares methods", 2004), the best length if handles moved on straight lines.
+It is halved until it reduces the residual. J'e is summed from the ends to the root; J is never formed.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ HALVINGS = 30
 
 
 class _World(NamedTuple):
-    """Where one pose brings everything."""
+    """World positions and residuals of one pose."""
 
     positions: Array  # (joints, 3)
     matrices: Array  # (joints, 3, 3)
@@ -31,7 +31,7 @@ class _World(NamedTuple):
 
 @compiled
 def solve(q: Array, task: Task) -> int:
-    """See `CompiledSolver`; no iteration makes the sum of squared distances larger."""
+    """See `CompiledSolver`; no iteration increases the sum of squared distances."""
     best, record = begin(q, task)
     links, joints = task.links, task.joints
     world = _room(len(links), len(joints))
@@ -50,7 +50,7 @@ def solve(q: Array, task: Task) -> int:
                 break
             step *= 0.5
         else:
-            break  # no step brings the handles closer: a resting point
+            break  # no step reduces the residual: a local minimum
         squared = closer
         q[:] = tried
         iteration += 1
@@ -71,7 +71,7 @@ def _room(count: int, handles: int) -> _World:
 
 @compiled
 def _place(world: _World, q: Array, task: Task) -> float:
-    """Bring everything where q says; returns the sum of squared distances."""
+    """Compute all world positions from q; return the sum of squared distances."""
     forward(q, task.links, task.rest, world.positions, world.matrices, world.axes)
     squared = 0.0
     for h in range(len(task.joints)):
@@ -84,7 +84,7 @@ def _place(world: _World, q: Array, task: Task) -> float:
 
 @compiled
 def _torques(world: _World, links: Array, joints: Array, wrench: Array, out: Array) -> None:
-    """J'e: each joint feels the force and the torque (about the origin) of all the errors beyond it."""
+    """J'e: each joint receives the force and the torque (about the origin) of all the errors beyond it."""
     wrench[:] = 0.0
     for h in range(len(joints)):
         f, p, w = world.errors[h], world.points[h], wrench[joints[h]]
@@ -116,7 +116,7 @@ def _about_axes(world: _World, j: int, w: Array, column: int, out: Array) -> Non
 
 @compiled
 def _best_length(world: _World, links: Array, joints: Array, step: Array) -> float:
-    """<e, J step> / <J step, J step>; zero where the step moves no handle."""
+    """<e, J step> / <J step, J step>; zero if the step moves no handle."""
     along, squared = 0.0, 0.0
     for h in range(len(joints)):
         velocity = _velocity(world, links, joints[h], world.points[h], step)
@@ -130,7 +130,7 @@ def _best_length(world: _World, links: Array, joints: Array, step: Array) -> flo
 def _velocity(
     world: _World, links: Array, joint: int, point: Array, step: Array
 ) -> tuple[float, float, float]:
-    """J step for one point: the turns of all the joints that carry it."""
+    """J step for one point: the sum over all joints that carry it."""
     vx, vy, vz = step[0], step[1], step[2]
     j = joint
     while j >= 0:
