@@ -1,5 +1,5 @@
 """Poise measured against others, as ratios within one run: `make bench` or `python -m benchmarks [NAME ...]`."""
 
-from poise.cli.threads import use_one_thread
+from poise.cli.main import use_one_thread
 
 use_one_thread()

@@ -11,8 +11,7 @@ from poise import performer
 from poise.apps.camera_calibration import Calibrated
 from poise.apps.camera_pictures import draw_beside_truth, draw_coverage
 from poise.apps.simulated_cameras import MORE, NINE
-from poise.evaluation.camera_plots import latency_figure, stages_of
-from poise.evaluation.cameras import film, set_up
+from poise.evaluation.cameras import film, latency_figure, set_up, stages_of
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.world import joint_transforms

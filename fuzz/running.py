@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from poise.cli.threads import use_one_thread
+from poise.cli.main import use_one_thread
 from poise.errors import PoiseError
 
 LONGEST_SECONDS = 2.0  # of the processor's time: other programs may be busy

@@ -10,8 +10,7 @@ from poise import performer
 from poise.capture.calibration import Calibration, calibrate
 from poise.capture.marker_confidence import ASIS, Confidence, confidence_from
 from poise.capture.marker_filling import fill
-from poise.capture.marker_labels import NOBODY, assign
-from poise.capture.marker_tracking import MarkerTracker
+from poise.capture.marker_tracking import NOBODY, MarkerTracker, assign
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.motion.gaps import Gap, SplineErrors

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.selection import select_active
+from poise.gp.latent import select_active
 
 
 def variances(kernel: Kernel, latents: np.ndarray, chosen: list[int]) -> np.ndarray:

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.keyframing_balance import balances_of
-from poise.apps.keyframing_heading import headings_of, places_of
+from poise.apps.keyframing_bearing import balances_of, headings_of, places_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import PoiseError, SkeletonError
 from poise.geometry import rotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from poise.formats.tables import read_table
 from poise.priors.known_frames import KnownFrames
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
-from poise.skeleton.roles import SIDES
+from poise.skeleton.clearance import depths
+from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
 from poise.solvers.constraints import (
@@ -37,6 +38,9 @@ from poise.solvers.solve import solve
 Places = dict[int, np.ndarray]  # of joints, in metres
 
 LONG_FINISH = 600  # steps for a body that hangs on a handle high above the floor to come down
+FAR = 0.01  # metres or radians from which a missed constraint is worth words
+OVERHANGS = 0.03  # metres beyond the support from which a body would fall
+INSIDE = 0.03  # metres that two parts are inside each other from which they do not just touch
 
 
 def pose(
@@ -240,3 +244,30 @@ def _turned(pose: Pose) -> dict[str, Any]:
         "root_position": pose.root_position.tolist(),
         "rotations_wxyz": dict(zip(pose.skeleton.names, pose.rotations.tolist(), strict=True)),
     }
+
+
+def judged(solution: Solution, *, held: Collection[str] = (), on_floor: bool = True) -> list[str]:
+    """What is wrong with a pose, a phrase each; `held` are the roles that handles place."""
+    words = [
+        f"{one.label}: {one.value:.2f} {one.unit} out of reach" for one in solution.relaxed if one.value > FAR
+    ]
+    centre, _ = solution.space.centre_of_mass(solution.q)
+    if on_floor and (over := bearing.overhang(solution.pose, centre, held=set(held))) > OVERHANGS:
+        words.append(f"off balance: the weight is {100 * over:.0f} cm beyond what carries it")
+    words += [f"{one} is inside {other}" for one, other in _crossings(solution)]
+    return words + ([solution.strangeness] if solution.strangeness else [])
+
+
+def nearest_in_words(solution: Solution) -> str:
+    """The frames that are nearest to a pose; empty where the model keeps none."""
+    found = [f"{one.clip} frame {one.frame} ({100 * one.distance:.0f} cm)" for one in solution.nearest()]
+    return f"nearest frames: {', '.join(found)}" if found else ""
+
+
+def _crossings(solution: Solution) -> list[tuple[str, str]]:
+    """Parts of a body that are inside each other."""
+    skeleton = solution.space.skeleton
+    if not set(MAIN_ROLES) <= set(skeleton.roles):
+        return []
+    deep = depths(skeleton, np.asarray(solution.positions)[None])
+    return [pair for pair, depth in deep.items() if depth[0] > INSIDE]

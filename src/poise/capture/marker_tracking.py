@@ -27,7 +27,6 @@ from jaxtyping import Bool, Float, Int
 
 from poise.capture.calibration import Calibration
 from poise.capture.marker_confidence import USUAL, Confidence
-from poise.capture.marker_labels import NOBODY, assign
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
@@ -61,6 +60,8 @@ LEAST_FACTOR = 0.1  # of the claimed variances of hidden markers
 TOGETHER = 1.5  # times what independent errors would give: skin carries neighbouring markers along together
 UNSURE = 0.10  # metres of deviation from which a filled marker is flagged
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
+NOBODY = -1
+_NEVER = 1e6
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -345,3 +346,20 @@ def _ghosts(points: Float[Array, "all 3"], known: Int[Array, "known"]) -> Bool[A
     """Points that are a marker already, or lie where one is: a file may hold the same point twice."""
     distances = np.linalg.norm(points[:, None] - points[None, known], axis=2)
     return np.asarray((distances <= GHOST).any(axis=1))
+
+
+def assign(
+    expected: Float[Array, "markers 3"], gates: Float[Array, "markers"], points: Float[Array, "points 3"]
+) -> Int[Array, "markers"]:
+    """Per marker the number of its point, or -1: least squared distances in all, each in units of the marker's gate."""
+    from scipy.optimize import linear_sum_assignment
+
+    found = np.full(len(expected), NOBODY)
+    if len(expected) == 0 or len(points) == 0:
+        return found
+    distances = np.linalg.norm(expected[:, None] - points[None], axis=2) / gates[:, None]
+    near = distances <= 1.0
+    rows, columns = linear_sum_assignment(np.where(near, distances**2, _NEVER))
+    kept = near[rows, columns]
+    found[rows[kept]] = columns[kept]
+    return found

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput, draw_way, write_motion
 from poise.errors import InvalidValueError
 
 app = App(
@@ -43,9 +43,7 @@ def animate(
     model: Annotated[Path, Parameter(help="A model written by poise learn --kind dynamics.")],
     constraints: Annotated[Path, Parameter(help="The constraint file, TOML.")],
     *,
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")
-    ] = None,
+    output: OptionalOutput = None,
     contacts_from: Annotated[
         Path | None, Parameter(help="Write the constraint file, with this clip's foot contacts.")
     ] = None,
@@ -87,21 +85,15 @@ def _animate(
     model: Path, constraints: Path, output: Path, *, seed: int, picture: Path | None, onto: Path | None
 ) -> None:
     from poise.apps.animate import animate, load_dynamics
-    from poise.apps.outputs import save
 
     prior = load_dynamics(model)
     with terminal.counting("animating") as report:
         found = animate(prior, constraints, seed=seed, progress=report)
-    with terminal.counting(f"writing {output.name}") as report:
-        save(found.motion, output, onto=onto, progress=report)
+    written = write_motion(found.motion, output, onto=onto)
     if found.unmet:
         terminal.warn(
             f"constraints of {len(found.unmet)} frames cannot be met; up to {1000 * found.worst:.0f} mm are missing"
         )
-    print(f"{output}: {len(found.motion)} frames at {found.motion.fps:g} Hz, {terminal.file_size(output)}")
+    print(written)
     if picture is not None:
-        from poise.apps.latent import save_picture
-        from poise.pictures.latent_paths import draw_latent_paths
-
-        save_picture(draw_latent_paths(prior, {"animated": found.latents}), picture)
-        print(f"{picture}: its way through the latent space, {terminal.file_size(picture)}")
+        print(draw_way(prior, "animated", found.latents, picture))

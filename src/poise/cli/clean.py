@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, Output, ReadingOptions
 
 app = App(
     name="clean",
@@ -26,18 +26,14 @@ Examples:
 def clean(
     motion: Annotated[Path, Parameter(help="The motion to clean.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")],
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    output: Output,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Remove the foot slide of a motion."""
-    from poise.apps.learning import read_motion
     from poise.apps.outputs import save
     from poise.apps.planting import clean, slides
 
-    source = read_motion(motion, **reading(units=units, keep_first=keep_first, up=up))
-    warn_of(source)
+    source = reading.motion(motion)
     with terminal.counting("standing") as report:
         found = clean(source, progress=report)
     save(found, output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import End, KeepFirst, Onto, Start, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, End, Onto, ReadingOptions, Start, warn_of, write_motion
 
 if TYPE_CHECKING:
     from poise.motion.markers import Markers
@@ -42,9 +42,7 @@ def convert(
     end: End = None,
     fps: Annotated[float | None, Parameter(help="Frames per second to resample to.")] = None,
     mirror: Annotated[bool, Parameter(help="Exchange left and right.")] = False,
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
     to_units: Annotated[
         str | None,
         Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ...; else the format's own."),
@@ -68,8 +66,7 @@ def convert(
     chosen = parts if all else [source]
     stems = unique_names(stem_of(part, target.stem) for part in chosen)
     for part, stem in zip(chosen, stems, strict=True):
-        read_with = reading(units=units, keep_first=keep_first, up=up)
-        _convert(part, target.with_name(stem + target.suffix), read_with, cut, to_units, onto)
+        _convert(part, target.with_name(stem + target.suffix), reading.given, cut, to_units, onto)
 
 
 def _convert(
@@ -80,11 +77,10 @@ def _convert(
     to_units: str | None,
     onto: Path | None,
 ) -> None:
-    from poise.apps.edit import edited
-    from poise.apps.outputs import save
     from poise.errors import InvalidValueError
     from poise.formats import read
     from poise.formats.registry import files_of
+    from poise.motion.edit import edited
 
     sources = {file.resolve() for file in files_of(source, "read")}
     for file in files_of(target, "write"):
@@ -94,15 +90,8 @@ def _convert(
         original = read(source, **read_with)
         changed = edited(original, **cut)
     warn_of(original)
-    with terminal.counting(f"writing {target.name}") as report:
-        save(
-            changed,
-            target,
-            onto=onto,
-            progress=report,
-            **_writing(original, source, target, cut["start"], to_units),
-        )
-    print(f"{target}: {len(changed)} frames at {changed.fps:g} Hz, {terminal.file_size(target)}")
+    writing = _writing(original, source, target, cut["start"], to_units)
+    print(write_motion(changed, target, onto=onto, **writing))
 
 
 def _writing(

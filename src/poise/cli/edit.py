@@ -9,7 +9,7 @@ import numpy as np
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 
 app = App(
     name="edit",
@@ -31,28 +31,22 @@ def edit(
     *,
     handle: Annotated[str, Parameter(help="The joint or role to drag.")],
     trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")],
+    output: Output,
     relative: Annotated[bool, Parameter(help="Points are displacements from the recording.")] = False,
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Drag the path of one handle through a clip."""
     from poise.apps.dragging import drag, read_path
-    from poise.apps.learning import read_motion
-    from poise.apps.outputs import save
     from poise.priors.model_file import load
 
     path, prior = read_path(trajectory, relative=relative), load(model)
-    motion = read_motion(clip, **reading(units=units, keep_first=keep_first, up=up))
-    warn_of(motion)
+    motion = reading.motion(clip)
     with terminal.counting("solving") as report:
         edited = drag(prior, motion, handle, path, progress=report)
-    with terminal.counting(f"writing {output.name}") as report:
-        save(edited.motion, output, progress=report)
+    written = write_motion(edited.motion, output)
     if edited.unmet:
         worst = 1000 * float(np.max(edited.handle_distances))
         terminal.warn(
             f"{handle} could not reach its path in {len(edited.unmet)} frames; up to {worst:.0f} mm are missing"
         )
-    print(f"{output}: {len(edited.motion)} frames at {edited.motion.fps:g} Hz, {terminal.file_size(output)}")
+    print(written)

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import OptionalOutput
 
 app = App(
     name="fuse",
@@ -29,7 +30,7 @@ Examples:
 def fuse(
     take: Annotated[Path, Parameter(help="The take file, TOML.")],
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The motion to write.")] = None,
+    output: OptionalOutput = None,
     json: Annotated[bool, Parameter(help="Print how sources agree as JSON.")] = False,
 ) -> None:
     """Make one motion of several sources."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, reading
+from poise.cli.options import AS_FOUND, ReadingOptions
 from poise.errors import InvalidValueError, PoiseError
 
 app = App(
@@ -34,14 +34,12 @@ def info(
     json: Annotated[
         bool, Parameter(help="Print JSON: an object, or a list where several files are given.")
     ] = False,
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Show what is in motion files."""
     if not files:
         raise InvalidValueError("name at least one motion file; see poise info --help")
-    found, failures = _descriptions(files, reading(units=units, keep_first=keep_first, up=up))
+    found, failures = _descriptions(files, reading.given)
     if json:
         terminal.print_json(found[0] if len(files) == 1 else found)
     elif len(files) == 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput, write_motion
 from poise.errors import InvalidValueError, PoiseError
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def keyframe(
     *files: Annotated[
         Path, Parameter(help="[A model written by poise learn and] the keyframe script, a TOML file.")
     ],
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")
-    ] = None,
+    output: OptionalOutput = None,
     keys_from: Annotated[Path | None, Parameter(help="Write the script, with keys from this clip.")] = None,
     handle: Annotated[
         tuple[str, ...], Parameter(help="A joint or role to take keys of; may be given many times.")
@@ -109,16 +107,11 @@ def _solve(
     prior: Prior, script: Path, output: Path, onto: Path | None, *, heading: bool, balance: bool
 ) -> None:
     from poise.apps.keyframing import keyframe
-    from poise.apps.outputs import save
 
     with terminal.counting("solving") as report:
         made = keyframe(prior, script, heading=heading, balance=balance, progress=report)
-    with terminal.counting(f"writing {output.name}") as report:
-        save(made.motion, output, onto=onto, progress=report)
+    written = write_motion(made.motion, output, onto=onto)
     for miss in made.misses():
         terminal.warn(miss)
     turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""
-    print(
-        f"{output}: {len(made.motion)} frames at {made.motion.fps:g} Hz, handles within "
-        f"{1000 * made.worst:.1f} mm of their paths{turned}, {terminal.file_size(output)}"
-    )
+    print(f"{written}, handles within {1000 * made.worst:.1f} mm of their paths{turned}")

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Onto, Units, Up, flags_of, reading, warn_of
+from poise.cli.options import AS_FOUND, Onto, ReadingOptions, flags_of, warn_of
 from poise.errors import InvalidValueError, MissingExtraError
 from poise.priors import registry
 
@@ -64,9 +64,7 @@ def learn(
     ] = None,
     curve: Annotated[Path | None, Parameter(help="Where a style's learning curve is drawn.")] = None,
     licence: Annotated[str, Parameter(help="The clips' licence; the model and what it writes name it.")] = "",
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
     onto: Onto = None,
 ) -> None:
     """Learn a model of poses from motion files."""
@@ -82,8 +80,7 @@ def learn(
     begun = time.perf_counter()
     settings = registry.options_for(kind, vars(options))
     with terminal.working("reading"):
-        options_of_reading = reading(units=units, keep_first=keep_first, up=up)
-        motions = [read_motion(part, **options_of_reading) for clip in clips for part in each_animation(clip)]
+        motions = [read_motion(part, **reading.given) for clip in clips for part in each_animation(clip)]
     warn_of(*motions)
     if onto is not None:
         from poise.apps.retargeting import retarget

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Jobs, KeepFirst, Scheduler, Units, Up, reading
+from poise.cli.options import AS_FOUND, Jobs, Output, ReadingOptions, Scheduler
 from poise.errors import InvalidValueError, PoiseError
 
 if TYPE_CHECKING:
@@ -56,19 +56,14 @@ def build(
     ] = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = "",
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Take clips into a library, which is made if it is not there."""
     from poise.engine import Engine
     from poise.library import Library, Recipe
     from poise.library import build as build_library
 
-    recipe = Recipe(
-        mirrored, tuple(speeds or ()), performer, tuple(tags or ()),
-        reading(units=units, keep_first=keep_first, up=up),
-    )  # fmt: skip
+    recipe = Recipe(mirrored, tuple(speeds or ()), performer, tuple(tags or ()), reading.given)
     with terminal.counting("taking in") as report:
         built = build_library(
             folder, sources, recipe=recipe, skeleton=skeleton, engine=Engine(jobs, scheduler), progress=report
@@ -149,9 +144,7 @@ def export(
     folder: Folder,
     clip: Annotated[str, Parameter(help="The clip's name.")],
     *,
-    output: Annotated[
-        Path, Parameter(name=["--output", "-o"], help="The file to write: .bvh, .glb, .png, ...")
-    ],
+    output: Output,
     canonical: Annotated[bool, Parameter(help="On the library's skeleton instead of its own.")] = False,
 ) -> None:
     """Write a clip as a motion file or a picture."""

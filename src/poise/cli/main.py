@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from poise.cli.overview import COMMANDS, overview
-from poise.cli.threads import use_one_thread
 from poise.errors import PoiseError, UnknownNameError
 
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
 
 OK, BROKEN_PIPE, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+_LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,3 +89,9 @@ def _closed_pipe() -> int:
     """The reader of our output has gone (`poise data list | head`): leave quietly, the interpreter too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
+
+
+def use_one_thread() -> None:
+    """Ask every linear algebra library for one thread; it has to be said before NumPy is first imported."""
+    for name in _LIBRARIES:
+        os.environ.setdefault(name, "1")

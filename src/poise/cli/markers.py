@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto, Units, Up, warn_of
+from poise.cli.options import Onto, Output, Units, Up, warn_of, write_motion
 
 if TYPE_CHECKING:
     from poise.capture.markers import Capture
@@ -36,7 +36,6 @@ Examples:
 )
 
 Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
-Output = Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write.")]
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,10 @@ def solve(
     options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fit a body to the markers and write its motion (.bvh, .glb, .gif, ...)."""
-    from poise.apps.outputs import save
     from poise.capture import markers as takes
 
     capture = _capture(take, options)
-    with terminal.counting(f"writing {output.name}") as count:
-        save(capture.motion, output, onto=onto, progress=count)
+    write_motion(capture.motion, output, onto=onto)
     _tell(capture, takes.summary(capture), output, options)
 
 

@@ -1,10 +1,10 @@
-"""Options of reading that several commands share, and what they say about what was read."""
+"""Options that several commands share: what they read and write, and what they say about it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
@@ -17,13 +17,20 @@ from poise.formats.tables import declared
 if TYPE_CHECKING:
     from poise.motion.markers import Markers
     from poise.motion.motion import Motion
+    from poise.priors.dynamics.prior import DynamicsPrior
+    from poise.types import Array
 
 Units = Annotated[
     float | str | None,
     Parameter(help="The file's unit of length: m, cm, mm, dm, inch, cmu, or metres per unit."),
 ]
-KeepFirst = Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")]
 Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]
+Output = Annotated[
+    Path, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .png .gif ...")
+]
+OptionalOutput = Annotated[
+    Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .png .gif ...")
+]
 Onto = Annotated[
     Path | None,
     Parameter(
@@ -39,16 +46,48 @@ Scheduler = Annotated[
 ]
 
 
-def reading(*, units: float | str | None, keep_first: bool, up: str | None) -> dict[str, Any]:
-    """The reader's options that were given; a format that does not know one of them will say so."""
-    options: dict[str, Any] = {}
-    if units is not None:
-        options["units"] = units
-    if keep_first:
-        options["keep_first"] = True
-    if up is not None:
-        options["up"] = up
-    return options
+@dataclass(frozen=True)
+class Reading:
+    """How files are read, where that is said."""
+
+    units: Units = None
+    keep_first: Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")] = False
+    up: Up = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The reader's options that were given; a format that does not know one of them will say so."""
+        return {name: value for name, value in vars(self).items() if value not in (None, False)}
+
+    def motion(self, path: Path) -> Motion:
+        """The motion in a file; shows what its reader warns of."""
+        from poise.apps.learning import read_motion
+
+        motion = read_motion(path, **self.given)
+        warn_of(motion)
+        return motion
+
+
+ReadingOptions = Annotated[Reading, Parameter(name="*")]
+AS_FOUND = Reading()
+
+
+def write_motion(motion: Motion | Markers, output: Path, *, onto: Path | None = None, **options: Any) -> str:
+    """Writes a motion, on a character where one is named; what was written, in words."""
+    from poise.apps.outputs import save
+
+    with terminal.counting(f"writing {output.name}") as report:
+        save(motion, output, onto=onto, progress=report, **options)
+    return f"{output}: {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}"
+
+
+def draw_way(prior: DynamicsPrior, name: str, latents: Array, picture: Path) -> str:
+    """Draws a motion's way through the latent space of its model; what was drawn, in words."""
+    from poise.apps.latent import save_picture
+    from poise.pictures.latent_paths import draw_latent_paths
+
+    save_picture(draw_latent_paths(prior, {name: latents}), picture)
+    return f"{picture}: its way through the latent space, {terminal.file_size(picture)}"
 
 
 def warn_of(*recordings: Motion | Markers) -> None:

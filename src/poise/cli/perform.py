@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput
 from poise.cli.perform_video import (
     Watching,
     perform_videos,
@@ -89,9 +89,7 @@ def perform(
         Parameter(help="A take, - for standard input, udp:PORT, vmc:, rokoko:, natnet:, qtm: or lsl:."),
     ] = None,
     *,
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="The motion file to write.")
-    ] = None,
+    output: OptionalOutput = None,
     markers: Annotated[Path | None, Parameter(help="A mapping file from labels to places.")] = None,
     calibrate: Annotated[
         tuple[Path, ...],

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput
 
 app = App(
     name="pose",
@@ -52,7 +52,7 @@ def pose(
         Path | None, Parameter(help="A TOML file of [[constraints]] of any kind, beside the handles.")
     ] = None,
     exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    output: OptionalOutput = None,
     corrections: Annotated[
         Path | None, Parameter(help="Correct the pose as a file written by poise correct says.")
     ] = None,
@@ -68,7 +68,7 @@ def pose(
     onto: Onto = None,
 ) -> None:
     """Find the most likely pose that puts the handles where they should be."""
-    from poise.apps import judging, posing
+    from poise.apps import posing
     from poise.priors.model_file import load
     from poise.solvers.given import constraints_from
 
@@ -94,7 +94,7 @@ def pose(
     print(solution)
     print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it is compared with")
     roles = [role for role, joint in solution.space.skeleton.roles.items() if {role, joint} & set(handles)]
-    for words in (*judging.judged(solution, held=roles, on_floor=floor), judging.nearest_in_words(solution)):
+    for words in (*posing.judged(solution, held=roles, on_floor=floor), posing.nearest_in_words(solution)):
         if words:
             print(words)
     if suggest:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import End, KeepFirst, Start, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, End, ReadingOptions, Start, warn_of
 
 app = App(
     name="render",
@@ -41,19 +41,17 @@ def render(
         tuple[int, int] | None, Parameter(help="Of an animation: width and height in pixels.")
     ] = None,
     fps: Annotated[float | None, Parameter(help="Of an animation: pictures a second.")] = None,
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Draw a motion as a contact sheet or an animation."""
-    from poise.apps.edit import edited
     from poise.apps.outputs import draw
     from poise.formats import read
+    from poise.motion.edit import edited
 
     asked = {"title": title, "poses": poses, "layout": layout, "width": width, "size": size, "fps": fps}
     options = {name: value for name, value in asked.items() if value is not None}
     with terminal.working(f"reading {file.name}"):
-        original = read(file, **reading(units=units, keep_first=keep_first, up=up))
+        original = read(file, **reading.given)
         shown = edited(original, start=start, end=end)
     warn_of(original)
     with terminal.counting(f"drawing {output.name}") as report:

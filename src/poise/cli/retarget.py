@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 
 app = App(
     name="retarget",
@@ -31,22 +31,13 @@ def retarget(
     motion: Annotated[Path, Parameter(help="The motion to carry over.")],
     character: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
     *,
-    output: Annotated[
-        Path, Parameter(name=("--output", "-o"), help="The file to write: .glb .vrm .bvh .png ...")
-    ],
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    output: Output,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Carry a motion onto a character."""
-    from poise.apps.learning import read_motion
-    from poise.apps.outputs import save
     from poise.apps.retargeting import retarget
 
-    source = read_motion(motion, **reading(units=units, keep_first=keep_first, up=up))
-    warn_of(source)
+    source = reading.motion(motion)
     with terminal.counting(f"carrying onto {character.name}") as report:
         found = retarget(source, character, progress=report)
-    with terminal.counting(f"writing {output.name}") as report:
-        save(found, output, progress=report)
-    print(f"{output}: {len(found)} frames at {found.fps:g} Hz, {terminal.file_size(output)}")
+    print(write_motion(found, output))

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, Output, draw_way, write_motion
 
 app = App(
     name="simulate",
@@ -31,7 +30,7 @@ Examples:
 def simulate(
     model: Annotated[Path, Parameter(help="A model written by poise learn --kind dynamics.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .gif ...")],
+    output: Output,
     from_: Annotated[str | None, Parameter(name="--from", help="The activity to start in.")] = None,
     to: Annotated[
         tuple[str, ...], Parameter(help="The activity to go over into; may be given many times.")
@@ -51,7 +50,6 @@ def simulate(
 ) -> None:
     """Let a motion model move alone."""
     from poise.apps.animate import load_dynamics
-    from poise.apps.outputs import save
     from poise.apps.simulating import simulate
 
     prior = load_dynamics(model)
@@ -66,13 +64,6 @@ def simulate(
         fps=fps,
         inference=inference,
     )
-    with terminal.counting(f"writing {output.name}") as report:
-        save(simulated.motion, output, onto=onto, progress=report)
-    motion = simulated.motion
-    print(f"{output}: {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
+    print(write_motion(simulated.motion, output, onto=onto))
     if picture is not None:
-        from poise.apps.latent import save_picture
-        from poise.pictures.latent_paths import draw_latent_paths
-
-        save_picture(draw_latent_paths(prior, {motion.name: simulated.latents}), picture)
-        print(f"{picture}: its way through the latent space, {terminal.file_size(picture)}")
+        print(draw_way(prior, simulated.motion.name, simulated.latents, picture))

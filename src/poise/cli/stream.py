@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import KeepFirst, Units, Up, reading, warn_of
+from poise.cli.options import AS_FOUND, ReadingOptions
 from poise.errors import InvalidValueError
 
 app = App(
@@ -33,20 +33,16 @@ def stream(
     to: Annotated[str, Parameter(help="Who receives it: HOST:PORT.")] = "127.0.0.1:39539",
     loop: Annotated[bool, Parameter(help="Again and again, until Ctrl+C.")] = False,
     times: Annotated[int, Parameter(help="How often it is sent.")] = 1,
-    units: Units = None,
-    keep_first: KeepFirst = False,
-    up: Up = None,
+    reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Send a motion live over OSC, in real time."""
-    from poise.apps.learning import read_motion
     from poise.apps.streaming import VmcSender, address_from_text
     from poise.apps.streaming import stream as send
 
     if times < 1:
         raise InvalidValueError(f"a motion is sent once or more often; got {times}")
     host, port = address_from_text(to)
-    motion = read_motion(clip, **reading(units=units, keep_first=keep_first, up=up))
-    warn_of(motion)
+    motion = reading.motion(clip)
     sender = VmcSender(motion.skeleton, host=host, port=port, samples=motion.rotations)
     print(f"{clip.name}: {len(motion)} frames at {motion.fps:g} Hz to {host}:{port}", flush=True)
     with terminal.counting("sending") as report:

@@ -1,7 +1,8 @@
 """Protocol `cameras` (Chai and Hodgins 2005, section 8): pictures of cameras in, the body out, end to end.
 
 A performance is filmed by the simulator with noise, blur, occlusion and clutter; the markers are found, matched, placed
-and labelled, and drive the body. The same take with perfect markers shows what the cameras cost.
+and labelled, and drive the body. The same take with perfect markers shows what the cameras cost. Plots show how long
+each frame takes from picture to pose, and every stage of one frame.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float, Int
+from PIL import Image
 
+from poise.apps.camera_pictures import draw_stages
 from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
 from poise.errors import InvalidValueError
 from poise.evaluation.metrics import Joints, Recovered, Scores
@@ -24,7 +27,9 @@ from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.performance.cameras import NOISE, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance
+from poise.pictures.plots import Plot
 from poise.priors.local.prior import LocalPrior
+from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, NamedProgress
 from poise.vision.background import Background
@@ -41,6 +46,8 @@ FOUND = 3.0  # pixels within which a blob is its marker
 FALSE = 6.0  # pixels from every marker at which a blob is none
 SWAPPED = 0.10  # metres from its own place, and nearer to another marker's: a wrong label
 WARM_UP = 30  # empty pictures for the background
+INK, POSE, VISION = "#1f2933", "#e08e2b", "#4c78a8"
+_SECONDS = 2.0  # of the first test clip, filmed again for the pictures
 
 
 @dataclass
@@ -224,6 +231,62 @@ def _beside_truth(
     )
 
 
+# --- pictures ------------------------------------------------------------------------------------------------------
+
+
+def _draw(request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
+    """latency.png and stages.png, of the first test clip."""
+    step("filming for the plots")
+    fold = request.folds()[0]
+    simulator, performance = set_up(
+        fold, fold.test[0], cameras=request.options.cameras, markers=request.options.markers, seconds=_SECONDS
+    )
+    filmed = film(simulator, performance)
+    files = [folder / "latency.png", folder / "stages.png"]
+    latency_figure(filmed, simulator.motion.name).savefig(files[0], dpi=110)
+    stages_of(simulator, filmed, frame=len(filmed) // 2).save(files[1])
+    return files
+
+
+def latency_figure(filmed: Sequence[WatchedMoment], name: str) -> Plot:
+    """Milliseconds over time, and how often which."""
+    vision = 1000 * np.array([watched.vision_seconds for watched in filmed])
+    whole = 1000 * np.array([watched.seconds for watched in filmed])
+    figure = Plot(figsize=(9.0, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2.2, 1.0), sharey=True)
+    times = np.arange(len(filmed)) / FPS
+    left.fill_between(times, 0, vision, color=VISION, label="vision: pictures to labelled markers")
+    left.fill_between(times, vision, whole, color=POSE, label="pose")
+    left.axhline(1000 / FPS, color=INK, linewidth=0.8, linestyle=":")
+    left.set(xlabel="seconds", ylabel="ms from pictures to pose", title=f"Latency, {name}")
+    left.set_ylim(0, 1.15 * max(np.percentile(whole, 99), 1000 / FPS))
+    left.legend(frameon=False, fontsize=8, loc="upper right")
+    right.hist(whole, bins=40, range=left.get_ylim(), orientation="horizontal", color=INK)
+    median, most = np.percentile(whole, (50, 95))
+    right.set(xlabel="frames", title=f"median {median:.1f} ms, 95 % within {most:.1f} ms")
+    right.title.set_fontsize(9)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def stages_of(simulator: Simulator, filmed: Sequence[WatchedMoment], *, frame: int) -> Image.Image:
+    """One frame, stage by stage."""
+    watched = filmed[frame]
+    assert watched.frame is not None
+    pose = watched.frame.pose
+    joints, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+    return draw_stages(
+        simulator.rig,
+        [simulator.picture(frame, camera) for camera in range(len(simulator.rig))],
+        [background.mean for background in backgrounds_of(simulator)],
+        watched.moment,
+        labels=simulator.truth.labels,
+        joints=joints,
+        parents=pose.skeleton.parents.tolist(),
+    )
+
+
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
@@ -237,12 +300,6 @@ class CamerasOptions(RecoveredFrames):
 
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_cameras(request.folds(), **vars(request.options), progress=progress)
-
-
-def _draw(request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
-    from poise.evaluation.camera_plots import draw_cameras
-
-    return draw_cameras(request, folder, step)
 
 
 PROTOCOL = Protocol(

@@ -7,6 +7,7 @@ its shard. So a build that is killed, or runs out of disk, leaves a library that
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,8 +22,8 @@ from poise.library.catalogue import Catalogue, Clip, skeleton_text
 from poise.library.lock import only_one
 from poise.library.shards import FOLDER, frames_hash, write_shard
 from poise.library.store import Library
-from poise.library.tags import performer_of, tags_of
 from poise.library.tensor_file import sha256_of
+from poise.motion.datasets import catalogue
 from poise.motion.edit import resample
 from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
@@ -30,6 +31,10 @@ from poise.skeleton.skeleton import Skeleton
 from poise.types import Progress
 
 SLOWEST, FASTEST = 0.1, 10.0
+_BANDAI = re.compile(r"dataset-(?P<set>\d+)_(?P<action>[^_]+)_(?P<style>[^_]+)_\d+")
+_CMU = re.compile(r"(?P<subject>\d{2,3})_\d{2}(_|$)")
+_WORD = re.compile(r"[a-z]{3,}")
+_LINKS = {"and", "the", "with", "underneath"}
 
 
 @dataclass(frozen=True)
@@ -288,3 +293,24 @@ def _read(file: Path, recipe: Recipe) -> Motion:
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"{file.name} holds markers; a library needs the motion of a skeleton")
     return motion
+
+
+def performer_of(name: str) -> str:
+    """Who performs, or nothing where the name does not say."""
+    if found := _CMU.match(name):
+        return f"CMU {found['subject']}"
+    if found := _BANDAI.match(name):
+        return f"Bandai {found['set']}"
+    return ""
+
+
+def tags_of(name: str) -> tuple[str, ...]:
+    """Words for what is done, and how."""
+    if found := _BANDAI.match(name):
+        return tuple(dict.fromkeys((*_words(found["action"].replace("-", " ")), found["style"])))
+    described = {clip.name: clip.description for clip in catalogue()}
+    return _words(described.get(name, name))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in dict.fromkeys(_WORD.findall(text.casefold())) if word not in _LINKS)

@@ -12,6 +12,7 @@ from poise.bounds import checked_rate
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.motion.markers import Markers
+from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.skeleton.retarget import check_same_topology
@@ -207,3 +208,23 @@ def _check_same_body(first: Motion, second: Motion) -> None:
 
 def _about_up(angles: Float[Array, "frames"]) -> Float[Array, "frames 4"]:
     return rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([0.0, 1.0, 0.0])))
+
+
+def edited(
+    value: Motion | Markers,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    fps: float | None = None,
+    mirrored: bool = False,
+) -> Motion | Markers:
+    """The recording from `start` to `end` (seconds), at that frame rate, mirrored or not; what is not given stays."""
+    trimmed = value if start is None and end is None else value[frames_between(value, start or 0.0, end)]
+    if fps is None and not mirrored:
+        return trimmed
+    if isinstance(trimmed, Markers):
+        raise InvalidValueError(
+            "only the motion of a skeleton can be resampled or mirrored; these are markers"
+        )
+    resampled = trimmed if fps is None else resample(trimmed, fps)
+    return mirror(resampled) if mirrored else resampled

@@ -31,7 +31,7 @@ from poise.solvers.constraints import (
     finite_vectors,
 )
 from poise.solvers.measured import MeasuredConstraint
-from poise.solvers.rows import evaluate
+from poise.solvers.rows import Posed, evaluate
 from poise.solvers.solution import Residual
 from poise.types import Array
 
@@ -109,7 +109,7 @@ class Problem:
         self.free = self._free_freedoms()
         needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
-        self.blocks = (self.integers, self.floats)
+        self.posed = Posed(self.body, (self.integers, self.floats), self.rows, self.free, self.limits)
         self.settings_array = self.settings.array()
         self.unfinished = self.settings.array()
         self.unfinished[core.FINISH_STEPS] = core.NO_FINISH
@@ -240,10 +240,8 @@ class Problem:
         final = self.settings_array if settings is None else settings
         for stage in stages:
             count = self.settings.map_steps if steps[stage] == ALL else steps[stage]
-            arguments = (
-                q, x, self.body, self.blocks, self.rows, forms[stage], count, self.free, self.limits,
-                final if stage == stages[-1] else self.unfinished, errors, *trail,
-            )  # fmt: skip
+            own = final if stage == stages[-1] else self.unfinished
+            arguments = (q, x, self.posed, forms[stage], count, own, errors, *trail)
             status, taken = self._called(q, errors, core.solve, arguments)
             total += taken
         return status, total, errors
@@ -276,9 +274,7 @@ class Problem:
         Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones.
         """
         errors = np.empty(len(self.rows))
-        arguments = (
-            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
-        )  # fmt: skip
+        arguments = (q, self.posed, covariance, self.settings_array, errors, soft_too)
         status, steps = self._called(q, errors, core.meet, arguments)
         return status, steps, errors
 
@@ -290,7 +286,7 @@ class Problem:
         """The error of each row at a pose, and the rows' Jacobian."""
         self._measure(q)
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
-        evaluate(q, self.body, self.blocks, errors, jacobian)
+        evaluate(q, self.body, self.posed.blocks, errors, jacobian)
         return errors, jacobian
 
     def cost(self, errors: Float[Array, "rows"]) -> float:
@@ -314,10 +310,6 @@ class Problem:
     def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
         """Residual of one constraint: the norm of its error; inequalities that hold count as zero."""
         return math.hypot(*self._left(errors)[self._rows_of[number]])
-
-    def largest_of(self, number: int, errors: Float[Array, "rows"]) -> float:
-        """Residual of the worst condition of a constraint, by which the compiled solver decides if it is met."""
-        return self._largest(number, self._left(errors))
 
     def _largest(self, number: int, left: list[float]) -> float:
         return max((math.hypot(*left[rows]) for rows in self._parts_of[number]), default=0.0)
@@ -397,7 +389,7 @@ class Problem:
             if best is None or rank < best[0]:
                 best = rank, q.copy(), errors.copy(), status
             if wrong > 0.5 * np.linalg.norm((solved - before)[linear]):
-                q[:] = self.space.integrate(begun, 0.5 * self.way(begun, q))
+                q[:] = self.space.integrate(begun, 0.5 * tangent_step(begun, q))
         assert best is not None
         (left, _), q[:], errors[:], status = best
         if left <= self.settings.tolerance or self._met_closely(q, errors):
@@ -409,9 +401,7 @@ class Problem:
         near, left = q.copy(), np.empty_like(errors)
         for _ in range(ROUNDS):
             self._measure(near)
-            core.meet(
-                near, self.body, self.blocks, self.rows, self.diagonal(), self.limits, self.settings_array, left, False
-            )  # fmt: skip
+            core.meet(near, self.posed, self.diagonal(), self.settings_array, left, False)
             left = self.errors(near)[0]
             if self.rank(left)[0] <= self.settings.tolerance:
                 q[:], errors[:] = near, left
@@ -422,13 +412,6 @@ class Problem:
         """Sort key, lower is better: the largest hard error, then the loss of the soft ones."""
         hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
         return max(hard, default=0.0), self.soft_loss(errors)
-
-    def way(self, q: Float[Array, "size"], to: Float[Array, "size"]) -> Float[Array, "freedoms"]:
-        """The tangent step from a pose to another."""
-        step = np.empty(self.space.freedoms)
-        root_gap(q, to, step)
-        step[ROOT_FREEDOMS:] = to[ROOT_SIZE:] - q[ROOT_SIZE:]
-        return step
 
     def _encode(self) -> tuple[Array, Array, Array, list[slice]]:
         integers: list[list[int]] = []
@@ -478,6 +461,14 @@ class Problem:
             for slot in pin.slots(self.space):
                 free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
         return free
+
+
+def tangent_step(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+    """The step in the tangent space from one pose to another."""
+    step = np.empty(len(q) - 1)
+    root_gap(q, goal, step)
+    step[ROOT_FREEDOMS:] = goal[ROOT_SIZE:] - q[ROOT_SIZE:]
+    return step
 
 
 @compiled

@@ -31,7 +31,7 @@ from poise.solvers import core, dual_step
 from poise.solvers.block_banded import BlockBanded
 from poise.solvers.constraints import Constraint, Orientation
 from poise.solvers.follow import Follower
-from poise.solvers.problem import Problem, Settings
+from poise.solvers.problem import Problem, Settings, tangent_step
 from poise.solvers.solution import STATUSES, Residual, Solution
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
@@ -355,13 +355,6 @@ def _roughness(space: PoseSpace, q: Float[Array, "frames size"]) -> float:
     if len(q) < 3:
         return 0.0
     return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
-
-
-def tangent_step(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
-    """The step in the tangent space from one pose to another."""
-    turn = rotations.multiply(rotations.conjugate(q[3:ROOT_SIZE]), goal[3:ROOT_SIZE])
-    turning = rotations.expmap_from_quaternion(rotations.canonical(turn))
-    return np.concatenate([goal[:3] - q[:3], turning, goal[ROOT_SIZE:] - q[ROOT_SIZE:]])
 
 
 def spread_accelerations(forces: Float[Array, "middle freedoms"]) -> Float[Array, "frames freedoms"]:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.skeleton.pose_space import Handles
-from poise.solvers.problem import Problem
+from poise.solvers.problem import Problem, tangent_step
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.types import Array
 
@@ -35,7 +35,7 @@ def eased(
     left = problem.rank(problem.errors(goal.q)[0])[0] + CLOSE
     least, nearest = far, goal
     for share in SHARES:
-        q = problem.space.integrate(start, share * most / far * problem.way(start, goal.q))
+        q = problem.space.integrate(start, share * most / far * tangent_step(start, goal.q))
         status, steps, errors = problem.finish(q, moved.metric())
         gone = moved.farthest(q, most)
         if problem.rank(errors)[0] <= left and gone < least:
@@ -47,7 +47,7 @@ def eased(
     q, share = goal.q, 1.0
     while (gone := moved.farthest(q)) > most:
         share *= SHARES[0] * most / gone
-        q = problem.space.integrate(start, share * problem.way(start, goal.q))
+        q = problem.space.integrate(start, share * tangent_step(start, goal.q))
     return _at(problem, goal, q, problem.errors(q)[0], status=goal.status), False
 
 

@@ -25,8 +25,8 @@ from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.problem import tangent_step
 from poise.solvers.solution import Solution, Status
-from poise.solvers.trajectory import tangent_step
 from poise.types import Array
 
 MEASURED = 1.0  # seconds for which a person is watched before the first pose ...

@@ -1,6 +1,7 @@
-"""Which way the hips of a keyed body face where no key says: as the feet go, softly.
+"""How a keyed body bears itself where no key says, softly: its hips face as the feet go, its weight is over them.
 
-Two feet alone do not say which way their owner faces. Over a stride, though, one is to the left of the other.
+Two feet alone do not say which way their owner faces. Over a stride, though, one is to the left of the other. In a
+stride one foot carries the body, which falls from one to the next; over a third of a second to either side both do.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ STRIDE = (
 )
 APART = 0.03  # metres that they must then be apart
 WOBBLE = 0.05  # metres that this changes by while nobody strides
+AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds about a frame at which feet may carry
 
 
 def places_of(paths: Sequence[HandlePath], skeleton: Skeleton) -> dict[str, HandlePath]:
@@ -82,3 +84,25 @@ def _across(apart: Float[Array, "moments 2"]) -> Float[Array, "3"]:
     size = np.hypot(x, z)
     left = mean @ (x, z) / max(size, 1e-12)
     return np.array([-z, 0.0, x]) / size if left > APART else np.full(3, np.nan)
+
+
+def balances_of(
+    script: Script, places: dict[str, HandlePath], skeleton: Skeleton, times: Float[Array, "frames"]
+) -> Iterator[list[Constraint]]:
+    """Of every frame, that its weight is over what carries it; nothing where the feet are not keyed."""
+    feet = {f"{side}_foot" for side in SIDES}
+    asked = script.keeps_balance and feet <= set(places)
+    ways = forward_of(script, places, times) if asked else np.full((len(times), 3), np.nan)
+    for time, forward in zip(times, ways, strict=True):
+        moments = np.clip(time + AROUND, 0.0, script.times[-1])
+        at = {role: path.at(moments) for role, path in places.items()} if asked else {}
+        known = {role: way for role, way in at.items() if np.all(np.isfinite(way))}
+        if not (feet <= set(known) and np.all(np.isfinite(forward))):
+            yield []
+            continue
+        stood = [
+            bearing.with_toes({role: way[k] for role, way in known.items()}, skeleton, forward)
+            for k in range(len(moments))
+        ]
+        balance = bearing.balanced_among(stood, skeleton, held=known)
+        yield [] if balance is None else [balance]
