@@ -3,6 +3,7 @@
 import re
 import shlex
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,21 @@ def test_every_command_shows_examples_of_itself(command: str) -> None:
     shown = examples(help_texts()[command])
     assert shown
     assert command in {arguments[0] for arguments in shown}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "convert in.bvh out.glb", "learn in.bvh out.poise", "pose in.poise", "keyframe in.toml -o out.glb",
+        "perform vmc:1", "markers solve in.c3d -o out.glb", "video in.mp4", "simulate in.poise -o out.glb",
+        "animate in.poise in.toml -o out.glb", "image in.jpg", "fuse in.toml",
+    ],
+)  # fmt: skip
+def test_every_command_that_makes_a_motion_carries_it_onto_a_character(command: str) -> None:
+    _, bound, _ = app.parse_args(
+        [*command.split(), "--onto", "me.glb"], exit_on_error=False, print_error=False
+    )
+    assert bound.arguments["onto"] == Path("me.glb")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from bodies import person
 from poise.formats import bvh, c3d, read, trc
-from poise.formats.laboratory import infer_up
+from poise.formats.laboratory import chosen_up, infer_up
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.motion.markers import Markers
@@ -76,6 +76,32 @@ def test_a_c3d_without_a_scale_is_read_with_a_warning(tmp_path: Path) -> None:
     found = read(tmp_path / "b.c3d")
     np.testing.assert_allclose(found.points, some_markers().points, atol=1e-5)
     assert "no POINT:SCALE" in found.origin.warnings[0]
+
+
+def test_analog_values_that_only_the_header_counts_do_not_shift_the_points(tmp_path: Path) -> None:
+    c3d.write(some_markers(), tmp_path / "a.c3d")
+    data = bytearray((tmp_path / "a.c3d").read_bytes())
+    start = (struct.unpack("<H", data[16:18])[0] - 1) * 512
+    data[4:6] = struct.pack("<H", 2)
+    rows = [
+        data[start + 48 * frame : start + 48 * (frame + 1)] + struct.pack("<2f", 7.0, -8.0)
+        for frame in range(4)
+    ]
+    (tmp_path / "b.c3d").write_bytes(data[:start] + b"".join(rows))
+    found = read(tmp_path / "b.c3d")
+    assert "analog" in found.origin.warnings[0]
+    np.testing.assert_allclose(found.points, some_markers().points, atol=1e-6)
+
+
+def test_an_axis_that_the_body_stands_along_goes_before_one_that_the_file_states() -> None:
+    low, high = np.array([0.02, -0.6, -0.5]), np.array([1.7, 0.6, 0.5])
+    points = np.random.default_rng(0).uniform(low, high, (20, 30, 3))
+    labels = tuple(map(str, range(30)))
+    up, reason = chosen_up(labels, points, given_up=None, stated_up="+Z", default_up="+Z")
+    assert up == "+X"
+    assert "although the file says +Z" in reason
+    lying = points * (1.0, 1.0, 0.2) + (-1.0, 0.0, 0.2)
+    assert chosen_up(labels, lying, given_up=None, stated_up="+Z", default_up="+Z")[0] == "+Z"
 
 
 def test_a_bvh_that_stands_along_z_is_stood_up(tmp_path: Path) -> None:

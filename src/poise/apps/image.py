@@ -69,12 +69,12 @@ def described(one: Explanation, best: Explanation) -> str:
     return f"{met}, {likely}, log posterior {one.posterior - best.posterior:+.1f} beside the best"
 
 
-def save_alternatives(found: Sequence[Explanation], path: Path) -> list[Path]:
+def save_alternatives(found: Sequence[Explanation], path: Path, *, onto: Path | None = None) -> list[Path]:
     """The best pose under the path's name, the others with their numbers: pose.glb, pose-2.glb, pose-3.glb."""
     saved = []
     for number, one in enumerate(found, start=1):
         name = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
-        saved.append(save(one.space.pose_from_q(one.q), name))
+        saved.append(save(one.space.pose_from_q(one.q), name, onto=onto))
     return saved
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import OptionalOutput
+from poise.cli.options import Onto, OptionalOutput
 
 app = App(
     name="fuse",
@@ -31,6 +31,7 @@ def fuse(
     take: Annotated[Path, Parameter(help="The take file, TOML.")],
     *,
     output: OptionalOutput = None,
+    onto: Onto = None,
     json: Annotated[bool, Parameter(help="Print how sources agree as JSON.")] = False,
 ) -> None:
     """Make one motion of several sources."""
@@ -42,7 +43,7 @@ def fuse(
     with terminal.working("fusing"):
         fused = fuse_take(take)
     if output is not None:
-        save(fused.trajectory.motion(fused.fps, name=output.stem), output)
+        save(fused.trajectory.motion(fused.fps, name=output.stem), output, onto=onto)
     if json:
         terminal.print_json({"sources": [asdict(report) for report in fused.reports]})
         return

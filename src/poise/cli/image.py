@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def image(
         Parameter(name=("--output", "-o"), help="The best pose: .bvh .glb .png; others are numbered."),
     ] = None,
     overlay: Annotated[Path | None, Parameter(help="A picture: over the photo, and from the side.")] = None,
+    onto: Onto = None,
     json: Annotated[bool, Parameter(help="Print the alternatives as JSON.")] = False,
 ) -> None:
     """Find the likeliest poses that explain a photo, by points in it or by the person found in it."""
@@ -68,14 +70,16 @@ def image(
         raise InvalidValueError(f"give a photo, or a model and a photo; got {len(files)} files")
     model, photo = (None, files[0]) if len(files) == 1 else files
     if not point and camera is None and photo.suffix.lower() != ".toml":
-        _find(model, photo, person, height, fov, output, overlay, json=json)
+        _find(model, photo, person, height, fov, output, overlay, onto=onto, json=json)
         return
-    _by_points(model, _shots(photo, point, camera), fov, pitch, alternatives, output, overlay, json=json)
+    _by_points(
+        model, _shots(photo, point, camera), fov, pitch, alternatives, output, overlay, onto=onto, json=json
+    )
 
 
 def _find(
     model: Path | None, path: Path, person: int | None, height: float | None, fov: float | None,
-    output: Path | None, overlay: Path | None, *, json: bool,
+    output: Path | None, overlay: Path | None, *, onto: Path | None, json: bool,
 ) -> None:  # fmt: skip
     """The person in a photo, with no point given."""
     from poise.apps import image as app
@@ -88,9 +92,9 @@ def _find(
         found = app.find_in_photo(photo, number=person, fov=fov, height=height)
         explained = None if model is None else app.explained(load(model), photo, found)
     if explained is not None:
-        _say(Shot(photo, found.points), explained, output, overlay, json=json)
+        _say(Shot(photo, found.points), explained, output, overlay, onto=onto, json=json)
         return
-    files = [] if output is None else [save(found.pose, output)]
+    files = [] if output is None else [save(found.pose, output, onto=onto)]
     if overlay is not None:
         files.append(app.save_found(photo, found, overlay))
     if json:
@@ -104,7 +108,7 @@ def _find(
 
 def _by_points(
     model: Path | None, shots: list[Shot], fov: float | None, pitch: float | None, alternatives: int,
-    output: Path | None, overlay: Path | None, *, json: bool,
+    output: Path | None, overlay: Path | None, *, onto: Path | None, json: bool,
 ) -> None:  # fmt: skip
     from poise.capture.photos import pose_from_shots
     from poise.priors.model_file import load
@@ -114,15 +118,16 @@ def _by_points(
     prior = load(model)
     with terminal.working("solving"):
         found = pose_from_shots(prior, shots, fov=fov, pitch=pitch, alternatives=alternatives)
-    _say(shots[0], found, output, overlay, json=json)
+    _say(shots[0], found, output, overlay, onto=onto, json=json)
 
 
 def _say(
-    shot: Shot, found: list[Explanation], output: Path | None, overlay: Path | None, *, json: bool
-) -> None:
+    shot: Shot, found: list[Explanation], output: Path | None, overlay: Path | None,
+    *, onto: Path | None, json: bool,
+) -> None:  # fmt: skip
     from poise.apps import image as app
 
-    files = app.save_alternatives(found, output) if output is not None else []
+    files = app.save_alternatives(found, output, onto=onto) if output is not None else []
     if overlay is not None:
         files.append(app.save_overlay(shot, found, overlay))
     if json:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Onto
 
 app = App(
     name="video",
@@ -20,6 +21,7 @@ People are found by networks that come with Poise; nothing is sent anywhere.
 Examples:
   poise video walk.mp4 -o walk.bvh --film check.mp4
   poise video walk.mp4 -o walk.glb --height 1.82 --fov 40
+  poise video walk.mp4 -o walk.glb --onto me.glb
   poise video left.mp4 right.mp4 --cameras cams.toml -o walk.bvh --picture check.png
   poise video duet.mp4 --person 2 -o second.bvh
 """,
@@ -48,6 +50,7 @@ def video(
     uncertainty: Annotated[
         bool, Parameter(help="Beside the motion, write how sure each joint is, by frame (.uncertainty.json).")
     ] = False,
+    onto: Onto = None,
     json: Annotated[bool, Parameter(help="Print what was found as JSON.")] = False,
 ) -> None:
     """Find a person in videos and write how the body moves."""
@@ -68,7 +71,7 @@ def video(
             take, person=person, prior=prior, height=height,
             progress=lambda _what, done, total: count(done, total),
         )  # fmt: skip
-    files = [] if output is None else [save(found.motion, output)]
+    files = [] if output is None else [save(found.motion, output, onto=onto)]
     if output is not None and uncertainty:
         files.append(save_deviations(output, found.motion, found.sigmas))
     if film is not None:

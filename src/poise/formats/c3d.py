@@ -43,6 +43,7 @@ _NOT_POSITIONS = (
     "SCALARS",
 )  # lists of labels that hold something else
 _OF_EVENTS = ("LABELS", "CONTEXTS", "SUBJECTS", "DESCRIPTIONS")
+_OURS = "Poise"
 _MILLIMETRES = 1000.0
 _MOST_LABELS = 255
 _MOST_RESIDUAL_STEPS = 127
@@ -74,7 +75,12 @@ def read(
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
     points, residuals = _points(content, kept)
     points, up_reason = world_from_laboratory(
-        names, points * unit.metres, given_up=up, stated_up=_screen_up(content), default_up="+Z"
+        names,
+        points * unit.metres,
+        given_up=up,
+        stated_up=_screen_up(content),
+        sure=_is_ours(content),
+        default_up="+Z",
     )
     origin = Origin(
         path=str(file),
@@ -115,6 +121,7 @@ def write(
     group["LABELS"]["value"] = list(markers.labels)
     content.add_parameter("POINT", "X_SCREEN", ["+X"])
     content.add_parameter("POINT", "Y_SCREEN", ["+Z"])
+    content.add_parameter("MANUFACTURER", "SOFTWARE", [_OURS])
     residuals, step = _stored_residuals(markers)
     scale = 1.0 / (_MILLIMETRES * metres_per_unit(units))
     group["SCALE"]["value"] = [-step * scale]  # below zero: coordinates are stored as floats
@@ -190,7 +197,14 @@ def write_filled(
     numbers = {name: kept[k] for name, k in zip(names, chosen, strict=True)}
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
     own, _ = _points(content, list(numbers.values()))
-    axis, _ = chosen_up(names, own * unit.metres, given_up=up, stated_up=_screen_up(content), default_up="+Z")
+    axis, _ = chosen_up(
+        names,
+        own * unit.metres,
+        given_up=up,
+        stated_up=_screen_up(content),
+        sure=_is_ours(content),
+        default_up="+Z",
+    )
     count = 0
     for column, label in enumerate(markers.labels):
         number = numbers[label]
@@ -362,6 +376,10 @@ def _unseen(
 def _screen_up(content: Any) -> str | None:
     axis = _text(content, "Y_SCREEN").upper()
     return axis if axis in UP_AXES else None
+
+
+def _is_ours(content: Any) -> bool:
+    return bool(content["parameters"].get("MANUFACTURER", {}).get("SOFTWARE", {}).get("value") == [_OURS])
 
 
 def _laboratory_points(markers: Markers) -> Float[Array, "4 markers frames"]:

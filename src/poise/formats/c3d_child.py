@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+_BLOCK = 512
+_DEC, _MIPS = 85, 86
 _NAMES = ("LABELS", "UNITS", "RATE", "Y_SCREEN", "ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")
 
 
@@ -41,10 +45,53 @@ def _text(reader: Any, name: str) -> str:
     return str(found.string_value).strip() if found is not None else ""
 
 
+def _data(file: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    """The points of a file by its header and its length; empty where these do not fit together.
+
+    Libraries take the number of analog values from the parameters. Where that is not what lies between the points of
+    two frames, they return shifted ones.
+    """
+    raw, (_, points, frames) = Path(file).read_bytes(), shape
+    processor = raw[(raw[0] - 1) * _BLOCK + 3]
+    order = ">" if processor == _MIPS else "<"
+    (analogs,) = struct.unpack(f"{order}H", raw[4:6])
+    block, samples = struct.unpack(f"{order}2H", raw[16:20])
+    scale, data = float(_numbers(raw[12:16], processor)[0]), raw[(block - 1) * _BLOCK :]
+    width = 4 if scale < 0.0 else 2
+    for values in (analogs, analogs * samples, 0):
+        size = width * (4 * points + values)
+        if 0 <= len(data) - frames * size < _BLOCK:
+            return _decoded(
+                np.frombuffer(data[: frames * size], np.uint8).reshape(frames, size), points, scale, processor
+            )
+    return {}
+
+
+def _decoded(rows: Any, points: int, scale: float, processor: int) -> dict[str, Any]:
+    """Rows of bytes, one a frame, as points and residuals in ezc3d's layout."""
+    width = 4 if scale < 0.0 else 2
+    raw = np.ascontiguousarray(rows[:, : 4 * points * width]).tobytes()
+    if width == 4:
+        found = _numbers(raw, processor).astype(np.float64)
+    else:
+        found = np.frombuffer(raw, ">i2" if processor == _MIPS else "<i2").astype(np.float64)
+    found = found.reshape(len(rows), points, 4)
+    places, masks = found[..., :3] * (1.0 if width == 4 else scale), found[..., 3]
+    residuals = np.where(masks < 0.0, -1.0, np.mod(np.nan_to_num(masks), 256.0) * abs(scale))
+    return {"points": places.transpose(2, 1, 0), "residuals": residuals.T}
+
+
+def _numbers(raw: bytes, processor: int) -> Any:
+    if processor == _DEC:
+        return np.frombuffer(np.frombuffer(raw, "<u2").reshape(-1, 2)[:, ::-1].tobytes(), "<f4") / 4.0
+    return np.frombuffer(raw, ">f4" if processor == _MIPS else "<f4")
+
+
 def _main(file: str, out: str) -> None:
     for read in (_by_ezc3d, _by_c3d):
         try:
             content = read(file)
+            content.update(_data(file, content["points"].shape))
             if np.isfinite(content["points"]).any():
                 np.savez(out, **content)
                 return

@@ -24,6 +24,7 @@ _NECK_OVER_PELVIS = re.compile(r"^(C7|T1|STE?RN?|CLAV)$"), re.compile(r"ASI|PSI|
 _FLOOR = -0.2  # metres: noise and a badly levelled floor put points this far below it
 _HIGHEST_FLOOR = 0.35  # metres: the lowest markers of a person who stands, or sits in a wheelchair
 _OFTEN = 0.5  # share of the frames in which a marker must be seen to count for the body's extent
+_SHORTEST, _TALLEST, _MANY = 1.2, 2.3, 15  # metres from toes to head of a person who wears many markers
 _CLEARLY_LARGER = 1.2  # the ratio between the extents along two axes at which one is the taller
 
 
@@ -52,10 +53,13 @@ def world_from_laboratory(
     *,
     given_up: str | None,
     stated_up: str | None = None,
+    sure: bool = False,
     default_up: str,
 ) -> tuple[Float[Array, "frames markers 3"], str]:
     """Points in metres turned to Y up, and in words which axis was up: the one given, else stated, else inferred."""
-    up, reason = chosen_up(labels, points, given_up=given_up, stated_up=stated_up, default_up=default_up)
+    up, reason = chosen_up(
+        labels, points, given_up=given_up, stated_up=stated_up, sure=sure, default_up=default_up
+    )
     turned = points if up == "+Y" else points @ matrix_y_up_from(up).T
     return turned, f"{up} is up: {reason}"
 
@@ -66,13 +70,15 @@ def chosen_up(
     *,
     given_up: str | None,
     stated_up: str | None = None,
+    sure: bool = False,
     default_up: str,
 ) -> tuple[str, str]:
-    """The up axis and why: the one given, else stated, else inferred."""
+    """The up axis and why: the one given, else stated (if `sure`, or no marker contradicts), else inferred."""
     if given_up:
         return checked_up(given_up), "given"
     if stated_up:
-        return stated_up, "the file says so"
+        shown = None if sure else _contradiction(labels, points, stated_up)
+        return shown or (stated_up, "the file says so")
     return infer_up(labels, points, default=default_up)
 
 
@@ -89,6 +95,21 @@ def infer_up(
     if found:
         return found, "the body is tallest along it and stands on its zero"
     return default, "usual for this format; the markers do not tell"
+
+
+def _contradiction(
+    labels: tuple[str, ...], points: Float[Array, "frames markers 3"], stated: str
+) -> tuple[str, str] | None:
+    """Another axis than the file's where floor, extent and the names of markers agree on it."""
+    found, extent = _up_from_floor(points), _extent(points)
+    if found in (None, stated) or extent is None or len(labels) < _MANY:
+        return None
+    height, widest = extent["XYZ".index(found[1])], np.sort(extent)[1]
+    if _up_from_head_and_feet(labels, points) not in (None, found) or not _SHORTEST < height < _TALLEST:
+        return None
+    if height < _CLEARLY_LARGER * widest:
+        return None
+    return found, f"the body is tallest along it and stands on its zero, although the file says {stated}"
 
 
 def matrix_y_up_from(up: str) -> Float[Array, "3 3"]:
@@ -124,14 +145,19 @@ def _floors(points: Float[Array, "frames markers 3"]) -> tuple[Float[Array, "3"]
     return lowest, (lowest > _FLOOR) & (lowest < _HIGHEST_FLOOR)
 
 
-def _up_from_extent(points: Float[Array, "frames markers 3"]) -> str | None:
+def _extent(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"] | None:
+    """How long the body is along each axis, by markers that are seen often."""
     known = np.isfinite(points).all(axis=2)
     often = known[:, known.mean(axis=0) >= _OFTEN]
     whole = points[:, known.mean(axis=0) >= _OFTEN][often.all(axis=1)]
-    if whole.size == 0:
+    return np.median(np.ptp(whole, axis=1), axis=0) if whole.size else None
+
+
+def _up_from_extent(points: Float[Array, "frames markers 3"]) -> str | None:
+    extent = _extent(points)
+    if extent is None:
         return None
     lowest, floors = _floors(points)
-    extent = np.median(np.ptp(whole, axis=1), axis=0)
     extent[~floors if floors.any() else lowest < _FLOOR] = 0.0
     second, first = np.sort(extent)[1:]
     return f"+{'XYZ'[int(np.argmax(extent))]}" if first > _CLEARLY_LARGER * second else None
