@@ -1,6 +1,7 @@
 """Poses an armature by a few handles: moves empties, and Poise finds the body (`poise serve` on this machine).
 
-The armature stays as it is; only the rotations of its pose bones and the place of its pelvis are set.
+The armature stays as it is; only the rotations of its pose bones and the place of its pelvis are set. Of a rig that
+Rigify generated, these are the FK and tweak controls of trunk, arms and legs.
 """
 
 import json
@@ -12,6 +13,8 @@ from mathutils import Matrix, Quaternion, Vector
 
 HANDLES = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis")
 TURN = Matrix(((1, 0, 0), (0, 0, -1), (0, 1, 0)))  # to Blender's axes (Z up) from Poise's (Y up)
+METARIG = "ORG-"  # before the names of a metarig's bones in a rig that Rigify generated
+PASSES, NEAR = 20, 1e-4  # over controls that move each other, until bones are this near, in metres
 _links = {}  # by armature: its connection
 
 
@@ -21,16 +24,15 @@ class Link:
     def __init__(self, armature, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.lines = self.socket.makefile("rwb")
-        rest = [(bone, armature.matrix_world @ bone.head_local) for bone in armature.data.bones]
-        bones = [
-            {
-                "name": bone.name,
-                "parent": bone.parent.name if bone.parent else None,
-                "head": list(TURN.inverted() @ at),
-            }
-            for bone, at in rest
-        ]
-        found = self.ask(open=bones)
+        self.controls = controls_of(armature)
+        self.parents = hung(armature, METARIG if self.controls else "")
+        places = {name: armature.matrix_world @ armature.data.bones[name].head_local for name in self.parents}
+        found = self.ask(
+            open=[
+                {"name": name, "parent": parent, "head": list(TURN.inverted() @ places[name])}
+                for name, parent in self.parents.items()
+            ]
+        )
         self.root, self.roles = found["root"], found["roles"]
         self.seen = None
 
@@ -42,6 +44,45 @@ class Link:
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
+
+
+def hung(armature, prefix):
+    """The bones of a prefix, parents first, and the one above each; Rigify hangs those of a spine on its controls."""
+    found = {}
+    for bone in sorted(armature.data.bones, key=lambda one: len(one.parent_recursive)):
+        if bone.name.startswith(prefix):
+            above = next((one.name for one in bone.parent_recursive if one.name.startswith(prefix)), None)
+            found[bone.name] = above
+    if prefix:
+        spine = sorted(name for name in found if name.startswith(f"{prefix}spine"))
+        found.update(zip(spine[1:], spine[:-1], strict=True))
+        found = {name: found[name] for name in sorted(found, key=lambda name: len(chain(found, name)))}
+    return found
+
+
+def chain(parents, name):
+    """A bone and all above it."""
+    return [] if name is None else [name, *chain(parents, parents[name])]
+
+
+def controls_of(armature):
+    """The controls that move the bones of a generated rig, and which bone each goes with; empty for another rig."""
+    found = {}
+    for bone in armature.pose.bones:
+        if not bone.name.startswith(METARIG):
+            continue
+        copied = [one.subtarget for one in bone.constraints if one.type == "COPY_TRANSFORMS"]
+        for name in (*copied, bone.parent.name if bone.parent else ""):
+            if name == "head" or name.startswith(("shoulder", "tweak_spine")) or "_fk" in name:
+                above = armature.pose.bones[name].parent.name
+                if name.startswith("tweak") and ("_fk" in above or above == "neck"):
+                    found.setdefault(above, bone.name)
+                found[name] = bone.name
+                break
+    spine = f"{METARIG}spine"
+    return (
+        {"torso": spine, **found} if spine in armature.pose.bones and "torso" in armature.pose.bones else {}
+    )
 
 
 def handles_of(armature):
@@ -61,6 +102,12 @@ def solve(armature, link):
     places = places_of(armature)
     answer = link.ask(pose=places)
     link.seen = places
+    (move_controls if link.controls else turn_bones)(armature, link, answer)
+    return {role: far for role, far in answer["far"].items() if far > 0.005}
+
+
+def turn_bones(armature, link, answer):
+    """Sets the rotations of bones that move by themselves, and the place of the first."""
     for name, turn in answer["turns"].items():
         bone = armature.pose.bones[name]
         axes = (armature.matrix_world @ bone.bone.matrix_local).to_3x3().normalized()
@@ -70,7 +117,43 @@ def solve(armature, link):
     root = armature.pose.bones[link.root]
     rest = armature.matrix_world @ root.bone.matrix_local
     root.location = rest.inverted() @ (TURN @ Vector(answer["place"]))
-    return {role: far for role, far in answer["far"].items() if far > 0.005}
+
+
+def move_controls(armature, link, answer):
+    """Puts controls where the bones that they move should be, by and by: they hang on each other by constraints."""
+    wanted = placed(armature, link, answer)
+    for bone in armature.pose.bones:
+        if "IK_FK" in bone:
+            bone["IK_FK"] = 1.0
+    for _ in range(PASSES):
+        for name, bone in link.controls.items():
+            control, of = armature.pose.bones[name], armature.data.bones[bone]
+            control.matrix = wanted[bone] @ of.matrix_local.inverted() @ control.bone.matrix_local
+        armature.update_tag()
+        bpy.context.view_layer.update()
+        off = [
+            (armature.pose.bones[bone].head - wanted[bone].translation).length
+            for bone in link.controls.values()
+        ]
+        if max(off) < NEAR:
+            return
+
+
+def placed(armature, link, answer):
+    """Where bones should be, as matrices within the armature: each turned about its head, below the one above it."""
+    world, found = armature.matrix_world, {}
+    for name, parent in link.parents.items():
+        rest = world @ armature.data.bones[name].matrix_local
+        turn = (
+            TURN @ Quaternion(answer["turns"].get(name, (1, 0, 0, 0))).to_matrix() @ TURN.inverted()
+        ).to_4x4()
+        at = found[parent] @ rest.translation if parent else TURN @ Vector(answer["place"])
+        turned = (found[parent].to_3x3().to_4x4() if parent else Matrix.Identity(4)) @ turn
+        found[name] = Matrix.Translation(at) @ turned @ Matrix.Translation(-rest.translation)
+    return {
+        name: world.inverted() @ moved @ world @ armature.data.bones[name].matrix_local
+        for name, moved in found.items()
+    }
 
 
 class POISE_OT_connect(bpy.types.Operator):  # noqa: N801 - as Blender asks
@@ -144,17 +227,29 @@ class POISE_OT_bake(Linked, bpy.types.Operator):  # noqa: N801 - as Blender asks
             for frame in range(scene.frame_start, scene.frame_end + 1):
                 scene.frame_set(frame)
                 solve(armature, link)
-                for bone in (
-                    armature.pose.bones[link.root],
-                    *armature.pose.bones[link.root].children_recursive,
-                ):
-                    bone.keyframe_insert("rotation_quaternion", frame=frame)
-                armature.pose.bones[link.root].keyframe_insert("location", frame=frame)
+                key(armature, link, frame)
         except (OSError, RuntimeError) as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         scene.frame_set(was)
         return {"FINISHED"}
+
+
+def key(armature, link, frame):
+    """Keys what `solve` has set."""
+    bones = armature.pose.bones
+    root = bones[link.root]
+    moved = [bones[name] for name in link.controls] or [root, *root.children_recursive]
+    for bone in moved:
+        euler = bone.rotation_mode not in ("QUATERNION", "AXIS_ANGLE")
+        bone.keyframe_insert(
+            "rotation_euler" if euler else f"rotation_{bone.rotation_mode.lower()}", frame=frame
+        )
+        if link.controls or bone == root:
+            bone.keyframe_insert("location", frame=frame)
+    for bone in bones if link.controls else ():
+        if "IK_FK" in bone:
+            bone.keyframe_insert('["IK_FK"]', frame=frame)
 
 
 class POISE_PT_panel(bpy.types.Panel):  # noqa: N801 - as Blender asks

@@ -13,13 +13,15 @@ import poise_blender  # noqa: E402 - from the folder that was named
 
 bpy.ops.wm.read_factory_settings(use_empty=True)
 poise_blender.register()
-if character == "metarig":
+if character in ("metarig", "rig"):
     bpy.ops.preferences.addon_enable(module="rigify")
     bpy.ops.object.armature_human_metarig_add()
     bpy.context.object.scale = (0.9, 0.9, 0.9)
+    if character == "rig":
+        bpy.ops.pose.rigify_generate()
 else:
     bpy.ops.import_scene.gltf(filepath=character)
-armature = next(o for o in bpy.data.objects if o.type == "ARMATURE")
+armature = bpy.data.objects.get("rig") or next(o for o in bpy.data.objects if o.type == "ARMATURE")
 bpy.context.view_layer.objects.active = armature
 bpy.context.view_layer.update()
 scene = bpy.context.scene

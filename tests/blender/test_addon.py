@@ -22,7 +22,7 @@ def port() -> int:
     return served()
 
 
-@pytest.mark.parametrize("character", ["metarig", "person"])
+@pytest.mark.parametrize("character", ["metarig", "rig", "person"])
 def test_an_armature_follows_its_handles_in_blender(port: int, character: str, tmp_path: Path) -> None:
     if character == "person":
         character = str(tmp_path / "person.glb")

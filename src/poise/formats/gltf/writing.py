@@ -23,7 +23,7 @@ from poise.types import Array
 
 Json = dict[str, Any]
 
-_FLOAT, _BYTE, _SHORT, _INT = 5126, 5121, 5123, 5125
+_FLOAT, _SHORT, _INT = 5126, 5123, 5125
 VERTICES, INDICES = 34962, 34963  # what a buffer view is for
 _STILL_RADIANS = 1e-7  # changes below it are not animated
 
@@ -110,7 +110,7 @@ class Document:
         normalized: bool = False,
     ) -> int:
         """Adds an array, one element a row; returns the accessor's number."""
-        component = {"f": _FLOAT, "B": _BYTE, "H": _SHORT, "I": _INT}[values.dtype.char]
+        component = {"f": _FLOAT, "H": _SHORT, "I": _INT}[values.dtype.char]
         view: Json = {"buffer": 0, "byteOffset": len(self.binary), "byteLength": values.nbytes}
         self.views.append(view | ({"target": target} if target else {}))
         self.binary += values.tobytes() + bytes(-values.nbytes % 4)
@@ -198,7 +198,7 @@ def _primitive(
     number = np.full(len(body.vertices), -1)
     number[chosen] = np.arange(len(chosen))
     triangles = number[body.triangles[body.tones[body.triangles[:, 0]] == tone]]
-    joints = np.zeros((len(chosen), 4), np.uint8 if len(bind) <= 256 else np.uint16)
+    joints = np.zeros((len(chosen), 4), np.uint16)  # with indices of 32 bits, what pymomentum expects
     joints[:, 0] = body.joints[chosen]
     weights = np.zeros((len(chosen), 4), np.float32)
     weights[:, 0] = 1.0
@@ -210,8 +210,7 @@ def _primitive(
         "JOINTS_0": document.accessor(joints, "VEC4", target=VERTICES),
         "WEIGHTS_0": document.accessor(weights, "VEC4", target=VERTICES),
     }
-    kind = np.uint16 if len(chosen) < 65535 else np.uint32
-    indices = document.accessor(triangles.reshape(-1).astype(kind), "SCALAR", target=INDICES)
+    indices = document.accessor(triangles.reshape(-1).astype(np.uint32), "SCALAR", target=INDICES)
     return {"attributes": attributes, "indices": indices, "material": material}
 
 
