@@ -260,5 +260,7 @@ def test_showing_opens_the_picture_that_saving_writes(
 def test_poses_make_a_motion(walk: poise.Motion) -> None:
     again = poise.Motion.of_poses(list(walk), fps=walk.fps)
     assert np.array_equal(again.rotations, walk.rotations)
-    with pytest.raises(poise.PoiseError, match="one pose or more, all of one skeleton"):
+    with pytest.raises(
+        poise.PoiseError, match="at least one pose, and all poses must have the same skeleton"
+    ):
         poise.Motion.of_poses([])

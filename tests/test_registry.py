@@ -57,7 +57,7 @@ def test_plugins_are_loaded_when_a_name_is_unknown_or_names_are_listed(ask) -> N
 
 def test_a_plugin_that_fails_is_left_out_with_a_warning(plugin: Path) -> None:
     (plugin / "plugin_of_mine.py").write_text("import nothing_of_this_name\n")
-    with pytest.warns(UserWarning, match=r"plugin_of_mine is left out: .*nothing_of_this_name"):
+    with pytest.warns(UserWarning, match=r"plugin_of_mine was skipped: .*nothing_of_this_name"):
         assert list(table()) == ["pi"]
     with pytest.raises(UnknownNameError, match="no number 'seven'; valid: pi"):
         table().named("seven")
@@ -67,7 +67,7 @@ def test_names_are_taken_once() -> None:
     numbers: Registry[int] = Registry("number", {"one": 1})
     numbers.register("two", 2)
     numbers.register("two", 2)
-    with pytest.raises(InvalidValueError, match="already a number 'two'"):
+    with pytest.raises(InvalidValueError, match="the number 'two' already exists"):
         numbers.register("two", 3)
     with pytest.raises(InvalidValueError, match="needs a name"):
         numbers.register("", 3)
@@ -81,7 +81,7 @@ def test_names_are_taken_once() -> None:
         (Format("mine", ("mine",)), r"written like \.bvh"),
         (Format("mine", (".MINE",)), "lower case"),
         (Format("mine", (".glb",)), r"\.glb is that of gltf files"),
-        (Format("bvh", (".bvh",)), "already a file format 'bvh'"),
+        (Format("bvh", (".bvh",)), "the file format 'bvh' already exists"),
     ],
 )
 def test_a_format_keeps_off_the_names_and_extensions_of_others(format: Format, message: str) -> None:

@@ -93,7 +93,7 @@ def test_the_picture_has_a_row_per_clip(clips: list[Motion], rhythms: list[Rhyth
     [
         ("clips = {}", "there are no clips"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0]]', "two keys"),
-        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, -1]]', "turns not falling"),
+        ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, -1]]', "turns not decreasing"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1e-320, 1], [1, 2]]', "times rising"),
         ('[clips.a]\nactivity = "walk"\nphase = [[0, 0], [1, 1]]\nturns = 2', "turns"),
         (
@@ -115,5 +115,5 @@ def test_mistakes_are_named(clips: list[Motion], rhythms: list[Rhythm]) -> None:
     late = Rhythm("late", "walk", np.array([0.0, 1.0]), np.array([0.0, 1.0]), {"left": (99.0,)})
     with pytest.raises(InvalidValueError, match="after the clip's end"):
         given_rhythm({"late": late}, ["late"], clips[:1])
-    with pytest.raises(InvalidValueError, match="the rhythm file states the activities"):
+    with pytest.raises(InvalidValueError, match="the rhythm file already has the activities"):
         learn(clips, "dynamics", DynamicsOptions(rhythm=Path("r.toml"), activities="a,b"))

@@ -146,5 +146,5 @@ def test_mistakes_are_told() -> None:
         Kernel.of("matern3")
     with pytest.raises(InvalidValueError, match="3 finite log-parameters"):
         Kernel.of("rbf", np.zeros(2))
-    with pytest.raises(InvalidValueError, match="does not blend"):
+    with pytest.raises(InvalidValueError, match="cannot be blended"):
         Kernel.of("rbf").towards(Kernel.of("matern32"), 0.5)

@@ -97,7 +97,7 @@ def test_bad_clips_are_listed_and_skipped(clips, tmp_path):
     assert set(reasons) == {"broken.bvh", "empty.bvh", "chain.bvh", "dog.bvh", "missing.bvh"}
     assert "the file is empty" in reasons["empty.bvh"]
     assert "it lacks pelvis" in reasons["chain.bvh"]
-    assert "stands upright" in reasons["dog.bvh"]
+    assert "is upright neither" in reasons["dog.bvh"]
     assert "does not exist" in reasons["missing.bvh"]
     assert set(Library.open(tmp_path / "library").catalogue.refused()) == set(built.refused)
 

@@ -53,7 +53,9 @@ def test_low_rank_comes_closer_with_every_direction_and_is_exact_with_all() -> N
 
 @pytest.mark.parametrize("rank", [0, -1, 10_000])
 def test_a_rank_out_of_range_says_so(rank: int) -> None:
-    with pytest.raises(InvalidValueError, match=r"the rank must be from 1 to \d+, the freedoms; got"):
+    with pytest.raises(
+        InvalidValueError, match=r"the rank must be between 1 and \d+, the degrees of freedom; got"
+    ):
         GaussianPrior.learn([performer.act("walk", seconds=1.0, fps=30)], clusters=3, rank=rank)
 
 

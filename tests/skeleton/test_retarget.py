@@ -47,7 +47,7 @@ def test_other_parent_is_named():
     parents = body.parents.copy()
     parents[body.index("head")] = body.index("chest")
     other = Skeleton(body.names, parents, body.offsets, body.orders)
-    with pytest.raises(SkeletonError, match="'head' hangs on 'neck' here and on 'chest' in the target"):
+    with pytest.raises(SkeletonError, match="'head' has the parent 'neck' here and 'chest' in the target"):
         retarget_pose(moving(body)[0], other)
 
 

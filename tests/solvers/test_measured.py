@@ -134,8 +134,8 @@ class Wrong(MeasuredConstraint):
 @pytest.mark.parametrize(
     ("constraint", "message"),
     [
-        (Wrong([np.nan]), "wrong: the residual must be finite numbers in a row; got"),
-        (Wrong([[1.0, 2.0]]), "in a row"),
+        (Wrong([np.nan]), "wrong: the residual must be one row of finite numbers; got"),
+        (Wrong([[1.0, 2.0]]), "one row"),
         (Wrong([1.0], np.zeros((1, 3))), r"the Jacobian must be 1 x \d+ finite numbers; got shape \(1, 3\)"),
         (Wrong(lambda pose: np.zeros(1 + (pose.q[0] > 0.5)), np.empty((0, 0))), "the Jacobian must be"),
     ],

@@ -346,7 +346,7 @@ def test_classic_methods_say_that_they_take_positions_only(space: PoseSpace) -> 
 
 def test_a_start_of_another_skeleton_is_refused(prior: GaussianPrior, space: PoseSpace) -> None:
     other = space.skeleton.__class__(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
-    with pytest.raises(InvalidValueError, match="another skeleton"):
+    with pytest.raises(InvalidValueError, match="same skeleton"):
         solve(prior, [], start=Pose.rest(other))
 
 

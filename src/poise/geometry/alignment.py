@@ -1,4 +1,4 @@
-"""Alignment of point sets: by a turn and a shift, or by the shift that is known across rays."""
+"""Rigid alignment of point sets, and the common shift of points that are known only across rays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Matrix = tuple[float, float, float, float, float, float, float, float, float]  #
 def rigid_fits(
     sources: Float[Array, "sets points 3"], target: Float[Array, "points 3"], *, upright: bool = False
 ) -> tuple[Float[Array, "sets 3 3"], Float[Array, "sets 3"], Float[Array, "sets"]]:
-    """The rotations and translations that bring sets closest to a target (Kabsch 1976), and the distances left.
+    """The rotations and translations that align sets best with a target (Kabsch 1976), and the remaining distances.
 
-    `upright` turns about the vertical only, as does a fit of fewer than three points, which leaves other turns open.
+    `upright` rotates about the vertical only, as does a fit of fewer than three points, which is underdetermined.
     """
     centres, goal = sources.mean(axis=1), target.mean(axis=0)
     moments = (target - goal).T @ (sources - centres[:, None])
@@ -44,11 +44,11 @@ def closest_root(
     root: Float[Array, "7"],
     upright: bool,
 ) -> int:
-    """The translation and rotation (wxyz) that bring the set that fits best closest to a target; and which set it is.
+    """Write the translation and rotation (wxyz) of the best-fitting set into `root`; return the index of that set.
 
-    How far each set stays away follows from the largest eigenvalue of Horn's key matrix, by Newton's method on its
-    characteristic polynomial (Theobald 2005); only the rotation of the best is worked out. `upright` turns about the
-    vertical only, as do fewer than three points.
+    Each set's residual follows from the largest eigenvalue of Horn's key matrix, by Newton's method on its
+    characteristic polynomial (Theobald 2005); the rotation is computed for the best set only. `upright` rotates about
+    the vertical only, as do fewer than three points.
     """
     upright, count = upright or len(target) < 3, len(target)
     goal = np.array([target[:, 0].mean(), target[:, 1].mean(), target[:, 2].mean()])
@@ -82,9 +82,9 @@ def closest_root(
 
 @compiled
 def _moment(source: Array, target: Array) -> tuple[Matrix, float]:
-    """The sum of target source' (row-major), the target about its mean; and half the squares of the source about its.
+    """The sum of target source' (row-major), both about their means; and half the sum of squares of the source.
 
-    Numbers rather than arrays: they live in registers.
+    Numbers instead of arrays: they stay in registers.
     """
     xx = xy = xz = yx = yy = yz = zx = zy = zz = x = y = z = squares = 0.0
     for p in range(len(target)):
@@ -100,9 +100,9 @@ def _moment(source: Array, target: Array) -> tuple[Matrix, float]:
 
 @compiled
 def _largest_eigenvalue(m: Matrix, size: float, enough: float) -> float:
-    """Of Horn's key matrix of a moment: the trace of the moment turned as well as it can be.
+    """The largest eigenvalue of Horn's key matrix of a moment: the trace of the best rotated moment.
 
-    Newton's method comes from above, so a value below `enough` can end it: the eigenvalue is smaller still.
+    Newton's method converges from above, so it can stop at a value below `enough`: the eigenvalue is smaller still.
     """
     xx, xy, xz, yx, yy, yz, zx, zy, zz = m
     squares = xx * xx + xy * xy + xz * xz + yx * yx + yy * yy + yz * yz + zx * zx + zy * zy + zz * zz
@@ -154,7 +154,7 @@ def quaternion_of(m: Array, out: Array) -> None:
 def rigid_fit(
     source: Float[Array, "points 3"], target: Float[Array, "points 3"], *, upright: bool = False
 ) -> tuple[Float[Array, "3 3"], Float[Array, "3"], float]:
-    """The rotation and translation that bring one set closest to a target, and the distance left."""
+    """The rotation and translation that align one set best with a target, and the remaining distance."""
     turns, shifts, distances = rigid_fits(source[None], target, upright=upright)
     return turns[0], shifts[0], float(distances[0])
 
@@ -162,8 +162,8 @@ def rigid_fit(
 def shifts_across(
     gaps: Float[Array, "points fits 3"], across: Float[Array, "points 3 3"]
 ) -> tuple[Float[Array, "fits 3"], Float[Array, "fits"]]:
-    """What points are off together, where `across` takes from each gap what is known of it; and the squares left."""
+    """The common shift of points whose gaps are known only in the directions of `across`; and the squared residuals."""
     known = gaps @ across
-    normal = across.sum(axis=0) + 1e-6 * np.eye(3)  # along rays that are parallel, nothing shifts
+    normal = across.sum(axis=0) + 1e-6 * np.eye(3)  # parallel rays determine no shift along themselves
     shifts = np.linalg.solve(normal, known.sum(axis=0).T).T
     return shifts, np.asarray(np.sum((known - shifts @ across) ** 2, axis=(0, 2)))

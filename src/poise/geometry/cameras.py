@@ -1,4 +1,4 @@
-"""Pinhole cameras: where a point in the world falls in an image, and the ray behind a pixel.
+"""Pinhole cameras: projection of world points to pixels, and the ray through a pixel.
 
 Camera axes follow OpenCV: x right, y down, z forward; pixels from the top left corner.
 """
@@ -53,7 +53,7 @@ class Camera:
 
     @property
     def centre(self) -> Float[Array, "3"]:
-        """Where the camera stands in the world."""
+        """The camera's position in the world."""
         return -self.rotation.T @ self.translation
 
     @property

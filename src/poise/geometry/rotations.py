@@ -16,15 +16,15 @@ from poise.types import Array
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 IDENTITY.flags.writeable = False
 
-_SMALL_ANGLE = 1e-4  # below it, series to fourth order are exact in double precision
-_GIMBAL_LOCK = 1e-8  # the sine or cosine below which an Euler order has lost a degree of freedom
+_SMALL_ANGLE = 1e-4  # below this angle, fourth-order series are exact in double precision
+_GIMBAL_LOCK = 1e-8  # sine or cosine below which an Euler order is in gimbal lock
 
 
 # --- quaternion algebra --------------------------------------------------------------------------------------------
 
 
 def multiply(a: Float[Array, "*#n 4"], b: Float[Array, "*#n 4"]) -> Float[Array, "... 4"]:
-    """The quaternion product: first b, then a, when applied to a vector. The sign is left as it falls."""
+    """The quaternion product: applied to a vector, first b, then a. The sign is not normalised."""
     aw, ax, ay, az = np.moveaxis(np.asarray(a), -1, 0)
     bw, bx, by, bz = np.moveaxis(np.asarray(b), -1, 0)
     return np.stack(
@@ -44,7 +44,7 @@ def conjugate(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
 
 
 def rotate(q: Float[Array, "*#n 4"], v: Float[Array, "*#n 3"]) -> Float[Array, "... 3"]:
-    """Vectors turned by unit quaternions."""
+    """Vectors rotated by unit quaternions."""
     q, v = np.asarray(q), np.asarray(v)
     w, u = q[..., :1], q[..., 1:]
     t = 2.0 * np.cross(u, v)
@@ -52,7 +52,7 @@ def rotate(q: Float[Array, "*#n 4"], v: Float[Array, "*#n 3"]) -> Float[Array, "
 
 
 def normalize(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
-    """Unit quaternions of the same direction; a zero quaternion is an error."""
+    """The quaternions scaled to unit length; raise if one is zero."""
     q = np.asarray(q, dtype=np.float64)
     length = np.linalg.norm(q, axis=-1, keepdims=True)
     if not np.all(length > 0):
@@ -89,14 +89,14 @@ def mean(q: Float[Array, "n *m 4"], weights: Float[Array, "n"] | None = None) ->
 
 
 def geodesic_distance(a: Float[Array, "*#n 4"], b: Float[Array, "*#n 4"]) -> Float[Array, "..."]:
-    """The angle of the rotation from a to b, in [0, pi]; exact for tiny angles and near pi alike."""
+    """The angle of the rotation from a to b, in [0, pi]; accurate for tiny angles and near pi."""
     a, b = np.asarray(a), np.asarray(b)
     difference, total = np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1)
     return 4.0 * np.arctan2(np.minimum(difference, total), np.maximum(difference, total))
 
 
 def quaternion_between(a: Float[Array, "*#n 3"], b: Float[Array, "*#n 3"]) -> Float[Array, "... 4"]:
-    """The smallest rotation that turns direction a into direction b; half a turn where they are opposite."""
+    """The smallest rotation from direction a to direction b; half a turn if they are opposite."""
     a = np.asarray(a, dtype=np.float64) / np.linalg.norm(a, axis=-1, keepdims=True)
     b = np.asarray(b, dtype=np.float64) / np.linalg.norm(b, axis=-1, keepdims=True)
     a, b = np.broadcast_arrays(a, b)
@@ -194,7 +194,7 @@ def skew(v: Float[Array, "*n 3"]) -> Float[Array, "*n 3 3"]:
 
 
 def quaternion_from_euler(angles: Float[Array, "*n k"], order: str) -> Float[Array, "*n 4"]:
-    """Unit quaternions of intrinsic Euler angles in radians; any sequence of axes, of any length up to that given."""
+    """Unit quaternions of intrinsic Euler angles in radians, for any sequence of one to three axes."""
     angles = np.asarray(angles, dtype=np.float64)
     axes = _axes_of(order)
     if angles.shape[-1] != len(axes):
@@ -246,7 +246,7 @@ def euler_from_matrix(m: Float[Array, "*n 3 3"], order: str) -> Float[Array, "*n
 def _axes_of(order: str) -> list[int]:
     axes = ["XYZ".find(letter) for letter in order.upper()]
     if -1 in axes or not 1 <= len(axes) <= 3:
-        raise InvalidValueError(f"rotation order {order!r} is not one to three of the letters X, Y, Z")
+        raise InvalidValueError(f"rotation order {order!r} must be one to three of the letters X, Y, Z")
     return axes
 
 
@@ -260,7 +260,7 @@ def _three_axes_of(order: str) -> tuple[int, int, int]:
 
 
 def _any_normal(v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """A unit vector at right angles to each v."""
+    """A unit vector perpendicular to each v."""
     axis = np.eye(3)[np.argmin(np.abs(v), axis=-1)]
     normal = np.cross(v, axis)
     return normal / np.linalg.norm(normal, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Smooth curves through points or rotations in time: cubic segments, tangents given or chosen, paced along the way."""
+"""Smooth curves through points or rotations in time: cubic segments with given or default tangents, and easing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poise.geometry import rotations
 from poise.types import Array
 
 KINDS = ("hermite", "centripetal", "linear")
-_LOOKS = 64  # places along a segment at which its length is measured
+_LOOKS = 64  # samples per segment for its arc length
 
 
 def curve_through(
@@ -26,13 +26,13 @@ def curve_through(
     even_pace: bool = False,
     ease: str | Sequence[str] = "none",
 ) -> Float[Array, "samples dimensions"]:
-    """The curve through points at increasing times, sampled at other times and held beyond its ends.
+    """Sample the curve through points at increasing times; it is constant beyond its ends.
 
-    `tangents` are velocities at the keys; rows of NaN are chosen: for "hermite" those of the parabola through a key and
-    its neighbours in time (a Catmull-Rom curve for uneven times), for "centripetal" those of the centripetal
-    Catmull-Rom curve, which has no loops or cusps whatever the times; "linear" has corners. With `even_pace` each
-    segment is passed at one speed by its arc length; `ease` slows down at its start ("in"), its end ("out") or both
-    ("in-out"), for all segments or one each.
+    `tangents` are velocities at the keys. Rows of NaN get defaults: for "hermite" those of the parabola through a key
+    and its neighbours in time (a Catmull-Rom curve for uneven times), for "centripetal" those of the centripetal
+    Catmull-Rom curve, which has no loops or cusps at any timing; "linear" has corners. With `even_pace` each segment
+    has constant speed along its arc length; `ease` slows down at its start ("in"), its end ("out") or both ("in-out"),
+    for all segments or one each.
     """
     times, points = np.asarray(times, dtype=np.float64), np.asarray(points, dtype=np.float64)
     _check(times, points, kind)
@@ -53,10 +53,10 @@ def turns_through(
     kind: str = "hermite",
     ease: str | Sequence[str] = "none",
 ) -> Float[Array, "samples 4"]:
-    """The curve through unit quaternions at increasing times, each reached from the last by the shorter way.
+    """Sample the curve through unit quaternions at increasing times, along the shorter rotation between keys.
 
-    Cubic Bezier segments by de Casteljau's scheme on the sphere (Shoemake 1985), whose velocities at the keys are
-    chosen as those of `curve_through`; "linear" turns evenly from key to key.
+    Cubic Bezier segments by de Casteljau's scheme on the sphere (Shoemake 1985), with velocities at the keys chosen as
+    in `curve_through`; "linear" rotates evenly from key to key.
     """
     times, turns = np.asarray(times, dtype=np.float64), rotations.normalize(turns)
     _check(times, turns, kind)
@@ -87,7 +87,7 @@ EASES: Mapping[str, Callable[[Array], Array]] = {
     "out": lambda t: t * (2.0 - t),
     "in-out": smoothstep,
 }
-"""How a segment is paced: from the share of its time to the share of its way."""
+"""Easing of a segment: from the fraction of its time to the fraction of its length."""
 
 
 def _check(times: Array, points: Array, kind: str) -> None:
@@ -102,7 +102,7 @@ def _check(times: Array, points: Array, kind: str) -> None:
 
 
 def _placed(times: Array, at: Array, ease: str | Sequence[str]) -> tuple[Array, Array]:
-    """The segment of every sample, and the share of its way that has been passed."""
+    """The segment of every sample, and the fraction of it that has been passed."""
     at = np.clip(at, times[0], times[-1])
     left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
     return left, _eased((at - times[left]) / np.diff(times)[left], left, ease, len(times) - 1)
@@ -127,7 +127,7 @@ def _eased(t: Array, left: Array, ease: str | Sequence[str], segments: int) -> A
 def _segment_tangents(
     times: Array, chords: Array, given: Array | None, kind: str
 ) -> tuple[Float[Array, "segments dimensions"], Float[Array, "segments dimensions"]]:
-    """How each segment leaves its first key and arrives at its last, per unit of the segment."""
+    """Tangents of each segment at its first and its last key, per unit of the segment."""
     spans = np.diff(times)[:, None]
     if kind == "linear":
         return chords, chords
@@ -146,7 +146,7 @@ def _segment_tangents(
 def _tangents(
     spans: Float[Array, "segments 1"], chords: Float[Array, "segments dimensions"]
 ) -> Float[Array, "keys dimensions"]:
-    """Those of the parabola through each key and its neighbours, and those of the chord at both ends."""
+    """Tangents of the parabola through each key and its neighbours; at both ends, of the chord."""
     slopes = chords / spans
     inner = (spans[1:] * slopes[:-1] + spans[:-1] * slopes[1:]) / (spans[:-1] + spans[1:])
     return np.concatenate([slopes[:1], inner, slopes[-1:]])
@@ -163,7 +163,7 @@ def _hermite(t: Array, left: Array, points: Array, leaving: Array, arriving: Arr
 
 
 def _by_length(share: Array, left: Array, points: Array, leaving: Array, arriving: Array) -> Array:
-    """Where on its segment a share of the segment's length has been passed."""
+    """The parameter on a segment at which a fraction of its length has been passed."""
     along, placed = np.linspace(0.0, 1.0, _LOOKS + 1), share.copy()
     for segment in np.unique(left):
         shape = _hermite(along, np.full(len(along), segment), points, leaving, arriving)

@@ -4,9 +4,9 @@ All have the form (Rasmussen and Williams 2006, chapter 4)
 
     k(a, b) = alpha g(gamma s(a, b)) + v a'b,      K = k(X, X) + (1 / beta) I,
 
-with a profile g and a squared distance s; they differ in these, and in which of alpha, gamma and v they have. `RBF` is
-Eq. 1 of Grochow et al. (2004). A profile is written once, with its first two derivatives: NumPy runs it on matrices for
-learning, the compiled functions at the end run it on numbers, at one query point. Parameters are taken in logarithms.
+with a profile g and a squared distance s. Kinds differ in these, and in which of alpha, gamma and v they have. `RBF`
+is Eq. 1 of Grochow et al. (2004). A profile is written once, with its first two derivatives: NumPy runs it on matrices
+for learning, the compiled functions at the end run it on numbers, at one query point. Parameters are logarithms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from poise.types import Array
 JITTER = 1e-6  # of the signal variance, added to a kernel matrix's diagonal: duplicate points stay invertible
 
 RBF_, LAPLACIAN, MATERN32, MATERN52, RATIONAL_QUADRATIC, RBF_LINEAR, LINEAR, PERIODIC = range(8)
-_SHORTEST = 1e-6  # distance: below it, rough kernels bend no more, and their slopes fall to zero
+_SHORTEST = 1e-6  # distance below which rough kernels are smoothed, so that their slopes fall to zero
 _VARIANCES = {"signal_variance": 1.0, "linear_variance": 1.0, "noise_precision": -1.0}
 
 
@@ -43,7 +43,7 @@ def rbf(u: Any, _: Any) -> tuple[Any, Any, Any]:
 
 @compiled
 def laplacian(u: Any, _: Any) -> tuple[Any, Any, Any]:
-    """g = exp(-r), r^2 = u: Eq. 8 of Huang et al. (2017), with a reach of 1 / sqrt(gamma)."""
+    """g = exp(-r), r^2 = u: Eq. 8 of Huang et al. (2017), with a width of 1 / sqrt(gamma)."""
     r = np.sqrt(u)
     g, bounded = np.exp(-r), np.maximum(r, _SHORTEST)
     return g, -0.5 * g / bounded, 0.25 * g * (1.0 + r) / (bounded * bounded * bounded)
@@ -84,8 +84,8 @@ class Kernel:
     logs: Float[Array, "parameters"]
 
     kind: ClassVar[str]
-    number: ClassVar[int]  # the kind as the compiled functions take it
-    profile: ClassVar[Any] = staticmethod(rbf)  # one of those above
+    number: ClassVar[int]  # the kind's number in the compiled functions
+    profile: ClassVar[Any] = staticmethod(rbf)  # one of the profiles above
     names: ClassVar[tuple[str, ...]] = ("signal_variance", "noise_precision", "inverse_width")
 
     def __post_init__(self) -> None:
@@ -97,26 +97,26 @@ class Kernel:
             )
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[Array]]:
-        """What another process makes the same kernel from."""
+        """Rebuild the same kernel in another process."""
         return type(self), (self.logs,)
 
     @staticmethod
     def of(kind: str, logs: Float[Array, "parameters"] | None = None) -> Kernel:
-        """The kernel of a name; all its parameters are one unless given."""
+        """The kernel with this name; all its parameters are one unless given."""
         if kind not in KERNELS:
             raise UnknownNameError("kernel", kind, KERNELS)
         return KERNELS[kind](np.zeros(len(KERNELS[kind].names)) if logs is None else logs)
 
     @cached_property
     def parameters(self) -> Float[Array, "4"]:
-        """Alpha, beta, gamma and one more (one where the kind has none), as the compiled functions take them."""
+        """Alpha, beta, gamma and the kind's own parameter (one if there is none), for the compiled functions."""
         full = np.ones(4)
         full[: len(self.logs)] = np.exp(self.logs)
         return read_only(full)
 
     @property
     def signal_variance(self) -> float:
-        """Alpha; v of the linear kernel."""
+        """Alpha; for the linear kernel v."""
         return float(self.parameters[0])
 
     @property
@@ -131,18 +131,18 @@ class Kernel:
 
     @cached_property
     def weights(self) -> tuple[float, float]:
-        """Alpha of the profile and v of the linear part, zero where the kind has none."""
+        """Alpha of the profile and v of the linear part; zero if the kind has none."""
         alpha, linear = _plain(_weights)(self.number, self.parameters)
         return float(alpha), float(linear)
 
     def towards(self, other: Kernel, share: float) -> Kernel:
-        """Parameters interpolated linearly, (1 - share) of this and share of the other's."""
+        """Parameters interpolated linearly: (1 - share) of this and share of the other's."""
         if other.kind != self.kind:
-            raise InvalidValueError(f"a {self.kind} kernel does not blend into a {other.kind} kernel")
+            raise InvalidValueError(f"a {self.kind} kernel cannot be blended with a {other.kind} kernel")
         return type(self)(np.log((1.0 - share) * np.exp(self.logs) + share * np.exp(other.logs)))
 
     def rescaled(self, factor: float) -> Kernel:
-        """All variances times a factor, as for outputs times its root."""
+        """The kernel with all variances scaled by a factor (outputs scaled by its square root)."""
         return type(self)(
             self.logs + np.log(factor) * np.array([_VARIANCES.get(name, 0.0) for name in self.names])
         )
@@ -152,11 +152,11 @@ class Kernel:
         return KernelMatrix(self, a, b).K
 
     def noisy(self, x: Float[Array, "n inputs"]) -> Float[Array, "n n"]:
-        """K, its diagonal with noise and jitter."""
+        """K with noise and jitter on its diagonal."""
         return NoisyMatrix(self, x).K
 
     def at(self, x: Float[Array, "n inputs"]) -> NoisyMatrix:
-        """K of points, kept with what its gradients need."""
+        """K of points, with the terms that its gradients need."""
         return NoisyMatrix(self, x)
 
     def diagonal(self, x: Float[Array, "n inputs"]) -> Float[Array, "n"]:
@@ -187,12 +187,12 @@ class Kernel:
     def through_distance(
         self, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"], in_squared: Float[Array, "n m"]
     ) -> tuple[Float[Array, "n inputs"], Float[Array, "m inputs"]]:
-        """Gradients in both sets of points, from that in s."""
+        """Gradients by both sets of points, from that by s."""
         in_a = 2.0 * (in_squared.sum(axis=1)[:, None] * a - in_squared @ b)
         return in_a, in_a if a is b else 2.0 * (in_squared.sum(axis=0)[:, None] * b - in_squared.T @ a)
 
     def in_own(self, found: KernelMatrix, dK: Float[Array, "n m"], in_squared: Float[Array, "n m"]) -> float:
-        """The gradient in the logarithm of the parameter that the kind has alone (the last of `names`)."""
+        """The gradient by the logarithm of the kind's own parameter (the last of `names`)."""
         del found, dK, in_squared
         return 0.0
 
@@ -260,7 +260,7 @@ class Periodic(Kernel):
     def through_distance(
         self, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"], in_squared: Float[Array, "n m"]
     ) -> tuple[Float[Array, "n inputs"], Float[Array, "m inputs"]]:
-        """Gradients in both sets of points, from that in s."""
+        """Gradients by both sets of points, from that by s."""
         turned = self.turned(a[:, None, :] - b)
         return np.einsum("nm,nma->na", in_squared, turned), -np.einsum("nm,nma->ma", in_squared, turned)
 
@@ -273,14 +273,14 @@ class Periodic(Kernel):
 
 
 class Linear(Kernel):
-    """v a'b: functions that are planes through the origin."""
+    """v a'b: linear functions through the origin."""
 
     kind, number = "linear", LINEAR
     names = ("linear_variance", "noise_precision")
 
 
 class RBFLinear(Kernel):
-    """The sum of an RBF and a linear kernel: a plane, and what departs from it."""
+    """The sum of an RBF and a linear kernel: a linear function, and deviations from it."""
 
     kind, number = "rbf+linear", RBF_LINEAR
     names = (*Kernel.names, "linear_variance")
@@ -296,7 +296,7 @@ KERNELS: Mapping[str, type[Kernel]] = {
 
 
 class KernelMatrix:
-    """K = k(a, b), kept with u, g(u) and dg/du, and the gradients of a loss through it (Grochow et al., Eqs. 20-23)."""
+    """K = k(a, b) with u, g(u) and dg/du, and the gradients of a loss through it (Grochow et al., Eqs. 20-23)."""
 
     def __init__(self, kernel: Kernel, a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) -> None:
         self.kernel, self.a, self.b = kernel, a, b
@@ -310,7 +310,7 @@ class KernelMatrix:
     def gradients(
         self, dK: Float[Array, "n m"]
     ) -> tuple[Float[Array, "parameters"], Float[Array, "n inputs"], Float[Array, "m inputs"]]:
-        """Gradients in the log-parameters, in a and in b of a loss whose gradient in K is dK (symmetric if a is b)."""
+        """Gradients by the log-parameters, a and b of a loss whose gradient by K is dK (symmetric if a is b)."""
         kernel, (alpha, linear) = self.kernel, self.kernel.weights
         in_squared = dK * self.slope
         in_squared *= alpha * kernel.inverse_width
@@ -328,7 +328,7 @@ class KernelMatrix:
 
 
 class NoisyMatrix(KernelMatrix):
-    """K = k(x, x) with jitter, and with noise unless it is left out, on its diagonal."""
+    """K = k(x, x) with jitter and, by default, noise on its diagonal."""
 
     def __init__(self, kernel: Kernel, x: Float[Array, "n inputs"], *, noise: bool = True) -> None:
         super().__init__(kernel, x, x)
@@ -338,7 +338,7 @@ class NoisyMatrix(KernelMatrix):
     def in_logs_and_x(
         self, dK: Float[Array, "n n"]
     ) -> tuple[Float[Array, "parameters"], Float[Array, "n inputs"]]:
-        """Gradients in the log-parameters and in x of a loss whose gradient in K (symmetric) is dK."""
+        """Gradients by the log-parameters and x of a loss whose gradient by K (symmetric) is dK."""
         in_logs, in_a, in_b = self.gradients(dK)
         trace = np.trace(dK)
         in_logs[:2] += JITTER * self.kernel.signal_variance * trace, -self._noise * trace
@@ -346,11 +346,11 @@ class NoisyMatrix(KernelMatrix):
 
 
 def squared_distances(a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) -> Float[Array, "n m"]:
-    """|a_i - b_j|^2, by one product of matrices."""
+    """|a_i - b_j|^2, by one matrix product."""
     squared = -2.0 * (a @ b.T)
     squared += np.einsum("na,na->n", a, a)[:, None]
     squared += np.einsum("ma,ma->m", b, b)
-    if a is b:  # rough kernels would see the root of what rounding leaves
+    if a is b:  # rough kernels would see the square root of rounding errors
         np.fill_diagonal(squared, 0.0)
     return np.maximum(squared, 0.0, out=squared)
 
@@ -359,9 +359,9 @@ def squared_distances(a: Float[Array, "n inputs"], b: Float[Array, "m inputs"]) 
 
 
 class Curves(NamedTuple):
-    """Room for k(x, x_i) and its derivatives in x; points last, so that loops over them run side by side."""
+    """Work arrays for k(x, x_i) and its derivatives by x; points last, so that loops over them vectorise."""
 
-    rows: Array  # (1 + inputs, points): k, free of noise, and its gradient
+    rows: Array  # (1 + inputs, points): k without noise, and its gradient
     firsts: Array  # (inputs, points): ds/dx
     seconds: Array  # (inputs, points): d2s/dx2
     bends: Array  # (2, points): d2k/ds2, dk/ds
@@ -369,7 +369,7 @@ class Curves(NamedTuple):
 
 @compiled
 def curves_of(points: Array) -> Curves:
-    """Room for the kernel of a query point and these."""
+    """Allocate work arrays for the kernel between a query point and these points."""
     count, inputs = points.shape
     return Curves(
         np.empty((1 + inputs, count)),
@@ -381,7 +381,7 @@ def curves_of(points: Array) -> Curves:
 
 @compiled
 def kernel_curves(kind: int, parameters: Array, x: Array, points: Array, out: Curves) -> None:
-    """Fill in k(x, x_i) and its derivatives in x."""
+    """Compute k(x, x_i) and its derivatives by x."""
     (alpha, linear), gamma, own = _weights(kind, parameters), parameters[2], parameters[3]
     k, outer, inner = out.rows[0], out.bends[0], out.bends[1]
     k[:] = 0.0
@@ -403,7 +403,7 @@ def kernel_curves(kind: int, parameters: Array, x: Array, points: Array, out: Cu
 
 @compiled
 def weighed_bends(curves: Curves, weights: Array, hessian: Array) -> None:
-    """Add to `hessian` (inputs, inputs) the second derivatives in x of k(x, x_i), summed by weights."""
+    """Add to `hessian` (inputs, inputs) the weighted sum of the second derivatives of k(x, x_i) by x."""
     outer, inner = weights * curves.bends[0], weights * curves.bends[1]
     for a in range(len(hessian)):
         scaled = outer * curves.firsts[a]
@@ -415,7 +415,7 @@ def weighed_bends(curves: Curves, weights: Array, hessian: Array) -> None:
 
 @compiled
 def kernel_self(kind: int, parameters: Array, x: Array, slope: Array) -> float:
-    """k(x, x) with its noise, and its gradient in x."""
+    """k(x, x) with noise, and its gradient by x."""
     alpha, linear = _weights(kind, parameters)
     total = alpha + 1.0 / parameters[1]
     for a in range(len(x)):
@@ -426,7 +426,7 @@ def kernel_self(kind: int, parameters: Array, x: Array, slope: Array) -> float:
 
 @compiled
 def self_bend(kind: int, parameters: Array) -> float:
-    """The second derivative of k(x, x) in each coordinate of x."""
+    """The second derivative of k(x, x) by each coordinate of x."""
     return 2.0 * _weights(kind, parameters)[1]
 
 
@@ -446,7 +446,7 @@ def profile_of(kind: int, u: float, own: float) -> tuple[float, float, float]:
 
 @compiled
 def _distance(kind: int, gap: float, own: float) -> tuple[float, float, float]:
-    """What one coordinate adds to s, with derivatives."""
+    """The contribution of one coordinate to s, with derivatives."""
     if kind == PERIODIC:
         return chord(gap, own)
     return gap * gap, 2.0 * gap, 2.0
@@ -461,5 +461,5 @@ def _weights(kind: int, parameters: Array) -> tuple[float, float]:
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled function as Python runs it, on NumPy's arrays."""
+    """The plain Python version of a compiled function, for NumPy arrays."""
     return getattr(function, "py_func", function)

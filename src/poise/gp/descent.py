@@ -1,4 +1,4 @@
-"""L-BFGS as learning uses it: from a start, within bounds, with the value after every step."""
+"""L-BFGS for learning: from a start, within bounds, recording the value after every step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def descend(
     memory: int = 20,
     progress: ShareProgress = lambda _: None,
 ) -> tuple[Float[Array, "unknowns"], Float[Array, "steps"]]:
-    """The unknowns that at most so many steps lead to, and the loss (given with its gradient) after each of them."""
+    """Minimise `loss` (value and gradient) in at most `steps` steps; return the unknowns and the loss per step."""
     curve: list[float] = []
 
     def after_step(intermediate_result: object) -> None:

@@ -18,24 +18,24 @@ from poise.types import Array
 
 Scaling = Literal["none", "one", "each"]
 
-VARIANCE_FLOOR = 1e-3  # of the noise, below which rounding must not bring a predicted variance
+VARIANCE_FLOOR = 1e-3  # of the noise: lower bound of a predicted variance, against rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """-ln p of outputs, or a bound on it, and its gradients; partial ones where the scales are the best."""
+    """-ln p of outputs, or a bound on it, and its gradients (partial ones if the scales are optimised)."""
 
     value: float
     in_logs: Float[Array, "parameters"]
     in_inputs: Float[Array, "n inputs"]
     in_outputs: Float[Array, "n outputs"]
     scales: Float[Array, "outputs"]
-    fits: Float[Array, "outputs"]  # w_k^2 y_k' K^-1 y_k: their number is N where the scales are the best
+    fits: Float[Array, "outputs"]  # w_k^2 y_k' K^-1 y_k: equal to N if the scales are optimal
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A process given data, seen from some inputs: f(x) = k(x)' weights, of variance k(x, x) - k(x)' inverse k(x)."""
+    """A process given data: f(x) = k(x)' weights, with variance k(x, x) - k(x)' inverse k(x)."""
 
     kernel: Kernel
     inputs: Float[Array, "m inputs"]
@@ -46,7 +46,7 @@ class Posterior:
     def given(
         cls, kernel: Kernel, inputs: Float[Array, "m inputs"], outputs: Float[Array, "m outputs"]
     ) -> Posterior:
-        """Given outputs at inputs (Rasmussen and Williams 2006, Eqs. 2.25 and 2.26)."""
+        """The posterior given outputs at inputs (Rasmussen and Williams 2006, Eqs. 2.25 and 2.26)."""
         inverse, _ = inverse_of(kernel.noisy(inputs))
         return cls(kernel, inputs, inverse, inverse @ outputs)
 
@@ -67,7 +67,7 @@ class Posterior:
     def variance_slopes(
         self, x: Float[Array, "n inputs"], k: Float[Array, "n m"], dk: Float[Array, "n m inputs"]
     ) -> tuple[Float[Array, "n"], Float[Array, "n inputs"]]:
-        """Variances with noise and their gradients in x, from k(x) and its own."""
+        """Variances with noise and their gradients by x, from k(x) and its gradient."""
         solved = k @ self.inverse
         slopes = self.kernel.diagonal_slopes(x) - 2.0 * np.einsum("nma,nm->na", dk, solved)
         return self._variances(x, k, solved), slopes
@@ -86,7 +86,7 @@ def exact_loss(
     *,
     scales: Scaling | Float[Array, "outputs"],
 ) -> Likelihood:
-    """-ln p of outputs at scales, given or the best (see `best_scales`), and its gradients (Eq. 5.9)."""
+    """-ln p of outputs at given or optimal scales (see `best_scales`), and its gradients (Eq. 5.9)."""
     covariance, (count, size) = kernel.at(inputs), outputs.shape
     dK, log_determinant = inverse_of(covariance.K)
     solved = dK @ outputs
@@ -101,14 +101,14 @@ def exact_loss(
 
 
 def best_scales(fits: Float[Array, "outputs"], count: int, scaling: Scaling) -> Float[Array, "outputs"]:
-    """Scales that make outputs most likely, one for each or one for all, given y_k' K^-1 y_k; or ones."""
+    """Maximum-likelihood scales, one per output or one for all, given y_k' K^-1 y_k; or ones."""
     if scaling == "each":
         return np.sqrt(count / fits)
     return np.full(len(fits), np.sqrt(count / fits.mean()) if scaling == "one" else 1.0)
 
 
 def inverse_of(K: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], float]:
-    """The inverse of a positive definite matrix, by its Cholesky factor, and the logarithm of its determinant."""
+    """The inverse of a positive definite matrix by its Cholesky factor, and its log-determinant."""
     factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
     if failed:
         raise np.linalg.LinAlgError("the kernel matrix is not positive definite")

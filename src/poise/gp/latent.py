@@ -1,10 +1,10 @@
-"""The scaled Gaussian process latent variable model, and how it is learned (Grochow et al. 2004, appendix B).
+"""The scaled Gaussian process latent variable model and its learning (Grochow et al. 2004, appendix B).
 
-Outputs y = f(x) of a process are known, its inputs x are not: L_GP (Eq. 2) is minimised over kernel, scales and x, by
-the alternating heuristic or by L-BFGS on all. Outputs come centred, and all of them vary. The paper starts at scales of
-one; here each starts at one over its output's deviation, which is what they tend to, and PCA is taken of outputs so
-scaled. L_GP does not change when the kernel's variances grow by a factor and the scales by its root; of all these the
-fit is kept in which scaled outputs have a variance of one on average.
+The outputs y = f(x) of a process are known, its inputs x are not: L_GP (Eq. 2) is minimised over kernel, scales and x,
+by the alternating heuristic or by L-BFGS on all. Outputs are centred, and all of them vary. The paper starts at scales
+of one; here each starts at one over its output's deviation, which is close to the optimum, and PCA is applied to
+outputs so scaled. L_GP is invariant when the kernel's variances grow by a factor and the scales by its square root;
+the fit is normalised so that scaled outputs have a variance of one on average.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from poise.gp.exact import Posterior, exact_loss
 from poise.gp.placing import PlacingLoss, place
 from poise.types import Array, ShareProgress
 
-ROUNDS = 10  # of the heuristic (the paper's NumSteps)
-KERNEL_STEPS = 30  # of L-BFGS over the kernel's parameters, in each round
-PLACING_STEPS = 8  # of Gauss-Newton over the x of inactive points, in each round
-FULL_STEPS = 200  # of L-BFGS over all unknowns
-LARGE = 1000  # points from which on a data set is large
+ROUNDS = 10  # rounds of the heuristic (the paper's NumSteps)
+KERNEL_STEPS = 30  # L-BFGS steps over the kernel's parameters, per round
+PLACING_STEPS = 8  # Gauss-Newton steps over the x of inactive points, per round
+FULL_STEPS = 200  # L-BFGS steps over all unknowns
+LARGE = 1000  # number of points from which a data set is large
 NOISE_VARIANCES = (0.05, 0.1)  # that smooth the kernel of a small and of a large data set (section 6.2)
-LOG_BOUND = np.log(1e6)  # of every kernel parameter either way
+LOG_BOUND = np.log(1e6)  # bound of every log-parameter in either direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,13 @@ class Fit:
 
     @property
     def inactive(self) -> Bool[Array, "n"]:
-        """Which points are not in the active set."""
+        """Mask of the points that are not in the active set."""
         others = np.ones(len(self.latents), dtype=np.bool_)
         others[self.active] = False
         return others
 
     def reselected(self, active: int) -> Fit:
-        """With so many active points, chosen again."""
+        """The fit with `active` active points, chosen again."""
         return replace(self, active=select_active(self.kernel, self.latents, active))
 
 
@@ -75,10 +75,10 @@ def training_loss(
     *,
     scales: Float[Array, "outputs"] | None = None,
 ) -> TrainingLoss:
-    """L_GP (Eq. 2) with its gradients (Eqs. 15, 20 to 23), at given scales or those that minimise it.
+    """L_GP (Eq. 2) with its gradients (Eqs. 15, 20 to 23), at given scales or at the optimal ones.
 
-    It is the negative log-posterior, so that dL/dK is minus a half of what the paper prints in Eq. 15. The priors are
-    x ~ N(0, I) and 1 / (alpha beta gamma). In the best scales the gradient is zero: the others are partial ones.
+    It is the negative log-posterior, so dL/dK is minus half of what the paper prints in Eq. 15. The priors are x ~
+    N(0, I) and 1 / (alpha beta gamma). At the optimal scales their gradient is zero, and the others are partial.
     """
     loss = exact_loss(y, latents, kernel, scales="each" if scales is None else scales)
     value = loss.value + 0.5 * float(np.vdot(latents, latents)) + float(kernel.logs.sum())
@@ -86,7 +86,7 @@ def training_loss(
 
 
 def start(y: Float[Array, "n outputs"], *, dimensions: int, kind: str = "rbf", active: int) -> Fit:
-    """Where learning starts: kernel parameters of one, x by PCA with a variance of one."""
+    """The initial fit: kernel parameters of one, x by PCA with a variance of one."""
     scales = 1.0 / y.std(axis=0)
     kernel, latents = Kernel.of(kind), principal_latents(y * scales, dimensions)
     return Fit(kernel, scales, latents, select_active(kernel, latents, active), np.empty(0))
@@ -112,9 +112,9 @@ def heuristic(
     active_scales: bool = False,
     progress: ShareProgress = lambda _: None,
 ) -> Fit:
-    """LEARNSGPLVM of appendix B, from a fit: the kernel over the active set, x of the others, scales, in turns.
+    """LEARNSGPLVM of appendix B from a fit: optimise the kernel on the active set, the other x, and the scales in turn.
 
-    As the active set changes, so does what is minimised, and rounds may lose; the best round is returned.
+    As the active set changes, so does the objective, and a round may be worse than the last; the best is returned.
     """
     curve, best = list(fit.curve), (np.inf, fit)
     for turn in range(rounds):
@@ -144,10 +144,10 @@ def full(
     steps: int = FULL_STEPS,
     progress: ShareProgress = lambda _: None,
 ) -> Fit:
-    """L_GP minimised over x and the kernel by L-BFGS, scales always at their best; the active set chosen afterwards.
+    """Minimise L_GP over x and the kernel by L-BFGS with optimal scales; then choose the active set.
 
-    What the active points alone cannot say of the others then goes into their places and the scales: the noise of the
-    whole is far below it, and what was made of new outputs would be twice as far off.
+    Then place the other points again and recompute the scales: the active points alone explain them less well than the
+    noise of the whole fit says, and predictions of new outputs would be twice as far off.
     """
     everything = np.ones(len(y), dtype=np.bool_)
     fit = descended(y, fit, moving=everything, steps=steps, progress=progress)
@@ -162,7 +162,7 @@ def descended(
     steps: int,
     progress: ShareProgress = lambda _: None,
 ) -> Fit:
-    """L_GP brought down by L-BFGS over the kernel and the x of the points that move, scales always at their best."""
+    """Minimise L_GP by L-BFGS over the kernel and the x of the `moving` points, with optimal scales."""
     count, latents = len(fit.kernel.logs), fit.latents.copy()
 
     def loss_at(unknowns: Array) -> TrainingLoss:
@@ -188,7 +188,7 @@ def fit_kernel(
     *,
     steps: int = KERNEL_STEPS,
 ) -> Kernel:
-    """The kernel whose parameters minimise L_GP with x and scales held."""
+    """The kernel whose parameters minimise L_GP for fixed x and scales."""
 
     def loss_and_gradient(logs: Array) -> tuple[float, Array]:
         loss = training_loss(y, latents, type(kernel)(logs), scales=scales)
@@ -208,9 +208,9 @@ def annealed_kernel(
     start: Kernel | None = None,
     steps: int = KERNEL_STEPS,
 ) -> Kernel:
-    """A smoother kernel: learned again on noisy active outputs, x and scales held (section 6.1.1).
+    """A smoother kernel: learned again on noisy active outputs, with fixed x and scales (section 6.1.1).
 
-    The noise is on scaled outputs, which vary by one on average, so that one variance suits every output.
+    The noise is added to scaled outputs, which vary by one on average, so that one variance suits every output.
     """
     own, deviation = y[fit.active], np.sqrt(NOISE_VARIANCES[len(y) >= LARGE])
     noisy = own + deviation * rng.normal(size=own.shape) / fit.scales
@@ -218,18 +218,18 @@ def annealed_kernel(
 
 
 def others_placed(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
-    """A fit with the x of inactive points brought towards where L_IK is least."""
+    """A fit with the x of inactive points moved towards the minimum of L_IK."""
     latents, others = fit.latents.copy(), fit.inactive
     latents[others], _ = place(fit.placing_loss(y), y[others], latents[others], iterations=PLACING_STEPS)
     return replace(fit, latents=latents)
 
 
 def rescaled(y: Float[Array, "n outputs"], fit: Fit, *, active_alone: bool = False) -> Fit:
-    """Scales in closed form, where `whole_loss` is least; in the units in which scaled outputs vary by one on average.
+    """Set the scales that minimise `whole_loss`, in closed form, normalised so that scaled outputs vary by one.
 
-    Appendix B has sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfit of the other points, each of them
-    (y_k - f_k)^2 / sigma^2, adds to the sum as their number does to M: scales do not hang on which points are active.
-    `active_alone` is as published.
+    Appendix B uses sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfits of the other points, each (y_k -
+    f_k)^2 / sigma^2, are added to the sum and their number to M, so that scales do not depend on the choice of active
+    points. `active_alone` is as published.
     """
     loss, others = fit.placing_loss(y), fit.inactive
     misfit, count = np.einsum("mk,mk->k", y[fit.active], loss.process.weights), len(fit.active)

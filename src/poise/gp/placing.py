@@ -1,6 +1,6 @@
-"""Placing outputs in a latent space: where on the inputs of a process, x ~ N(0, I), outputs of their own lie.
+"""Place outputs in a latent space: find the input x ~ N(0, I) of a process for each output.
 
-What is minimised over x is the L_IK of Grochow et al. (2004, Eq. 3), for many outputs y at once:
+The loss over x is the L_IK of Grochow et al. (2004, Eq. 3), for many outputs y at once:
 
     L(x, y) = |W (y - f(x))|^2 / (2 sigma^2(x)) + D/2 ln sigma^2(x) + |x|^2 / 2.
 """
@@ -16,12 +16,12 @@ from jaxtyping import Float
 from poise.gp.exact import Posterior
 from poise.types import Array
 
-BLOCK = 1024  # outputs placed at once, which bounds memory
-STARTS = 3  # inputs from which a place is searched
+BLOCK = 1024  # outputs placed at once, to limit memory
+STARTS = 3  # inputs from which a search starts
 
 _FIRST_DAMPING = 1e-2
-_LARGEST_DAMPING = 1e4  # beyond which outputs are taken to lie where they are
-_ENOUGH = 1e-4  # nats: outputs that gain less have found their place
+_LARGEST_DAMPING = 1e4  # beyond this the search ends
+_ENOUGH = 1e-4  # nats: outputs that gain less have converged
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class PlacingLoss:
     def shape(
         self, x: Float[Array, "n latent"], y: Float[Array, "n outputs"]
     ) -> tuple[Float[Array, "n"], Float[Array, "n latent"], Float[Array, "n latent latent"]]:
-        """L, its gradient in x (Eqs. 17 to 19) and the Gauss-Newton (Fisher) approximation of its Hessian."""
+        """L, its gradient by x (Eqs. 17 to 19) and the Gauss-Newton (Fisher) approximation of its Hessian."""
         process, dimension = self.process, y.shape[1]
         k, dk = process.kernel.slopes_in_x(x, process.inputs)
         gaps = y * self.scales - k @ self.weights
@@ -83,7 +83,7 @@ def place(
     *,
     iterations: int = 15,
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
-    """Where outputs lie, searched from a start each by damped Gauss-Newton steps, and L there."""
+    """Latent points of outputs, by damped Gauss-Newton steps from a start each, and L there."""
     placed, values = start.copy(), np.empty(len(start))
     for first in range(0, len(start), BLOCK):
         block = slice(first, first + BLOCK)
@@ -94,7 +94,7 @@ def place(
 def place_new(
     loss: PlacingLoss, y: Float[Array, "n outputs"], *, iterations: int = 25
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
-    """Where new outputs lie: the best of searches from the inputs at which outputs most like each are expected."""
+    """Latent points of new outputs: the best of searches from the inputs whose predicted outputs are most similar."""
     placed = np.zeros((len(y), loss.process.inputs.shape[1]))
     values = np.full(len(y), np.inf)
     for start in _nearest(loss, y):
@@ -107,16 +107,16 @@ def place_new(
 def log_evidence(
     loss: PlacingLoss, y: Float[Array, "n outputs"], placed: Float[Array, "n latent"]
 ) -> Float[Array, "n"]:
-    """ln p(y) of each output, its x integrated out around where it lies (Laplace's approximation)."""
+    """ln p(y) of each output, with x integrated out around its latent point (Laplace's approximation)."""
     value, _, hessian = loss.shape(placed, y)
     constants = np.log(loss.scales).sum() - 0.5 * y.shape[1] * np.log(2.0 * np.pi)
     return constants - value - 0.5 * np.linalg.slogdet(hessian)[1]
 
 
 def _nearest(loss: PlacingLoss, y: Float[Array, "n outputs"]) -> list[Float[Array, "n latent"]]:
-    """Per output, the inputs at which scaled outputs nearest to it are expected: the nearest of all, then the next.
+    """Per output, the inputs whose predicted scaled outputs are nearest: the nearest of all, then the next.
 
-    What is expected there counts, not what was recorded: outputs of inducing points stand for others.
+    Predictions are compared, not recorded outputs: the outputs of inducing points stand for others.
     """
     inputs = loss.process.inputs
     expected = loss.process.kernel.matrix(inputs, inputs) @ loss.weights

@@ -1,12 +1,12 @@
-"""Regression by Gaussian processes: groups of outputs, each with weights of the inputs of its own.
+"""Regression by Gaussian processes: groups of outputs, each with its own input weights.
 
 Columns of inputs come in units, such as the three coordinates of a point; a group of outputs has the kernel
 
     k(x, x') = g(sum_u w_u |x_u - x'_u|^2),
 
-with the profile g of some kind and noise on the diagonal (relevance determination: Rasmussen and Williams 2006, section
-5.1). Parameters are those that predict held-out blocks of the data best: frames beside each other are so alike that
-leaving out one at a time would choose a process that only repeats them.
+with the profile g of some kind and noise on the diagonal (relevance determination: Rasmussen and Williams 2006,
+section 5.1). The parameters are those that predict held-out blocks of the data best: neighbouring frames are so
+similar that leaving out one at a time would select a process that only repeats them.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from poise.gp.covariance import profile_of, squared_distances
 from poise.gp.exact import inverse_of
 from poise.types import Array
 
-REACHES = (0.5, 2.0, 8.0)  # candidates for the reach of a kernel, over the typical distance between inputs
+REACHES = (0.5, 2.0, 8.0)  # candidates for the width of a kernel, over the typical distance between inputs
 NOISES = (
     1e-3,
     1e-2,
     1e-1,
     3e-1,
-)  # candidates for the variance of outputs at the same inputs, over the signal's
-ENOUGH = 120  # samples on which reach and noise are chosen, at most
+)  # candidates for the noise variance of outputs, over the signal's
+ENOUGH = 120  # largest number of samples on which width and noise are chosen
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Groups of outputs and their kernels; outputs are sorted by group for the compiled prediction."""
 
-    kind: int  # of the kernels, as `covariance` numbers them
+    kind: int  # of the kernels, as numbered in `covariance`
     unit: Int[Array, "columns"]  # the unit of each column of the inputs
     weights: Float[Array, "groups units"]  # of squared distances
     noise: Float[Array, "groups"]
-    order: Int[Array, "outputs"]  # outputs, group after group
-    ends: Int[Array, "groups"]  # where each group ends in that order
+    order: Int[Array, "outputs"]  # outputs, group by group
+    ends: Int[Array, "groups"]  # end of each group in that order
 
     @classmethod
     def of(
@@ -55,12 +55,12 @@ class Groups:
         weights: Float[Array, "groups units"],
         noise: Float[Array, "groups"] | float = 0.0,
     ) -> Groups:
-        """The outputs of each group, its weights and noise."""
+        """Create groups from the outputs of each, their weights and noise."""
         ends = np.cumsum([len(own) for own in outputs])
         return cls(kind, unit, weights, noise + np.zeros(len(ends)), np.concatenate(outputs), ends)
 
     def matrices(self, inputs: Float[Array, "n columns"]) -> Iterator[tuple[Array, Float[Array, "n n"]]]:
-        """Each group's outputs, and the kernel matrix of inputs with its noise."""
+        """Yield each group's outputs, and the kernel matrix of inputs with its noise."""
         outputs = np.split(self.order, self.ends[:-1])
         for own, weights, noise in zip(outputs, self.weights, self.noise, strict=True):
             K = weighed_squares(inputs, weights[self.unit])
@@ -73,7 +73,7 @@ class Groups:
         outputs: Float[Array, "n outputs"],
         blocks: Int[Array, "n"],
     ) -> Float[Array, "n outputs"]:
-        """What each group gets wrong about every block when it is fitted to all others."""
+        """Errors of each group on every block when fitted to all others."""
         errors = np.empty_like(outputs)
         for own, K in self.matrices(inputs):
             errors[:, own] = held_out_errors(K, outputs[:, own], blocks)
@@ -86,7 +86,7 @@ class Groups:
         *,
         centre: Float[Array, "outputs"],
     ) -> Regression:
-        """The processes through samples, less their centre."""
+        """The processes through samples, relative to their centre."""
         coefficients = [solved(K, outputs[:, own] - centre[own]) for own, K in self.matrices(inputs)]
         return Regression(
             self, np.ascontiguousarray(inputs.T), np.ascontiguousarray(np.hstack(coefficients).T), centre
@@ -99,13 +99,13 @@ class Regression:
 
     groups: Groups
     columns: Float[Array, "columns n"]  # of the inputs x_j
-    coefficients: Float[Array, "outputs n"]  # group after group
+    coefficients: Float[Array, "outputs n"]  # group by group
     centre: Float[Array, "outputs"]
 
     def add(
         self, x: Float[Array, "columns"], mean: Float[Array, "outputs"], *, share: float = 1.0
     ) -> Float[Array, "n"]:
-        """Add a share of the prediction at x to a mean; how far x is from each input."""
+        """Add a share of the prediction at x to `mean`; return the distances of x from the inputs."""
         groups, distances = self.groups, np.empty(self.columns.shape[1])
         add_prediction(
             groups.kind, share, x, self.columns, groups.unit, groups.weights, self.coefficients, groups.order,
@@ -122,9 +122,9 @@ def fit(
     blocks: Int[Array, "n"],
     centre: Float[Array, "outputs"],
 ) -> Regression:
-    """Regression at the reach and noise, the same for all groups, that predict held-out blocks best.
+    """Fit with the width and noise, the same for all groups, that predict held-out blocks best.
 
-    Weights are for distances over the reach. Where all samples are of one block, each is held out by itself.
+    Weights are for distances over the width. If all samples are of one block, each is held out by itself.
     """
     few = slice(None, None, -(-len(inputs) // ENOUGH))
     known, wanted, apart = inputs[few], outputs[few] - centre, blocks[few]
@@ -143,7 +143,7 @@ def fit(
 
 
 def spacing(inputs: Float[Array, "n columns"]) -> float:
-    """How far samples are from the nearest other one, typically."""
+    """The median distance of samples from their nearest neighbours."""
     distances = np.sqrt(weighed_squares(inputs, np.ones(inputs.shape[1])))
     np.fill_diagonal(distances, np.inf)
     nearest = distances.min(axis=1)
@@ -153,7 +153,7 @@ def spacing(inputs: Float[Array, "n columns"]) -> float:
 def weighed_squares(
     inputs: Float[Array, "n columns"], weights: Float[Array, "columns"]
 ) -> Float[Array, "n n"]:
-    """Squared distances between inputs, their columns weighed, by one product of matrices."""
+    """Squared distances between inputs with weighted columns, by one matrix product."""
     scaled = (inputs - inputs.mean(axis=0)) * np.sqrt(weights)
     return squared_distances(scaled, scaled)
 
@@ -161,10 +161,10 @@ def weighed_squares(
 def held_out_errors(
     K: Float[Array, "n n"], outputs: Float[Array, "n outputs"], blocks: Int[Array, "n"]
 ) -> Float[Array, "n outputs"]:
-    """What a process gets wrong on each block when fitted to all others, from one inverse (Rasmussen 2006, 5.12)."""
+    """Errors of a process on each block when fitted to all others, from one inverse (Rasmussen 2006, 5.12)."""
     try:
         inverse, _ = inverse_of(K)
-    except np.linalg.LinAlgError:  # by rounding, where inputs coincide
+    except np.linalg.LinAlgError:  # by rounding, if inputs coincide
         inverse = np.linalg.inv(K)
     order, errors = np.argsort(blocks, kind="stable"), inverse @ outputs
     starts = np.append(np.unique(blocks[order], return_index=True)[1], len(blocks))
@@ -180,7 +180,7 @@ def solved(K: Float[Array, "n n"], outputs: Float[Array, "n outputs"]) -> Float[
 
 @compiled
 def profiles(kind: int, squares: Array, noise: float) -> None:
-    """Turn weighed squared distances of samples into their kernel matrix with noise, in place."""
+    """Turn weighted squared distances of samples into their kernel matrix with noise, in place."""
     for i in range(len(squares)):
         for j in range(i):
             squares[i, j] = squares[j, i] = profile_of(kind, squares[i, j], 1.0)[0]
@@ -218,7 +218,7 @@ def add_prediction(
     mean: Array,
     distances: Array,
 ) -> None:
-    """See `Regression.add`; row i of `coefficients` is of the output order[i]. Sums over samples run side by side."""
+    """See `Regression.add`; row i of `coefficients` is of the output order[i]. Loops over samples vectorise."""
     (groups, units), count, begin = weights.shape, columns.shape[1], 0
     squares, k, sums = np.zeros((units, count)), np.empty(count), np.empty(len(mean))
     for c in range(len(x)):
@@ -242,7 +242,7 @@ def add_prediction(
 
 @compiled
 def _weighed(weights: Array, squares: Array, out: Array) -> None:
-    """The sum of rows by weights."""
+    """The weighted sum of rows."""
     out[:] = 0.0
     for u in range(len(weights)):
         weight, row = weights[u], squares[u]

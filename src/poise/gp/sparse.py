@@ -1,8 +1,9 @@
-"""Gaussian processes on inducing points, for many data: Titsias' bound (2009), and the projected process.
+"""Gaussian processes with inducing points, for large data: Titsias' bound (2009), and the projected process.
 
-The covariance of the data is Q + noise, Q = K_nm K_mm^-1 K_mn; the bound adds what Q leaves out of the variance, so
-that inducing points never pay for explaining noise. All goes through the root of K_mm: products with its inverse would
-drown small gains in rounding where inducing points lie close. Time goes with N times the square of the inducing points.
+The covariance of the data is Q + noise, Q = K_nm K_mm^-1 K_mn; the bound adds the variance that Q leaves out, so that
+inducing points are not used to explain noise. Everything goes through the root of K_mm: products with its inverse
+would lose small gains to rounding when inducing points are close. The cost is N times the squared number of inducing
+points.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from poise.gp.covariance import Kernel, KernelMatrix, NoisyMatrix
 from poise.gp.exact import Likelihood, Posterior, Scaling, best_scales, exact_loss, inverse_of
 from poise.types import Array
 
-_BLOCK = 4096  # data taken in at once, which bounds memory
+_BLOCK = 4096  # data points per block, to limit memory
 
 
 @dataclass(frozen=True, eq=False)
 class Bound(Likelihood):
-    """A bound on -ln p of outputs, with its gradients in the inducing points too."""
+    """A bound on -ln p of outputs, with gradients by the inducing points too."""
 
     in_inducing: Float[Array, "m inputs"]
     weights: Float[Array, "m outputs"]  # the mean at x is k(x, inducing) weights
@@ -76,7 +77,7 @@ def process_loss(
     scaling: Scaling,
     inducing: Int[Array, "m"] | None,
 ) -> Likelihood:
-    """-ln p of outputs: exactly, or the bound through those of the inputs that are chosen as inducing ones."""
+    """-ln p of outputs: exact, or the bound with the inputs `inducing` as inducing points."""
     if inducing is None:
         return exact_loss(outputs, inputs, kernel, scales=scaling)
     loss = sparse_loss(outputs, inputs, inputs[inducing], kernel, scaling=scaling)
@@ -92,7 +93,7 @@ def projected(
 ) -> Posterior:
     """The process given all data, through inducing points (the projected process of Seeger, Williams, Lawrence 2003).
 
-    Given their values there, data are taken to be independent: inverse = K_mm^-1 - Q, weights = Q K_mn outputs / noise,
+    Given the values there, data are independent: inverse = K_mm^-1 - Q, weights = Q K_mn outputs / noise,
     with Q^-1 = K_mm + K_mn K_nm / noise.
     """
     lower = cholesky(NoisyMatrix(kernel, inducing, noise=False).K, lower=True)
@@ -110,6 +111,6 @@ def projected(
 
 
 def _both_sides(L: Float[Array, "n n"], inner: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L'^-1 inner L^-1, of a symmetric matrix."""
+    """L'^-1 inner L^-1 for a symmetric `inner`."""
     half = solve_triangular(L, inner, lower=True, trans="T")
     return np.asarray(solve_triangular(L, half.T, lower=True, trans="T"))

@@ -1,6 +1,6 @@
-"""Clips of motion and what can be done with them and measured on them.
+"""Clips of motion, and operations and measurements on them.
 
-Nothing compiled is imported here before it is used; virtual markers have a file of their own, `virtual_markers`.
+No compiled code is imported before it is used; virtual markers are in their own module, `virtual_markers`.
 """
 
 from poise.motion.contacts import Contacts, floor_height, foot_contacts, foot_slide

@@ -1,4 +1,4 @@
-"""Where Poise keeps what it downloads or unpacks."""
+"""The folder for downloaded and unpacked files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder POISE_CACHE, else Poise's own in this platform's folder for caches."""
+    """The folder POISE_CACHE if set, else Poise's own in this platform's cache folder."""
     chosen = os.environ.get("POISE_CACHE")
     return Path(chosen).expanduser() if chosen else _platform_cache() / "poise"
 

@@ -1,8 +1,8 @@
-"""Motions carried over to another rig by roles, whatever its joints, its axes and its rest pose.
+"""Transfer motions to another rig by roles, for any joints, axes and rest pose.
 
-Every joint is turned, in the world, away from its own neutral pose as its counterpart was from its own
-(W' = W N^-1 N'). Joints of the trunk between two roles take what the other body has at the same share of the way;
-fingers go by name; joints without a counterpart (twist bones, props, faces) stay as they rest on their parents.
+Every joint gets the world rotation relative to its neutral pose that its counterpart has relative to its own (W' = W
+N^-1 N'). Trunk joints between two roles interpolate the other body at the same fraction of the chain; fingers are
+matched by name; joints without a counterpart (twist bones, props, faces) keep their rest rotation.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from poise.skeleton.roles import MAIN_ROLES, TRUNK_ROLES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-Counterpart = tuple[int, int, float]  # two joints of the source, and how far from the first to the second
+Counterpart = tuple[int, int, float]  # two joints of the source, and the interpolation fraction between them
 
-_SAMPLES = 200  # frames from which a rig's neutral pose is read
-_UPRIGHT = 0.3  # of the mean direction from pelvis to head, upwards
+_SAMPLES = 200  # frames from which a rig's neutral pose is estimated
+_UPRIGHT = 0.3  # smallest vertical component of the mean direction from pelvis to head
 
 
 def carried(motion: Motion, target: Skeleton, *, usual: Float[Array, "joints 4"] | None = None) -> Motion:
-    """The motion on another rig, its way over the floor scaled; `usual` is a pose of the target that shows its axes."""
+    """The motion on another rig, with its travel scaled; `usual` is a pose of the target that shows its axes."""
     source = motion.skeleton
     ours = neutral_pose(source, motion.rotations[:: max(1, len(motion) // _SAMPLES)])
     theirs = neutral_pose(target, None if usual is None else usual[None])
@@ -50,22 +50,18 @@ def carried(motion: Motion, target: Skeleton, *, usual: Float[Array, "joints 4"]
 
 
 def check_person(motion: Motion, *, what: str = "its skeleton") -> None:
-    """A SkeletonError that says why a body cannot be carried over by roles."""
+    """Raise a SkeletonError that says why a body cannot be transferred by roles."""
     skeleton = motion.skeleton
     which = f"{what} ({len(skeleton)} joints below {skeleton.names[0]!r})"
     missing = [role for role in MAIN_ROLES if role not in skeleton.roles]
     if missing:
-        raise SkeletonError(
-            f"{which} is not a person's as far as Poise can tell: it lacks {', '.join(missing)}"
-        )
+        raise SkeletonError(f"{which} is not recognised as a person: it lacks {', '.join(missing)}")
     if not stands_at_rest(skeleton) and _uprightness(motion) < _UPRIGHT:
-        raise SkeletonError(
-            f"{which} stands upright as a person does neither in its rest pose nor in its motion"
-        )
+        raise SkeletonError(f"{which} is upright neither in its rest pose nor in its motion")
 
 
 def counterparts(source: Skeleton, target: Skeleton) -> dict[int, Counterpart]:
-    """For each joint of the target that has one, where in the source its rotation comes from."""
+    """For each target joint with a counterpart, the source joints that its rotation comes from."""
     shared = [role for role in target.roles if role in source.roles]
     found = {target.index(role): source.index(role) for role in shared}
     single = {**_same(finger_joints(target), finger_joints(source)), **found}
@@ -85,7 +81,7 @@ def _same(
 
 
 def _along_the_trunk(source: Skeleton, target: Skeleton, roles: list[str]) -> dict[int, Counterpart]:
-    """Joints between two roles of the trunk: the source's joints around the same share of the way."""
+    """Joints between two roles of the trunk: the source's joints around the same fraction of the chain."""
     found: dict[int, Counterpart] = {}
     for top, end in itertools.pairwise(roles):
         ours = path(target, target.index(top), target.index(end))
@@ -101,7 +97,7 @@ def _along_the_trunk(source: Skeleton, target: Skeleton, roles: list[str]) -> di
 
 
 def _shares(skeleton: Skeleton, joints: list[int]) -> Float[Array, "joints"]:
-    """How far along a path each of its joints lies, from 0 to 1."""
+    """The fraction of a path's length at each of its joints, from 0 to 1."""
     lengths = np.linalg.norm(skeleton.offsets[joints], axis=-1)
     lengths[0] = 0.0
     way = np.cumsum(lengths)
@@ -133,7 +129,7 @@ def _between(first: Array, second: Array, part: float) -> Float[Array, "frames 3
 
 
 def _heading_of(turns: Float[Array, "frames 3 3"]) -> Float[Array, "frames 3 3"]:
-    """The part of a rotation about the vertical: a root below the pelvis turns with the body and does not lean."""
+    """The part of a rotation about the vertical: a root below the pelvis turns with the body but does not tilt."""
     quaternions = rotations.quaternion_from_matrix(turns)
     angles = 2.0 * np.unwrap(np.arctan2(quaternions[:, 2], quaternions[:, 0]), period=np.pi)
     return rotations.matrix_from_quaternion(
@@ -147,7 +143,7 @@ def _root_places(
     target: Skeleton,
     quaternions: Float[Array, "frames joints 4"],
 ) -> Float[Array, "frames 3"]:
-    """Where the target's root must be for its pelvis to go the source's way, scaled."""
+    """Root positions of the target for which its pelvis follows the source's path, scaled."""
     own = world_transforms(target, np.zeros_like(pelvis), quaternions)[0][:, target.index("pelvis")]
     return np.asarray(scaled_places(pelvis, source, target) - own)
 

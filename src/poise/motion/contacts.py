@@ -1,8 +1,8 @@
-"""When the feet stand on the floor: low and slow, with hysteresis, at thresholds that grow with the body.
+"""Foot contacts: a foot stands when it is low and slow, with hysteresis, at thresholds that scale with the body.
 
-Each foot has two points, the heel (below and behind the ankle) and the base of the toes. Lengths scale with stature and
-speeds with the square root of gravity times leg length, as walking does (Alexander 1989, "Optimization and gaits in the
-locomotion of vertebrates"), so a child and a giant are judged alike.
+Each foot has two points, the heel (below and behind the ankle) and the base of the toes. Lengths scale with stature
+and speeds with the square root of gravity times leg length, as walking does (Alexander 1989, "Optimization and gaits
+in the locomotion of vertebrates"), so that the thresholds suit all body sizes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from poise.skeleton.pose_space import Handle
 
 
-_ENTER_HEIGHT, _LEAVE_HEIGHT = 0.020, 0.035  # above where the point is when standing, of stature
+_ENTER_HEIGHT, _LEAVE_HEIGHT = 0.020, 0.035  # of stature, above the point's standing height
 _ENTER_SPEED, _LEAVE_SPEED = 0.12, 0.25  # of the square root of gravity times leg length
-_HEEL = (0.0, -0.035, -0.040)  # from the ankle, to the left, up and forward, of stature
-_STANDING = 0.035  # how high a standing foot's point may be above the lowest one, of stature
-_EXPECTILE = 0.02  # how little a point above the floor's plane counts against one below it
-_TELLING_WAY = 0.2  # metres that the feet must spread for the floor's slope to be found
+_HEEL = (0.0, -0.035, -0.040)  # relative to the ankle: left, up and forward, of stature
+_STANDING = 0.035  # of stature: largest height of a standing foot's point above the lowest one
+_EXPECTILE = 0.02  # weight of a point above the floor's plane relative to one below it
+_TELLING_WAY = 0.2  # metres: smallest spread of the feet for an estimate of the floor's slope
 _STEEPEST = 0.06
-_SHORTEST = 0.06  # seconds that a contact, or a break in one, lasts at least
-_HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand that stays, a body that moves meanwhile
-_HAND_SHORTEST = 0.2  # seconds that a hand stays where it is at least
+_SHORTEST = 0.06  # seconds: shortest contact, or break in one
+_HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand at rest, and a body that moves meanwhile
+_HAND_SHORTEST = 0.2  # seconds: shortest hand contact
 _GRAVITY = 9.81
 
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Per frame, which feet (left, right) stand, and which of their points (heel, toes) do; and the floor's height."""
+    """Per frame, which feet (left, right) and which of their points (heel, toes) stand; and the floor's height."""
 
     feet: Bool[Array, "frames 2"]
     points: Bool[Array, "frames 2 2"]
@@ -62,13 +62,13 @@ class Contacts:
         return self.feet[:, 1]
 
     def landings(self, side: int) -> Int[Array, "landings"]:
-        """The frames at which the left (0) or right (1) foot comes to stand, not counting one that stands at first."""
+        """The landing frames of the left (0) or right (1) foot, without a contact that is there at the start."""
         feet = self.feet[:, side]
         return np.flatnonzero(feet[1:] & ~feet[:-1]) + 1
 
 
 def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:
-    """Which feet stand on the floor in each frame; the floor's height is found from the motion unless given."""
+    """Which feet stand on the floor in each frame; by default the floor's height is estimated from the motion."""
     points = foot_positions(motion)
     ground = _ground_below(points) if floor is None else np.full(points.shape[:-1], floor)
     stature = motion.skeleton.height
@@ -85,7 +85,7 @@ def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:
 
 
 def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
-    """Whether the left and the right hand hold on to something: they stay for a while, and the body does not."""
+    """Whether the left and the right hand hold on to something: they rest for a while and the body moves."""
     skeleton = motion.skeleton
     joints = [skeleton.index(f"{side}_hand") for side in SIDES]
     positions, _ = joint_transforms(motion)
@@ -98,7 +98,7 @@ def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
 
 
 def floor_height(motion: Motion) -> float:
-    """The height of the floor: where the lowest foot is when it is lowest, leaving out the odd sunken frame."""
+    """The height of the floor: that of the lowest foot at its lowest, without outliers."""
     return _floor_of(foot_positions(motion))
 
 
@@ -115,7 +115,7 @@ def foot_positions(motion: Motion) -> Float[Array, "frames 2 2 3"]:
 
 
 def foot_handles(skeleton: Skeleton) -> list[Handle]:
-    """The same points, fixed to their joints: left heel and toes, then right ones."""
+    """The same points as handles on their joints: left heel and toes, then right ones."""
     from poise.skeleton.pose_space import Handle
 
     neutral, found = neutral_pose(skeleton), []
@@ -127,17 +127,17 @@ def foot_handles(skeleton: Skeleton) -> list[Handle]:
 
 
 def foot_slide(motion: Motion, contacts: Contacts) -> Float[Array, "frames 2"]:
-    """How fast each standing foot slides over the floor, in metres per second: its slower point; zero in the air."""
+    """Foot slide: horizontal speed of each standing foot in metres per second (its slower point); zero in the air."""
     speed = np.linalg.norm(derivative(foot_positions(motion)[..., [0, 2]], motion.fps), axis=-1)
     slowest: Array = np.where(contacts.points, speed, np.inf).min(axis=-1)
     return np.where(contacts.feet, slowest, 0.0)
 
 
 def foot_joints(skeleton: Skeleton, side: str) -> list[int]:
-    """The ankle and the base of the toes, or whatever else the foot leads to; the ankle twice if there is nothing."""
+    """The ankle and the base of the toes, or the longest child of the foot; the ankle twice if there is none."""
     if f"{side}_foot" not in skeleton.roles:
         raise SkeletonError(
-            f"foot contacts need the role '{side}_foot'; give it with skeleton.with_roles(...)"
+            f"foot contacts need the role '{side}_foot'; assign it with skeleton.with_roles(...)"
         )
     foot = skeleton.index(f"{side}_foot")
     if f"{side}_toes" in skeleton.roles:
@@ -151,10 +151,10 @@ def _floor_of(points: Float[Array, "frames 2 2 3"]) -> float:
 
 
 def _ground_below(points: Float[Array, "frames 2 2 3"]) -> Float[Array, "frames 2 2"]:
-    """The height of the floor below each point: the plane under the feet, which recordings often have slightly tilted.
+    """The height of the floor below each point: a plane under the feet, since recordings are often slightly tilted.
 
-    An expectile regression (Newey and Powell 1987) of the lowest point's height on where it is, so that the plane lies
-    below nearly all of them; the slope is held to zero where the feet do not go far enough to tell.
+    An expectile regression (Newey and Powell 1987) of the lowest point's height on its position, so that the plane is
+    below nearly all points; the slope is zero if the feet do not travel far enough to estimate it.
     """
     flat = points.reshape(len(points), 4, 3)
     low = np.take_along_axis(flat, flat[..., 1].argmin(axis=1)[:, None, None], axis=1)[:, 0]
@@ -171,13 +171,13 @@ def _ground_below(points: Float[Array, "frames 2 2 3"]) -> Float[Array, "frames 
 
 
 def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float[Array, "2 2"]:
-    """How high each point is when its foot stands: as low as it gets, if that is where a standing foot could be."""
+    """The standing height of each point: its lowest height, if that is plausible for a standing foot."""
     lowest = np.percentile(above, 5.0, axis=0)
     return np.minimum(lowest, lowest.min() + _STANDING * stature)
 
 
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
-    """A moving mean over 50 ms, so that the noise of fast cameras does not break a contact."""
+    """A moving mean over 50 ms, so that the noise of fast cameras does not interrupt a contact."""
     half = round(0.025 * fps)
     if half == 0 or len(values) < 2:
         return values
@@ -191,7 +191,7 @@ def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "fr
 
 
 def _held(on: Bool[Array, "frames *n"], off: Bool[Array, "frames *n"]) -> Bool[Array, "frames *n"]:
-    """Hysteresis: true from a frame in `on` until one in `off`; before the first of either, as that first says."""
+    """Hysteresis: true from a frame in `on` until one in `off`; before both, as at the first of either."""
     decided = on | off
     frames = np.arange(len(on)).reshape(-1, *[1] * (on.ndim - 1))
     last = np.maximum.accumulate(np.where(decided, frames, -1), axis=0)
@@ -201,7 +201,7 @@ def _held(on: Bool[Array, "frames *n"], off: Bool[Array, "frames *n"]) -> Bool[A
 
 
 def _while_moving(runs: Bool[Array, "frames n"], moves: Bool[Array, "frames"]) -> Bool[Array, "frames n"]:
-    """The runs of truth during which something moves at least once."""
+    """The runs of true values during which the body moves at least once."""
     kept = np.zeros_like(runs)
     for column in range(runs.shape[1]):
         number = np.cumsum(np.diff(runs[:, column], prepend=False) & runs[:, column])
@@ -211,7 +211,7 @@ def _while_moving(runs: Bool[Array, "frames n"], moves: Bool[Array, "frames"]) -
 
 
 def _without_blips(standing: Bool[Array, "frames 2 2"], shortest: int) -> Bool[Array, "frames 2 2"]:
-    """Breaks shorter than the shortest closed, then contacts shorter than it dropped."""
+    """Close breaks shorter than `shortest`, then drop contacts shorter than it."""
     flat = standing.reshape(len(standing), -1)
     closed = np.stack([_without_short_runs(column, True, shortest) for column in flat.T], axis=-1)
     opened = np.stack([_without_short_runs(column, False, shortest) for column in closed.T], axis=-1)

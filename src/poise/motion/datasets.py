@@ -1,9 +1,9 @@
-"""Public recordings by name: the CMU database in B. Hahne's BVH conversion, fetched once, checked and kept in a cache.
+"""Public recordings by name: the CMU database in B. Hahne's BVH conversion, downloaded once, verified and cached.
 
-The catalogue beside this file (`cmu_clips.csv`) holds name, size, SHA-256 and description (CMU's own) of each clip. The
-checksums were computed from copies of the conversion; where others have published sizes or checksums of the mirror's
-pinned revision (07_01, 07_04, 13_42, 35_26, 124_01, 124_07), they agree. A clip of the database that is not in the
-catalogue can be fetched too; its checksum is recorded at its first download and held to from then on.
+The catalogue beside this file (`cmu_clips.csv`) holds name, size, SHA-256 and description (CMU's own) of each clip.
+The checksums were computed from copies of the conversion. They agree with the sizes and checksums that others have
+published for the mirror's pinned revision (07_01, 07_04, 13_42, 35_26, 124_01, 124_07). Clips outside the catalogue
+can be downloaded too; their checksum is recorded at the first download and verified from then on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class RemoteClip:
-    """A recording that can be fetched. Without a checksum (`sha256` empty) the first download sets it."""
+    """A recording that can be downloaded. Without a checksum (`sha256` empty) the first download sets it."""
 
     name: str
     description: str = "(not in the catalogue)"
@@ -52,13 +52,13 @@ class RemoteClip:
 
     @property
     def url(self) -> str:
-        """Where it is fetched from: the mirror, or the folder of the same layout that POISE_DATA_URL names."""
+        """The address: on the mirror, or in the folder of the same layout that POISE_DATA_URL names."""
         base = os.environ.get("POISE_DATA_URL") or MIRROR
         return f"{base.rstrip('/')}/{int(self.subject):03d}/{self.name}.bvh"
 
     @property
     def path(self) -> Path:
-        """Where it lies once fetched."""
+        """The path of the downloaded file."""
         return cache_folder() / "cmu" / f"{self.name}.bvh"
 
 
@@ -86,7 +86,7 @@ def find(name: str) -> tuple[RemoteClip, ...]:
 
 
 def fetch(clip: RemoteClip, *, progress: Progress | None = None) -> Path:
-    """The clip's path in the cache, downloaded if it is not there yet (or no longer what it was)."""
+    """Return the clip's path in the cache; download it if it is missing or changed."""
     recorded = clip.sha256 or _recorded_checksums().get(clip.name, "")
     if clip.path.exists() and _sha256(clip.path) == recorded:
         return clip.path
@@ -94,7 +94,7 @@ def fetch(clip: RemoteClip, *, progress: Progress | None = None) -> Path:
         _download(clip, recorded, progress)
     except OSError as error:
         raise DownloadError(
-            f"cannot keep {clip.path}: {error.strerror or error}; name another folder with POISE_CACHE"
+            f"cannot write {clip.path}: {error.strerror or error}; set POISE_CACHE to another folder"
         ) from error
     return clip.path
 
@@ -103,7 +103,7 @@ def _download(clip: RemoteClip, sha256: str, progress: Progress | None) -> None:
     pooch = _pooch()
     part = clip.path.with_name(clip.path.name + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)
-    if not sha256:  # nothing could tell a part of an older version from a part of this one
+    if not sha256:  # without a checksum, a partial file might belong to an older version
         part.unlink(missing_ok=True)
     downloader = ResumingDownloader(part, clip.bytes, progress, timeout_s=_TIMEOUT_S)
     try:
@@ -116,7 +116,7 @@ def _download(clip: RemoteClip, sha256: str, progress: Progress | None) -> None:
         )
     except ValueError as error:
         raise DownloadError(
-            f"{clip.name}: what came from {clip.url} does not have the recorded checksum and was thrown away; "
+            f"{clip.name}: the download from {clip.url} does not match the recorded checksum and was discarded; "
             "a proxy or mirror may have changed it"
         ) from error
     if not sha256:
@@ -129,7 +129,7 @@ def _pooch() -> ModuleType:
         import requests  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("pooch", extra="data", purpose="downloading recordings") from error
-    pooch.get_logger().setLevel("WARNING")  # what it does is shown by our progress bar and our errors
+    pooch.get_logger().setLevel("WARNING")  # progress and errors are shown by our own messages
     return cast(ModuleType, pooch)
 
 
@@ -138,7 +138,7 @@ def _record_file() -> Path:
 
 
 def _recorded_checksums() -> dict[str, str]:
-    """Clip to SHA-256, of clips outside the catalogue, in the format of sha256sum."""
+    """SHA-256 by clip, for clips outside the catalogue, in the format of sha256sum."""
     if not _record_file().exists():
         return {}
     lines = _record_file().read_text(encoding="utf-8").splitlines()

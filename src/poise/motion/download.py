@@ -1,4 +1,4 @@
-"""Downloads over HTTP that pick up where they were cut off (range requests, RFC 9110 section 14)."""
+"""HTTP downloads that resume after an interruption (range requests, RFC 9110 section 14)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from requests import Response
 
 
-_CHUNK_BYTES = 4096  # the most that a cut connection loses
+_CHUNK_BYTES = 4096  # largest loss at an interruption
 _TOO_MANY_BYTES = 512 * 1024 * 1024
 
 
 class DownloadError(PoiseError):
-    """A download that did not arrive: offline, blocked, cut, missing or not what was expected."""
+    """A failed download: offline, blocked, interrupted, missing or not as expected."""
 
 
 @dataclass(frozen=True)
 class ResumingDownloader:
-    """A downloader as pooch calls them. Bytes gather in `part`, which outlives a cut connection and is continued."""
+    """A downloader for pooch. Bytes are collected in `part`, which is kept after an interruption and resumed."""
 
     part: Path
     expected_bytes: int = 0
@@ -34,7 +34,7 @@ class ResumingDownloader:
     timeout_s: float = 20.0
 
     def __call__(self, url: str, output_file: str, _pooch: Any = None) -> None:
-        """Fetches the address into the file, which appears only when all of it has arrived."""
+        """Download the address to the file, which appears only when complete."""
         import requests
 
         for attempt in range(1, self.attempts + 1):
@@ -74,8 +74,8 @@ class ResumingDownloader:
     def _refuse_more(self, url: str) -> None:
         self.part.unlink()
         raise DownloadError(
-            f"{urlsplit(url).hostname} sent more than the {self.expected_bytes or _TOO_MANY_BYTES} bytes expected of "
-            f"{_file_name(url)}; nothing was kept"
+            f"{urlsplit(url).hostname} sent more than the expected {self.expected_bytes or _TOO_MANY_BYTES} bytes of "
+            f"{_file_name(url)}; the download was discarded"
         )
 
     def _received(self) -> int:
@@ -89,8 +89,8 @@ class ResumingDownloader:
             return f"{host} answered {error.response.status_code} {error.response.reason} for {_file_name(url)} ({url})"
         if received:
             return (
-                f"the connection to {host} broke off after {received} bytes of {_file_name(url)}; "
-                "run the same command again to go on from there"
+                f"the connection to {host} was interrupted after {received} bytes of {_file_name(url)}; "
+                "run the same command again to resume"
             )
         if isinstance(error, requests.Timeout):
             return f"{host} did not answer within {self.timeout_s:g} s; it may be busy, or blocked from here"
@@ -100,7 +100,7 @@ class ResumingDownloader:
 
 
 def _continues_at(response: Response, start: int) -> bool:
-    """Whether the answer goes on from that byte; a server may also send the whole file, or refuse the range."""
+    """Whether the response resumes at that byte; a server may also send the whole file, or refuse the range."""
     return response.status_code == 206 and response.headers.get("Content-Range", "").startswith(
         f"bytes {start}-"
     )

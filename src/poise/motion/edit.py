@@ -1,4 +1,4 @@
-"""Cutting, resampling, placing and joining motions. Every function returns a new motion."""
+"""Trim, resample, place and join motions. Every function returns a new motion."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 MOST_ROTATIONS = (
-    8_000_000  # of all joints in all frames, that a resampled motion has unless it had them before
+    8_000_000  # joint rotations in total: limit for a resampled motion, unless it already had more
 )
 
 
 def trim(motion: Motion, start: float = 0.0, end: float | None = None) -> Motion:
-    """The frames from `start` up to, not including, `end`, in seconds; to the last frame if no end is given."""
+    """The frames from `start` up to but excluding `end`, in seconds; to the last frame if no end is given."""
     return motion[frames_between(motion, start, end)]
 
 
 def frames_between(recording: Motion | Markers, start: float = 0.0, end: float | None = None) -> slice:
-    """Which frames lie from `start` up to, not including, `end`, in seconds."""
+    """The slice of frames from `start` up to but excluding `end`, in seconds."""
     lasts = recording.seconds
     end = lasts if end is None else end
     if not (np.isfinite(start) and np.isfinite(end)):
@@ -40,15 +40,15 @@ def frames_between(recording: Motion | Markers, start: float = 0.0, end: float |
     first, last = round(start * recording.fps), round(end * recording.fps)
     if not 0 <= first < last <= len(recording):
         raise InvalidValueError(
-            f"cannot trim to {start:g} .. {end:g} s: it lasts 0 .. {lasts:g} s and a frame must remain"
+            f"cannot trim to {start:g} .. {end:g} s: the clip lasts 0 .. {lasts:g} s and at least one frame must remain"
         )
     return slice(first, last)
 
 
 def resample(motion: Motion, fps: float) -> Motion:
-    """The same motion at another frame rate: rotations by slerp, root positions by straight lines.
+    """The same motion at another frame rate: rotations by slerp, root positions by linear interpolation.
 
-    The first frame keeps its time. Frames whose times coincide with recorded ones are those frames exactly.
+    The first frame keeps its time. Frames at recorded times are reproduced exactly.
     """
     checked_rate(fps)
     if fps == motion.fps or len(motion) == 1:
@@ -56,7 +56,7 @@ def resample(motion: Motion, fps: float) -> Motion:
     count = int(np.floor((len(motion) - 1) * fps / motion.fps + 1e-6)) + 1
     if count * len(motion.skeleton) > max(MOST_ROTATIONS, 4 * len(motion) * len(motion.skeleton)):
         raise InvalidValueError(
-            f"{count:,} frames at {fps:g} Hz are more than fit in memory; choose a lower frame rate, or trim first"
+            f"{count:,} frames at {fps:g} Hz do not fit in memory; choose a lower frame rate, or trim first"
         )
     at = np.arange(count) * (motion.fps / fps)
     at = np.where(np.abs(at - np.round(at)) < 1e-6, np.round(at), at)
@@ -66,7 +66,7 @@ def resample(motion: Motion, fps: float) -> Motion:
 def moved(
     motion: Motion, *, turn: float = 0.0, shift: Sequence[float] | Float[Array, "3"] = (0.0, 0.0, 0.0)
 ) -> Motion:
-    """The whole motion turned about the vertical axis through the origin, by radians, and then shifted by metres."""
+    """The whole motion rotated about the vertical axis through the origin by `turn` radians, then shifted in metres."""
     q = rotations.quaternion_from_expmap(np.array([0.0, turn, 0.0]))
     turned = motion.rotations.copy()
     turned[:, 0] = rotations.multiply(q, turned[:, 0])
@@ -78,23 +78,23 @@ def moved(
 def place(
     motion: Motion, *, at: Sequence[float] = (0.0, 0.0), heading: float = 0.0, frame: int = 0
 ) -> Motion:
-    """The motion moved over the floor so that at one frame the root is above (x, z) and the body has this heading."""
+    """The motion moved over the floor so that at `frame` the root is above (x, z) with this heading."""
     turned = moved(motion, turn=heading - float(headings(motion[np.array([frame])])[0]))
     x, _, z = turned.root_positions[frame]
     return moved(turned, shift=(at[0] - x, 0.0, at[1] - z))
 
 
 def face(motion: Motion, heading: float = 0.0, *, frame: int = 0) -> Motion:
-    """The motion turned about its root's place at one frame so that the body has this heading there."""
+    """The motion rotated about its root's position at `frame` to this heading."""
     x, _, z = motion.root_positions[frame]
     return place(motion, at=(float(x), float(z)), heading=heading, frame=frame)
 
 
 def concatenate(motions: Sequence[Motion], *, align: bool = True, blend: float = 0.0) -> Motion:
-    """One motion after the other, at the first one's frame rate.
+    """Join motions, at the first one's frame rate.
 
-    With `align`, each is placed where the one before ends, heading the same way. With `blend`, the end of one and the
-    start of the next overlap for that many seconds and fade into each other.
+    With `align`, each starts at the position and heading where the previous one ends. With `blend`, the end of one and
+    the start of the next overlap for that many seconds and are cross-faded.
     """
     if not motions:
         raise InvalidValueError("concatenate needs at least one motion; got none")
@@ -111,9 +111,9 @@ def concatenate(motions: Sequence[Motion], *, align: bool = True, blend: float =
 
 @dataclass(frozen=True, eq=False)
 class RootRelative:
-    """A motion apart from its way over the floor: `motion` stays above the origin and always faces +Z.
+    """A motion separated from its travel over the floor: `motion` stays above the origin and always faces +Z.
 
-    `ground` is the root's (x, z) and `headings` where the body faces, per frame, in the world.
+    `ground` is the root's (x, z) and `headings` the body's heading, per frame, in the world.
     """
 
     motion: Motion
@@ -126,9 +126,9 @@ class RootRelative:
 
     @property
     def steps(self) -> Float[Array, "frames 3"]:
-        """From each frame to the next, as seen from the body: metres to the left, metres forward, radians turned left.
+        """Steps from each frame to the next in the body's frame: metres left, metres forward, radians turned left.
 
-        The last frame repeats the step before it, so that there is one per frame.
+        The last frame repeats the previous step, so that there is one per frame.
         """
         if len(self.headings) < 2:
             return np.zeros((len(self.headings), 3))
@@ -139,7 +139,7 @@ class RootRelative:
 
 
 def root_relative(motion: Motion) -> RootRelative:
-    """The motion with its way over the floor taken out; `world_from_root_relative` puts it back."""
+    """The motion without its travel over the floor; `world_from_root_relative` restores it."""
     angles = headings(motion)
     turned = motion.rotations.copy()
     turned[:, 0] = rotations.multiply(_about_up(-angles), turned[:, 0])
@@ -148,7 +148,7 @@ def root_relative(motion: Motion) -> RootRelative:
 
 
 def world_from_root_relative(relative: RootRelative) -> Motion:
-    """The motion on its way over the floor again."""
+    """The motion with its travel over the floor restored."""
     turned = relative.motion.rotations.copy()
     turned[:, 0] = rotations.multiply(_about_up(relative.headings), turned[:, 0])
     x, z = relative.ground.T

@@ -1,4 +1,4 @@
-"""Gaps in marker recordings: where they are, splines across them, and how far off such splines are for this take."""
+"""Gaps in marker recordings: detection, spline interpolation, and the expected error of such splines in a take."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from jaxtyping import Bool, Float
 
 from poise.types import Array
 
-KNOTS = 12  # samples on each side of a gap that its spline goes through
-_TRIED = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds of gaps made to see how well splines do
-_EACH = 12  # of them per marker
-TAILS = 2.0  # times the typical error of splines: now and then they are far off
+KNOTS = 12  # samples on each side of a gap for its spline
+_TRIED = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds: lengths of the test gaps
+_EACH = 12  # test gaps per marker
+TAILS = 2.0  # times the typical spline error, for its heavy tails
 _LEAST_ERROR = 1e-4  # metres
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Frames start to end (the latter not included) in which one marker was not seen."""
+    """Frames `start` to `end` (exclusive) in which one marker was not seen."""
 
     marker: int
     start: int
     end: int
-    closed: bool  # whether it was seen both before and after
+    closed: bool  # whether the marker was seen both before and after
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -40,7 +40,7 @@ def gaps_of(seen: Bool[Array, "frames markers"]) -> Iterator[Gap]:
 
 
 def spline_filled(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
-    """Every gap bridged by a cubic spline through the samples around it; before the first and after the last it holds.
+    """Fill every gap with a cubic spline through the samples around it; constant before the first and after the last.
 
     A marker that is never seen stays missing.
     """
@@ -55,15 +55,15 @@ def spline_filled(points: Float[Array, "frames markers 3"]) -> Float[Array, "fra
 
 @dataclass(frozen=True, eq=False)
 class SplineErrors:
-    """How far splines are off, per axis: scale times a power of the harmonic distance to both ends of the gap."""
+    """Spline error per axis: scale times a power of the harmonic distance to both ends of the gap."""
 
     scales: Float[Array, "markers"]  # metres at a distance of one second
     power: float
-    speeds: Float[Array, "markers"]  # metres per second by which a marker leaves a gap without an end
-    accelerations: Float[Array, "markers"]  # metres per second squared where that was measured
+    speeds: Float[Array, "markers"]  # metres per second by which a marker drifts in a gap without an end
+    accelerations: Float[Array, "markers"]  # metres per second squared at which the scales were measured
 
     def sigma(self, gap: Gap, fps: float, *, acceleration: float = 0.0) -> Float[Array, "gap"]:
-        """The expected error of every frame of a gap; more where more happens (per axis, as a root mean square)."""
+        """The expected error of every frame of a gap, larger at a higher `acceleration` (RMS per axis)."""
         before = np.arange(1, len(gap) + 1) / fps
         if not gap.closed:
             away = before if gap.start > 0 else before[::-1]
@@ -75,7 +75,7 @@ class SplineErrors:
 
 
 def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> SplineErrors:
-    """Measured on the take itself: gaps are made where markers were seen, bridged, and compared."""
+    """Measure the errors on the take itself: cut test gaps where markers were seen, fill them, and compare."""
     seen = np.isfinite(points).all(axis=2)
     rng = np.random.default_rng(0)
     lengths = [max(2, round(fps * seconds)) for seconds in _TRIED]
@@ -112,7 +112,7 @@ def _bridged(track: Float[Array, "frames 3"], known: Array, gap: Gap) -> Float[A
 def _error(
     track: Float[Array, "frames 3"], seen: Bool[Array, "frames"], length: int, rng: np.random.Generator
 ) -> float:
-    """The root mean square error, per axis, at the middle of gaps of a length; not a number where none can be made."""
+    """Root-mean-square error per axis at the middle of gaps of a length; NaN if none can be cut."""
     around = np.convolve(seen, np.ones(length + 2 * KNOTS), mode="valid")
     starts = np.flatnonzero(around >= length + 2 * KNOTS) + KNOTS
     if len(starts) == 0:

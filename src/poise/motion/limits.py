@@ -16,7 +16,7 @@ _MARGIN = np.radians(5.0)
 
 
 def limits_from_motion(motions: Motion | Sequence[Motion], *, margin: float = _MARGIN) -> JointLimits:
-    """Limits that hold every frame of the motions and a margin in radians, about each joint's mean rotation."""
+    """Limits that contain every frame of the motions plus a margin in radians, about each joint's mean rotation."""
     clips = [motions] if isinstance(motions, Motion) else list(motions)
     if not clips:
         raise InvalidValueError("limits from data need at least one motion; got none")

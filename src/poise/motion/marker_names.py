@@ -1,4 +1,4 @@
-"""Marker labels as laboratories write them, and the marker of the 41-marker set that each means."""
+"""Marker labels as laboratories write them, and the corresponding markers of the 41-marker set."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS
 from poise.types import Array
 
-_SWAPPED = -0.5  # cosine between where the left should be and where its labels are
+_SWAPPED = -0.5  # cosine between the expected left direction and that of the labels
 
-# What Plug-in Gait and its relatives, Helen Hayes (R.ASIS), CODA, Rajagopal (RLMAL) and Cortex (R.Knee.Lat) call the
-# same places, without sides, points and spaces. A place by two names takes the first that a file has.
+# Names of the same places in Plug-in Gait and its relatives, Helen Hayes (R.ASIS), CODA, Rajagopal (RLMAL) and Cortex
+# (R.Knee.Lat), without sides, points and spaces. If a file has two names of one place, the first one is used.
 _PLACES = {
     "FWT": ("ASI", "ASIS"),
     "BWT": ("PSI", "PSIS"),
@@ -40,14 +40,14 @@ _ALIASES = {"RBAK": "RBAC", "IJ": "CLAV", "PX": "STRN", "XIPH": "STRN"} | {
 
 
 def known_marker(label: str) -> str | None:
-    """The marker of the 41-marker set that a label means; None for one of another set."""
+    """The marker of the 41-marker set that a label stands for; None if it belongs to another set."""
     name = re.sub(r"[\s._-]", "", label.rpartition(":")[2]).upper()
     name = _ALIASES.get(name, name)
     return name if name in OPTICAL_LABELS else None
 
 
 def known_markers(labels: Iterable[str]) -> dict[str, str]:
-    """Label to marker of the 41-marker set, of those that mean one; the first of two that mean the same."""
+    """The labels that stand for a marker of the 41-marker set, with that marker; the first of two with the same."""
     found: dict[str, str] = {}
     for label in labels:
         marker = known_marker(label)
@@ -57,7 +57,7 @@ def known_markers(labels: Iterable[str]) -> dict[str, str]:
 
 
 def sides_swapped(markers: Markers) -> bool:
-    """Whether labels say left where right is, by what is ahead (waist or toes) and up (waist over knees or ankles)."""
+    """Whether left and right labels are swapped, judged by the forward (waist or toes) and up directions."""
     at = {
         name: markers.points[:, markers.labels.index(label)]
         for label, name in known_markers(markers.labels).items()

@@ -1,4 +1,4 @@
-"""Marker recordings: labelled points over frames. A marker that was not seen is NaN, and that is normal input."""
+"""Marker recordings: labelled points over frames. Unseen markers are NaN, which is valid input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.types import Array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Markers(Savable):
-    """Points in metres, Y up, over frames; NaN where a marker was not seen. `residuals` (metres) may be absent."""
+    """Points in metres, Y up, over frames; NaN if a marker was not seen. `residuals` (metres) are optional."""
 
     labels: tuple[str, ...]
     points: Float[Array, "frames markers 3"]
@@ -41,23 +41,23 @@ class Markers(Savable):
         return len(self.points)
 
     def __getitem__(self, frames: slice) -> Markers:
-        """Some of the frames (a stride keeps the frame rate's meaning)."""
+        """A selection of frames (a stride divides the frame rate)."""
         residuals = None if self.residuals is None else self.residuals[frames]
         fps = self.fps / abs(frames.step or 1)
         return replace(self, points=self.points[frames], residuals=residuals, fps=fps)
 
     @property
     def summary(self) -> str:
-        """How many markers, its length and its rate."""
+        """The number of markers, length and frame rate."""
         return f"{len(self.labels)} markers, {len(self)} frames at {self.fps:g} Hz"
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """The duration."""
         return len(self) / self.fps
 
     def index(self, label: str) -> int:
-        """The number of the marker of this label; an unknown one lists close matches."""
+        """The index of the marker with this label; raise an error with close matches if there is none."""
         if label not in self.labels:
             raise UnknownNameError("marker", label, self.labels)
         return self.labels.index(label)

@@ -10,16 +10,16 @@ from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections, without_
 
 
 def mirror(motion: Motion) -> Motion:
-    """The motion as seen in a mirror that stands in the plane X = 0: what the left did, the right does.
+    """The motion mirrored in the plane X = 0: left and right are exchanged.
 
-    It stays on the same body, so lengths that differ between the sides stay where they are. The way a skeleton's left
-    and right axes correspond comes from its symmetric neutral pose, so any rest pose will do (`skeleton.symmetry`).
-    Joints that only one side has keep their own rotations.
+    It stays on the same body, so lengths that differ between the sides are kept. The correspondence of left and right
+    axes comes from the skeleton's symmetric neutral pose, so any rest pose works (`skeleton.symmetry`). Joints that
+    only one side has keep their own rotations.
     """
     skeleton = motion.skeleton
     partner, carries = mirror_joints(skeleton), reflections(skeleton, motion.rotations)
     above = np.concatenate([ACROSS[None], carries[skeleton.parents[1:]]])
-    # A reflection on either side of a rotation: the negatives of both reflections are rotations and do the same.
+    # A reflection on both sides of a rotation: the negatives of both reflections are rotations and give the same.
     before, after = rotations.quaternion_from_matrix(-above), rotations.quaternion_from_matrix(-carries)
     turned = rotations.multiply(
         rotations.multiply(before, motion.rotations[:, partner]), rotations.conjugate(after)

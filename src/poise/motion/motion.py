@@ -1,4 +1,4 @@
-"""Motions: one skeleton over many frames, with where they came from. What is done to motions is in the files beside."""
+"""Motions: one skeleton over many frames, with their origin. Operations on motions are in the modules beside."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from poise.savable import Savable
 from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only
 from poise.types import Array
 
-SEPARATOR = "; "  # between credits, where a file has one line for them
+SEPARATOR = "; "  # between credits, in files that have one line for them
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a motion came from and what its reader decided on the way; nothing a reader infers is silent."""
+    """The source of a motion and what its reader inferred; every inference is recorded here."""
 
     path: str = ""
     format: str = ""
@@ -30,17 +30,17 @@ class Origin:
     frames_in_file: int = 0
     dropped_first_frame: bool = False
     notes: tuple[str, ...] = ()
-    """Decisions that are no cause for doubt, such as which axis was up."""
+    """Decisions without doubt, such as which axis was up."""
     warnings: tuple[str, ...] = ()
     character: str = ""
-    """The file of the character whose skeleton this is, with its mesh: what a GLB or VRM is written into."""
+    """The file of the character with this skeleton, including its mesh; a GLB or VRM is written into it."""
     credits: tuple[str, ...] = ()
-    """Databases and licences of what it was made with; files that have room for them name them."""
+    """Databases and licences of the data it was made from; written to files that have a field for them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion(Savable):
-    """A skeleton moving: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
+    """A moving skeleton: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
 
     skeleton: Skeleton
     fps: float
@@ -65,9 +65,11 @@ class Motion(Savable):
 
     @classmethod
     def of_poses(cls, poses: Sequence[Pose], *, fps: float = 30.0, name: str = "") -> Motion:
-        """Poses of one skeleton, one after the other."""
+        """Join poses of one skeleton to a motion."""
         if not poses or not all(pose.skeleton.same_topology(poses[0].skeleton) for pose in poses):
-            raise InvalidValueError("a motion is made of one pose or more, all of one skeleton")
+            raise InvalidValueError(
+                "a motion needs at least one pose, and all poses must have the same skeleton"
+            )
         roots, turns = [pose.root_position for pose in poses], [pose.rotations for pose in poses]
         return cls(poses[0].skeleton, fps, np.stack(roots), np.stack(turns), name=name)
 
@@ -82,7 +84,7 @@ class Motion(Savable):
     @overload
     def __getitem__(self, frames: slice | Array) -> Motion: ...
     def __getitem__(self, frames: int | slice | Array) -> Pose | Motion:
-        """One frame as a Pose, or some frames as a Motion (a stride keeps the frame rate's meaning)."""
+        """One frame as a Pose, or several as a Motion (a stride divides the frame rate)."""
         if isinstance(frames, (int, np.integer)):
             return Pose(self.skeleton, self.root_positions[frames], self.rotations[frames])
         step = abs(frames.step or 1) if isinstance(frames, slice) else 1
@@ -90,18 +92,18 @@ class Motion(Savable):
 
     @property
     def summary(self) -> str:
-        """Its name, length and rate, and how many joints it moves."""
+        """The name, length and frame rate, and the number of joints."""
         label = f"{self.name!r}, " if self.name else ""
         return f"{label}{len(self)} frames at {self.fps:g} Hz, {len(self.skeleton)} joints"
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """The duration."""
         return len(self) / self.fps
 
     @cached_property
     def positions(self) -> Positions:
-        """Where its joints are in every frame, `motion.positions["right_hand"]`, worked out when first asked for."""
+        """Joint positions in every frame, `motion.positions["right_hand"]`, computed on first access."""
         return Positions.of(self.skeleton, self.root_positions, self.rotations)
 
     def with_frames(

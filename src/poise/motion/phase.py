@@ -1,7 +1,7 @@
-"""The phase of a repeated motion: an angle that grows by one turn per cycle, continuous over the frames.
+"""The phase of a cyclic motion: an angle that grows by one turn per cycle, continuous over the frames.
 
-Gaits take it from the feet: the left foot lands at whole turns, the right one at half turns. Where the feet do not
-land in turn, it is the angle of the analytic signal (Gabor 1946) of the body's movement at its dominant frequency.
+For gaits it follows the feet: the left foot lands at whole turns, the right one at half turns. If the feet do not land
+in turn, it is the angle of the analytic signal (Gabor 1946) of the body's movement at its dominant frequency.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 _SHORTEST_STEP = 0.2  # seconds
-_LEAST_SHARE = 0.15  # of a movement's power that its dominant frequency needs to count as a rhythm
+_LEAST_SHARE = 0.15  # share of a movement's power at its dominant frequency above which it has a rhythm
 
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """Radians per frame, never falling; where they come from; cycles per second. Motions without rhythm have zeros."""
+    """Radians per frame, not decreasing; their source; cycles per second. Motions without rhythm have zeros."""
 
     radians: Float[Array, "frames"]
     source: Literal["contacts", "frequency", "none"]
@@ -47,7 +47,7 @@ def phase(motion: Motion, *, contacts: Contacts | None = None) -> Phase:
 
 
 def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
-    """Straight lines between landings; none unless at least two landings alternate between left and right."""
+    """Linear interpolation between landings; None unless at least two landings alternate between left and right."""
     landings = [(frame, side) for side in (0, 1) for frame in contacts.landings(side).tolist()]
     landings.sort()
     frames, sides = np.array([f for f, _ in landings]), np.array([s for _, s in landings])
@@ -61,7 +61,7 @@ def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
 
 
 def phase_from_frequency(motion: Motion) -> Phase:
-    """The angle of the strongest rhythm in how the joints move about the root."""
+    """The angle of the strongest rhythm of the joints' movement about the root."""
     frames = len(motion)
     signal = _strongest_movement(motion)
     spectrum = np.fft.rfft(signal * np.hanning(frames))
@@ -73,7 +73,7 @@ def phase_from_frequency(motion: Motion) -> Phase:
         return Phase(np.zeros(frames), "none", 0.0)
     angle = np.unwrap(np.angle(_analytic_at(signal, peak)))
     rising = np.maximum.accumulate(angle - angle[0])
-    start, end = frames // 4, frames - 1 - frames // 4  # the ends of a band-passed signal are less sure
+    start, end = frames // 4, frames - 1 - frames // 4  # the ends of a band-passed signal are less reliable
     turns = (rising[end] - rising[start]) / (2.0 * np.pi)
     return Phase(rising, "frequency", float(turns * motion.fps / max(end - start, 1)))
 
@@ -81,7 +81,7 @@ def phase_from_frequency(motion: Motion) -> Phase:
 def phase_through(
     at: Shaped[Array, "frames"], times: Shaped[Array, "keys"], radians: Float[Array, "keys"]
 ) -> Float[Array, "frames"]:
-    """Straight lines through the phases at two times or more, going on at either end as the nearest one does."""
+    """Linear interpolation through the phases at two or more times, extrapolated at both ends."""
     inside = np.interp(at, times, radians)
     first, last = (
         (radians[1] - radians[0]) / (times[1] - times[0]),
@@ -105,7 +105,7 @@ def _land_together(frames: Array, fps: float) -> bool:
 
 
 def _strongest_movement(motion: Motion) -> Float[Array, "frames"]:
-    """The first principal component of the joints' places about the root, without its slow drift."""
+    """The first principal component of the joint positions about the root, without its slow drift."""
     local = joint_positions(root_relative(motion).motion).reshape(len(motion), -1)
     local = local - local.mean(axis=0)
     time = np.linspace(-1.0, 1.0, len(motion))

@@ -1,7 +1,7 @@
-"""Where real recordings are, for tests, benchmarks and the evaluation; none are part of Poise.
+"""Location of real recordings for tests, benchmarks and the evaluation; none are part of Poise.
 
-They are looked for where POISE_MOCAP points, else in ../shared/mocap beside the project. Archives found there are
-unpacked once into Poise's cache folder.
+They are searched in POISE_MOCAP, else in ../shared/mocap beside the project. Archives found there are unpacked once
+into Poise's cache folder.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ COLLECTIONS = {
     "bandai": "bandai-styles-bvh.tar.xz",
     "optical": "optical.tar.xz",
 }
-"""Each collection's folder, and the archive that holds it."""
+"""The folder of each collection, and its archive."""
 
 _PROJECT = Path(__file__).parents[3]
 
 
 def find_recordings() -> Path | None:
-    """The folder with `cmu`, `bandai` and `optical` in it (those that are there), or None if there is none."""
+    """The folder with those of `cmu`, `bandai` and `optical` that are present, or None if there is none."""
     source = _source()
     if any((source / name).is_dir() for name in COLLECTIONS):
         return source
@@ -41,7 +41,7 @@ def find_recordings() -> Path | None:
 
 
 def find_file(name: str) -> Path | None:
-    """A file that lies beside the collections, or None if it is not there."""
+    """A file beside the collections, or None if it does not exist."""
     return path if (path := _source() / name).is_file() else None
 
 
@@ -51,7 +51,7 @@ def _source() -> Path:
 
 
 def _unpack(name: str, archive: Path, cache: Path) -> None:
-    """Unpacks to a folder of its own first, so that a collection in the cache is always a complete one."""
+    """Unpack to a temporary folder first, so that a collection in the cache is always complete."""
     stamp = cache / f"{name}.size"
     size = str(archive.stat().st_size)
     if (cache / name).is_dir() and stamp.is_file() and stamp.read_text() == size:
@@ -68,7 +68,7 @@ def _unpack(name: str, archive: Path, cache: Path) -> None:
 
 
 def _take_place(new: Path, place: Path, *, aside: Path) -> None:
-    """Moves the new folder into place; an old one, of another archive, goes away with the temporary folder."""
+    """Move the new folder into place; an old one is removed with the temporary folder."""
     if place.exists():
         place.rename(aside)
     new.rename(place)

@@ -1,4 +1,4 @@
-"""Motions moved to a body with the same joints and other limb lengths."""
+"""Transfer motions to a body with the same joints and other limb lengths."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from poise.skeleton.skeleton import Skeleton
 
 
 def retarget(motion: Motion, target: Skeleton, *, keep_floor: bool = True) -> Motion:
-    """The motion on another body of the same topology: rotations kept, root places scaled by leg length.
+    """The motion on another body of the same topology: rotations kept, root positions scaled by leg length.
 
-    With `keep_floor` the whole motion is then raised or lowered so that its feet stand on the floor they stood on.
+    With `keep_floor` the whole motion is then raised or lowered so that its feet stand on the same floor.
     """
     check_same_topology(motion.skeleton, target)
     places = scaled_places(motion.root_positions, motion.skeleton, target)
@@ -22,6 +22,6 @@ def retarget(motion: Motion, target: Skeleton, *, keep_floor: bool = True) -> Mo
 
 
 def on_the_same_floor(motion: Motion, moved: Motion) -> Motion:
-    """The moved motion raised or lowered as a whole, so that its feet stand where the motion's own stand."""
+    """The moved motion raised or lowered as a whole to the floor height of the original."""
     rise = floor_height(motion) - floor_height(moved)
     return moved.with_frames(moved.root_positions + np.array([0.0, rise, 0.0]), moved.rotations)

@@ -16,7 +16,7 @@ STILL = 0.001  # radians
 
 
 def still_joints(motions: Motion | Sequence[Motion], *, threshold: float = STILL) -> tuple[str, ...]:
-    """Names of the joints, end sites left out, whose rotation varies by at most the threshold over all the frames."""
+    """Names of the joints, without end sites, whose rotation varies by at most the threshold over all frames."""
     clips = [motions] if isinstance(motions, Motion) else list(motions)
     skeleton = clips[0].skeleton
     still = still_mask(clips, threshold=threshold) & ~skeleton.is_end_site
@@ -24,7 +24,7 @@ def still_joints(motions: Motion | Sequence[Motion], *, threshold: float = STILL
 
 
 def still_mask(motions: Sequence[Motion], *, threshold: float = STILL) -> Bool[Array, "joints"]:
-    """Per joint, whether no exponential-map component about the first frame's rotation varies by more than that."""
+    """Per joint, whether no exponential-map component about the first frame's rotation exceeds the threshold."""
     first = motions[0].rotations[0]
     lowest, highest = np.zeros((len(first), 3)), np.zeros((len(first), 3))
     for motion in motions:

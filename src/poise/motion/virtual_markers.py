@@ -1,4 +1,4 @@
-"""Markers that a motion would have shown to optical cameras: points fixed to joints, followed through the frames.
+"""Virtual markers: points fixed to joints, as optical cameras would record them through a motion.
 
 The 41-marker set is the one used at the Carnegie Mellon motion capture laboratory (a Vicon full-body set with shin and
 fifth-metatarsal markers): four on the head, five on the trunk, seven on each arm, four on the waist, seven on each leg.
@@ -25,9 +25,9 @@ from poise.types import Array
 
 @dataclass(frozen=True)
 class _Spot:
-    """On the neutral body: between two roles, out to the skin by (left, up, forward) of stature; moves with `on`."""
+    """A point on the neutral body: between two roles, offset to the skin by (left, up, forward) of stature."""
 
-    on: tuple[str, ...]  # the first role the skeleton has
+    on: tuple[str, ...]  # the joint that it moves with: the first role the skeleton has
     start: str
     end: str
     part: float
@@ -65,11 +65,11 @@ _LEFT = {
 _ON_THE_RIGHT = {
     "THI": 0.40,
     "SHN": 0.35,
-}  # stuck at other heights than on the left, so that the sides can be distinguished
+}  # at other heights than on the left, so that the sides can be distinguished
 
 
 def virtual_markers(motion: Motion, layout: Mapping[str, Handle] | None = None) -> Markers:
-    """The points of a layout through the motion's frames; without one, those of the 41-marker set."""
+    """The points of a layout through the motion's frames; by default, those of the 41-marker set."""
     layout = optical_layout(motion.skeleton, samples=motion.rotations) if layout is None else layout
     joints = [motion.skeleton.index(handle.joint) for handle in layout.values()]
     offsets = np.array([handle.offset for handle in layout.values()]).reshape(-1, 3)
@@ -103,7 +103,7 @@ def _placed(skeleton: Skeleton, neutral: Neutral, label: str, spot: _Spot) -> Ha
     on = next((role for role in spot.on if role in skeleton.roles), None)
     if on is None:
         raise SkeletonError(
-            f"marker {label} needs the role {spot.on[0]!r}; give it with skeleton.with_roles(...)"
+            f"marker {label} needs the role {spot.on[0]!r}; assign it with skeleton.with_roles(...)"
         )
     start, end = (_nearest_role(skeleton, label, role) for role in (spot.start, spot.end))
     between = neutral.positions[start] + spot.part * (neutral.positions[end] - neutral.positions[start])
@@ -114,12 +114,12 @@ def _placed(skeleton: Skeleton, neutral: Neutral, label: str, spot: _Spot) -> Ha
 
 
 def _nearest_role(skeleton: Skeleton, label: str, role: str) -> int:
-    """The role's joint, or that of the role that can stand in for it."""
+    """The role's joint, or that of its substitute."""
     stand_ins = {"neck": "head", "left_toes": "left_foot", "right_toes": "right_foot"}
     for name in (role, stand_ins.get(role, role)):
         if name in skeleton.roles:
             return skeleton.index(name)
-    raise SkeletonError(f"marker {label} needs the role {role!r}; give it with skeleton.with_roles(...)")
+    raise SkeletonError(f"marker {label} needs the role {role!r}; assign it with skeleton.with_roles(...)")
 
 
 OPTICAL_LABELS: tuple[str, ...] = (

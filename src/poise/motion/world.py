@@ -1,4 +1,4 @@
-"""What a motion looks like in the world: joint positions, where the body faces, velocities and accelerations."""
+"""World-space quantities of a motion: joint positions, heading, velocities and accelerations."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 
 def joint_positions(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Where every joint is in the world, in metres."""
+    """World positions of all joints, in metres."""
     return joint_transforms(motion)[0]
 
 
 def joint_transforms(
     motion: Motion,
 ) -> tuple[Float[Array, "frames joints 3"], Float[Array, "frames joints 3 3"]]:
-    """Where every joint is in the world and how it is turned."""
+    """World positions and rotations of all joints."""
     from poise.skeleton.kinematics import world_transforms
 
     return world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
 
 
 def facing_directions(motion: Motion) -> Float[Array, "frames 3"]:
-    """The horizontal unit vector each frame's body faces."""
+    """The horizontal unit vector of each frame's heading."""
     angles = headings(motion)
     return np.stack([np.sin(angles), np.zeros_like(angles), np.cos(angles)], axis=-1)
 
 
 def headings(motion: Motion) -> Float[Array, "frames"]:
-    """The angle from +Z to where the body faces, about +Y (towards +X), unwrapped over the frames.
+    """The heading: the angle from +Z about +Y (towards +X), unwrapped over the frames.
 
-    The body faces across the line from right to left through hips and shoulders. Frames in which that line stands
-    upright (someone lying on a side) take theirs from the frames around them.
+    The body faces perpendicular to the line from right to left through hips and shoulders. Frames in which that line
+    is vertical (someone lying on a side) are interpolated.
     """
     left = _left_of_body(motion)
     forward = np.cross(left, _UP)
@@ -49,17 +49,17 @@ def headings(motion: Motion) -> Float[Array, "frames"]:
 
 
 def velocities(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Of every joint's world position, in metres per second."""
+    """Velocity of every joint's world position, in metres per second."""
     return derivative(joint_positions(motion), motion.fps)
 
 
 def accelerations(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Of every joint's world position, in metres per second squared."""
+    """Acceleration of every joint's world position, in metres per second squared."""
     return second_derivative(joint_positions(motion), motion.fps)
 
 
 def angular_velocities(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Of every joint relative to its parent, in its own axes, in radians per second."""
+    """Angular velocity of every joint relative to its parent, in its own axes, in radians per second."""
     q = motion.rotations
     if len(q) < 2:
         return np.zeros((len(q), q.shape[1], 3))

@@ -1,4 +1,4 @@
-"""What some priors can do beyond the protocol, asked of any of them: a prior without it answers None or the next best.
+"""Optional abilities of priors beyond the protocol; for a prior without one, the result is None or a fallback.
 
 A prior of another package offers an ability by having a method or attribute of the name given here.
 """
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 def marker_guide(
     prior: Prior, handles: Handles, *, progress: ShareProgress = lambda _: None
 ) -> MarkerGuide | None:
-    """A guide that goes by a performer's markers, their velocities and those that are missing (`marker_guide`)."""
+    """A guide that uses a performer's markers, their velocities, and estimates of missing ones (`marker_guide`)."""
     make = getattr(prior, "marker_guide", None)
     return None if make is None else make(handles, progress=progress)
 
 
 def made_for_performing(prior: Prior) -> bool:
-    """Whether it has guides of its own for performances; others follow markers by their ordinary ones."""
+    """Whether the prior has its own guides for performances; other priors track markers with their ordinary guides."""
     return hasattr(prior, "marker_guide")
 
 
 def sensor_guide(
     prior: Prior, names: Sequence[str], *, progress: ShareProgress = lambda _: None
 ) -> SensorGuide | None:
-    """A guide that goes by how sensors on some segments are turned (`sensor_guide`)."""
+    """A guide that uses the orientations of sensors on some segments (`sensor_guide`)."""
     make = getattr(prior, "sensor_guide", None)
     return None if make is None else make(names, progress=progress)
 
 
 def examples_of(prior: Prior) -> Examples:
-    """The poses that it keeps (`examples`), each with the one shortly before; else those it knows, standing still."""
+    """The poses that the prior keeps (`examples`), each with the previous one; else its known poses, at rest."""
     from poise.priors.local.examples import Examples
 
     own: Examples | None = getattr(prior, "examples", None)
@@ -56,7 +56,7 @@ def examples_of(prior: Prior) -> Examples:
 
 
 def credits_of(prior: Prior) -> tuple[str, ...]:
-    """The database (`credit`) and the licences of what it was learned from, and those of a blend's parts."""
+    """The database (`credit`) and licences of the training data, including those of a blend's parts."""
     known = getattr(prior, "known_frames", None)
     found = [getattr(prior, "credit", "")] + [
         clip.licence for clip in (known.sources if known is not None else ())
@@ -66,21 +66,21 @@ def credits_of(prior: Prior) -> tuple[str, ...]:
 
 
 def latent_of(prior: Prior) -> LatentPrior | None:
-    """The prior as one with a latent space: poses at its points, likely places, a learning curve."""
+    """The prior if it has a latent space (poses at latent points, likelihoods, a learning curve), else None."""
     from poise.priors.latent.prior import LatentPrior
 
     return prior if isinstance(prior, LatentPrior) else None
 
 
 def motion_model_of(prior: Prior) -> DynamicsPrior | None:
-    """The prior as a model of motion, not of poses alone."""
+    """The prior if it models motion and not only poses, else None."""
     from poise.priors.dynamics.prior import DynamicsPrior
 
     return prior if isinstance(prior, DynamicsPrior) else None
 
 
 def going_on(prior: Prior) -> Callable[..., Prior] | None:
-    """What gives the prior after more frames, learned from where it was (`learned_more(q, fps=...)`)."""
+    """The method that continues training with more frames (`learned_more(q, fps=...)`), if the prior has one."""
     return getattr(prior, "learned_more", None)
 
 

@@ -1,9 +1,9 @@
-"""The auto prior: a model of the clips at hand, and people in general for what they do not show.
+"""The auto prior: an expert model of the given clips, blended with the universal prior for everything else.
 
-A blend of an expert (a gaussian, a style or a local model of the clips) and the universal prior. Its weights are chosen
-on clips that the expert has not seen, or on the last part of a single clip: those with which hidden joints are
-recovered best from a few handles. An expert that expects handles far from where they are does not know what is asked
-of it. How far off it is on the held-out frames says what is far, and there its weight goes to the universal prior.
+The expert is a gaussian, style or local model of the clips. The blend weights are chosen on clips held out from the
+expert, or on the last part of a single clip: those that recover hidden joints best from a few handles. When the expert
+predicts the handles far from their targets, the task is outside its training data, and its weight moves to the
+universal prior. The distance at which this happens is measured on the held-out frames.
 """
 
 from __future__ import annotations
@@ -31,20 +31,18 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-WEIGHTS = (0.02, 0.1, 0.25, 0.5, 0.75)  # of the universal prior, to choose from
-HELD = 4  # one clip in so many is held out, or that part of a single one
-TRIED = 60  # frames that the weights are chosen on
+WEIGHTS = (0.02, 0.1, 0.25, 0.5, 0.75)  # candidate weights of the universal prior
+HELD = 4  # one clip in this many is held out, or this fraction of a single one
+TRIED = 60  # frames on which the weights are chosen
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
-KNOWN = 95.0  # percent of the held-out frames on which the expert keeps its whole weight
-LEAST = (
-    0.025  # metres: an expert that is off by less knows its task, however close it was on the held-out frames
-)
-NEVER = 1e6  # metres: an expert that never fades
+KNOWN = 95.0  # percent of the held-out frames on which the expert keeps its full weight
+LEAST = 0.025  # metres: an expert with a smaller handle error keeps its weight, whatever its held-out errors
+NEVER = 1e6  # metres: the expert never fades
 
 
 @dataclass(frozen=True)
 class AutoOptions(registry.PriorOptions):
-    """What is made of the clips."""
+    """Options of the expert."""
 
     expert: Annotated[
         Literal["gaussian", "style", "local"] | None, "the kind of model made of the clips; gaussian"
@@ -53,7 +51,7 @@ class AutoOptions(registry.PriorOptions):
 
 
 class AutoPrior(BlendPrior):
-    """The universal prior and an expert on the clips, by weights that held-out frames have chosen."""
+    """The universal prior and an expert on the clips, with weights chosen on held-out frames."""
 
     kind = "auto"
     about = "a model of the clips, and people in general for what they do not show"
@@ -62,7 +60,7 @@ class AutoPrior(BlendPrior):
 
     def __init__(self, components: Sequence[Prior], weights: Sequence[float], reach: float = NEVER) -> None:
         super().__init__(components, weights)
-        self.reach = reach  # metres that the expert expects handles off by, at most, where it knows its task
+        self.reach = reach  # metres: handle error of the expert above which it fades
 
     @classmethod
     def learn(
@@ -74,7 +72,7 @@ class AutoPrior(BlendPrior):
         progress: Callable[[float], None] = lambda _: None,
     ) -> AutoPrior:
         """Learn from clips of one topology; the first clip's limb lengths are kept."""
-        common_frames(motions)  # refuses what is not of one topology
+        common_frames(motions)  # raises if the topologies differ
         options = registry.options_for(expert, {"clusters": clusters})
         own, held = _parted(motions)
         weight, reach = _chosen(UniversalPrior.learn(own), registry.learn(own, expert, options), held)
@@ -85,11 +83,11 @@ class AutoPrior(BlendPrior):
 
     @classmethod
     def restored(cls, stored: Stored) -> AutoPrior:
-        """The prior again; space and limits follow from the components."""
+        """Create the prior from a file; space and limits follow from the components."""
         return cls(stored.parts, stored.header["weights"], stored.header["reach"])
 
     def header(self) -> dict[str, Any]:
-        """What a blend keeps, and where the expert fades."""
+        """The header of a blend, and the distance at which the expert fades."""
         return {**super().header(), "reach": self.reach}
 
     def on_body(self, skeleton: Skeleton) -> AutoPrior:
@@ -98,19 +96,19 @@ class AutoPrior(BlendPrior):
         return kept_from(self, AutoPrior(parts, self.weights.tolist(), self.reach))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
-        """Made ready for these handles."""
+        """Return the guide for these handles."""
         if len(self.taking_part) == 1:
             return super().guide(handles, fps=fps)
         return FadingGuide(self, [part.guide(handles, fps=fps) for part in self.components], handles)
 
 
 class FadingGuide(BlendGuide):
-    """A blend of people in general and an expert that fades; its state ends with how much of the expert is left."""
+    """A blend of the universal prior and a fading expert; the last element of its state is the expert's factor."""
 
     def __init__(self, prior: AutoPrior, guides: Sequence[Guide], handles: Handles) -> None:
         super().__init__(prior, guides)
         self._reach, self._handles, self._given_leader = prior.reach, handles, self._leader
-        # people in general know where a root is
+        # the universal prior can place a root
         self._free_leader = self._leader if guides[1].plan.smooth else 0
 
     def starts(
@@ -122,17 +120,17 @@ class FadingGuide(BlendGuide):
         return [Start(one.q, self._with_rest(one.q, one.state, targets)) for one in found]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
-        """Every component's own."""
+        """The states of all components."""
         return self._with_rest(q, super().resumed(q, targets), targets)
 
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
-        """Every component's own; the expert has not changed."""
+        """The updated states of all components; the expert's factor is unchanged."""
         return (*super().pulled(q, targets, state), state[-1])
 
     def shared(self, state: tuple[State, ...]) -> Iterator[tuple[float, Guide, Chart, State]]:
-        """With what is left of the expert's weight; people in general have the rest."""
+        """The components, with the expert's weight reduced by its factor and the rest given to the universal prior."""
         *own, left = state
         (_, people, *first), (_, expert, *second) = super().shared(tuple(own))
         weight = left * self._parts[1][1]
@@ -146,7 +144,7 @@ class FadingGuide(BlendGuide):
 
 
 def _gap(guide: Guide, q: Array, state: State, handles: Handles, targets: Float[Array, "handles 3"]) -> float:
-    """How far from where handles are a guide expects them, root mean square."""
+    """Root-mean-square distance of the targets from where a guide expects the handles."""
     if len(targets) == 0:
         return 0.0
     mean, _ = guide.expectation(q, state)
@@ -154,11 +152,11 @@ def _gap(guide: Guide, q: Array, state: State, handles: Handles, targets: Float[
     return float(np.sqrt(np.mean(np.sum((points - targets) ** 2, axis=1))))
 
 
-# --- what held-out frames say --------------------------------------------------------------------------------------
+# --- choice of weights on held-out frames --------------------------------------------------------------------------
 
 
 def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
-    """What is learned from and what is held out while weights are chosen."""
+    """Training clips and held-out clips for the choice of the weights."""
     if len(motions) >= HELD:
         held = list(motions[HELD - 1 :: HELD])
         return [motion for motion in motions if all(motion is not other for other in held)], held
@@ -170,7 +168,7 @@ def _parted(motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
 
 
 def _chosen(people: Prior, expert: Prior, held: Sequence[Motion]) -> tuple[float, float]:
-    """The universal prior's weight with which held-out poses are found best, and how far off the expert is on them."""
+    """The universal prior's weight with the lowest held-out error, and the expert's handle error on those frames."""
     errors, gaps = np.zeros(len(WEIGHTS)), []
     for clip in held:
         few = clip[:: max(1, len(clip) * len(held) // TRIED)]
@@ -186,7 +184,7 @@ def _chosen(people: Prior, expert: Prior, held: Sequence[Motion]) -> tuple[float
 
 
 def _asked(prior: Prior, clip: Motion) -> Iterator[tuple[Guide, Start, Handles, Array, Array]]:
-    """Every frame of a clip as its handles are shown to a prior: where it starts, and the pose."""
+    """Yield every frame of a clip as seen by a prior: guide, start, handles, targets and recorded pose."""
     space: PoseSpace = prior.space
     handles = space.handles([role for role in HANDLES if role in space.skeleton.roles])
     guide = prior.guide(handles)
@@ -196,7 +194,7 @@ def _asked(prior: Prior, clip: Motion) -> Iterator[tuple[Guide, Start, Handles, 
 
 
 def _error(prior: Prior, clip: Motion) -> float:
-    """The mean angle by which joints are missed, after one step to the handles from what is expected."""
+    """Mean angular joint error after one step from the prior's expectation to the handles."""
     space, missed = prior.space, []
     for guide, start, handles, targets, q in _asked(prior, clip):
         mean, covariance = guide.expectation(start.q, start.state)

@@ -1,9 +1,9 @@
-"""Blends of priors in the log domain: styles in between, of any number and any kind (Grochow et al. 2004, 6.3, app. C).
+"""Blends of priors in the log domain, of any number and kind (Grochow et al. 2004, 6.3, app. C).
 
-A blend's density is the product of its components' densities, each to the power of its weight (Eq. 10), so where each
-component is a Gaussian (m_i, S_i) around the pose at hand, the blend is one too: its precision is the weighted sum of
+A blend's density is the product of its components' densities, each to the power of its weight (Eq. 10). If each
+component is a Gaussian (m_i, S_i) around the current pose, so is the blend: its precision is the weighted sum of
 theirs, its mean the average of theirs by weighted precision. Components may have other reference rotations and other
-still joints; their Gaussians are re-expressed in the blend's own pose space, to first order at the pose at hand.
+still joints; their Gaussians are re-expressed in the blend's pose space, to first order at the current pose.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from poise.types import Array
 STARTS = 2
 _ROOT = np.arange(ROOT_FREEDOMS)
 MOST_COMPONENTS = 64
-STILL_VARIANCE = 1e-4  # rad^2 that a joint may move, by the lights of a component in which it is still
+STILL_VARIANCE = 1e-4  # rad^2: variance of a joint in a component in which it is still
 
 
 class Chart:
-    """How the exponential maps of a component follow from those of the blend."""
+    """Conversion between the exponential maps of a component and those of the blend."""
 
     def __init__(self, own: PoseSpace, common: PoseSpace) -> None:
         moving = common.moving
@@ -48,25 +48,25 @@ class Chart:
         self._still = np.flatnonzero(~np.repeat(known, 3))
 
     def own_maps(self, maps: Float[Array, "common"]) -> Float[Array, "own"]:
-        """A pose of the blend as the component writes it."""
+        """Convert a pose of the blend to the component's maps."""
         return np.asarray(_turned(self._between, maps)[self._known])
 
     def common_maps(self, own: Float[Array, "own"]) -> Float[Array, "common"]:
-        """A pose of the component as the blend writes it; joints still there stand at their references."""
+        """Convert a pose of the component to the blend's maps; its still joints are at their references."""
         full = np.zeros(len(self._known) + len(self._still))
         full[self._known] = own
         return np.asarray(_turned(rotations.conjugate(self._between), full))
 
     def own(self, q: Float[Array, "size"]) -> Float[Array, "own"]:
-        """A pose vector of the blend as the component writes it."""
+        """Convert a pose vector of the blend to the component's."""
         return np.concatenate([q[:ROOT_SIZE], self.own_maps(q[ROOT_SIZE:])])
 
     def common(self, q: Float[Array, "own"]) -> Float[Array, "size"]:
-        """A pose vector of the component as the blend writes it."""
+        """Convert a pose vector of the component to the blend's."""
         return np.concatenate([q[:ROOT_SIZE], self.common_maps(q[ROOT_SIZE:])])
 
     def seen(self, q: Float[Array, "size"], own: Information) -> Information:
-        """A component's Gaussian seen from a pose of the blend; joints still in the component hardly move."""
+        """A component's Gaussian at a pose of the blend; joints still in the component get a small variance."""
         maps = q[ROOT_SIZE:]
         turned = _turned(self._between, maps)
         freedoms = ROOT_FREEDOMS + len(maps)
@@ -105,7 +105,7 @@ def _turned(between: Array, maps: Array) -> Array:
 
 @compiled
 def _jacobians(maps: Array, turned: Array) -> Array:
-    """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on either side, joint by joint; the root's two are one."""
+    """d turned / d maps: exp(e + d) = exp(e) exp(Jr(e) d) on both sides, joint by joint."""
     count = len(maps) // 3
     blocks, before, after = np.empty((2 + count, 3, 3)), np.empty(9), np.empty(9)
     blocks[:2] = np.eye(3)
@@ -139,7 +139,7 @@ def _re_expressed(blocks: Array, whole: Array, pull: Array, towards: Array, stif
 
 
 class BlendPrior(Savable):
-    """Priors of one skeleton, each with its weight; the weights sum to one."""
+    """Priors of one skeleton with weights that sum to one."""
 
     kind = "blend"
     schema = Schema(
@@ -152,7 +152,7 @@ class BlendPrior(Savable):
 
     @property
     def summary(self) -> str:
-        """What it is made of, in a few words."""
+        """A short description."""
         return f"{len(self.components)} models, by weights {', '.join(f'{weight:.2f}' for weight in self.weights)}"
 
     def __init__(self, components: Sequence[Prior], weights: Sequence[float]) -> None:
@@ -165,17 +165,17 @@ class BlendPrior(Savable):
 
     @property
     def parts(self) -> list[tuple[Prior, float, Chart]]:
-        """The components that have a weight, with it and their chart."""
+        """The components with positive weight, each with its weight and chart."""
         numbered = zip(self.taking_part, self.charts, strict=True)
         return [(self.components[number], float(self.weights[number]), chart) for number, chart in numbered]
 
     @classmethod
     def restored(cls, stored: Stored) -> BlendPrior:
-        """The prior again; space and limits follow from the components."""
+        """Create the prior from a file; space and limits follow from the components."""
         return cls(stored.parts, stored.header["weights"])
 
     def arrays(self) -> dict[str, Array]:
-        """The arrays of all components, each name after its component's number."""
+        """The arrays of all components, with each name prefixed by the component's number."""
         kept = {}
         for number, component in enumerate(self.components):
             arrays, _ = packed(cast(Storable, component))
@@ -189,7 +189,7 @@ class BlendPrior(Savable):
 
     @property
     def mean(self) -> Float[Array, "maps"]:
-        """Between the components' means."""
+        """The weighted mean of the components' means."""
         means = [weight * chart.common_maps(part.mean) for part, weight, chart in self.parts]
         return np.asarray(np.sum(means, axis=0))
 
@@ -199,22 +199,22 @@ class BlendPrior(Savable):
         return kept_from(self, BlendPrior(parts, self.weights.tolist()))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
-        """Made ready for these handles; a blend in which one component has all the weight is that component."""
+        """Return the guide for these handles; if one component has all the weight, its own guide."""
         guides = [part.guide(handles, fps=fps) for part, _, _ in self.parts]
         return guides[0] if len(guides) == 1 else BlendGuide(self, guides)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-        """Those of all components."""
+        """The known poses of all components."""
         parts = [(part.known_poses(), chart) for part, _, chart in self.parts]
         maps = np.concatenate([[chart.common_maps(pose) for pose in poses] for (poses, _), chart in parts])
         return maps, np.concatenate([ups for (_, ups), _ in parts])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
-        """The components' log densities by weight (Eq. 10, but for its constant)."""
+        """The weighted sum of the components' log densities (Eq. 10, up to its constant)."""
         return float(sum(weight * part.log_likelihood(own) for part, weight, own in self._seen(q)))
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The components' percentiles by weight: no pose was recorded of a blend, so there is none of its own."""
+        """The weighted mean of the components' percentiles; a blend has no recorded poses of its own."""
         return float(sum(weight * part.percentile(own) for part, weight, own in self._seen(q)))
 
     @property
@@ -229,8 +229,8 @@ class BlendPrior(Savable):
 class BlendGuide(Guide):
     """The components' guides by weight; its state is a tuple of theirs, one latent point per style (Eq. 9).
 
-    In rounds: every component gives its Gaussian around the pose at hand, the blend of them goes through the solve, and
-    each component's state follows the new pose.
+    In each round every component gives its Gaussian around the current pose, the solve runs under their blend, and
+    each component updates its state to the new pose.
     """
 
     plan = Plan(
@@ -245,20 +245,18 @@ class BlendGuide(Guide):
         self._parts = tuple(zip(guides, weights, charts, strict=True))
         several = [bool(guide.plan.smooth) for guide in guides]
         self._leader = several.index(True) if any(several) else int(np.argmax(weights))
-        if not any(
-            guide.plan.tracked for guide in guides
-        ):  # none has a state of the frame before to go on from
+        if not any(guide.plan.tracked for guide in guides):  # no component has a state to warm-start from
             self.plan = Plan(finer=((0, 0, ALL),) * 3)
 
     def ask(self, asked: Asked) -> None:
-        """Ask every component, with the frames before as it writes them; what handles alone say stays out of blends."""
+        """Ask every component, with previous frames in its own coordinates; blends do not use handle predictions."""
         for guide, _, chart in self._parts:
             guide.ask(Asked([chart.own(q) for q in asked.before], asked.facing))
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """Those of the first component with several, or of the one of most weight."""
+        """The starts of the first component with several, or of the one with the largest weight."""
         guide, _, chart = self._parts[self._leader]
         found = []
         for start in guide.starts(chart.own(q), targets, free_root=free_root)[:STARTS]:
@@ -271,13 +269,13 @@ class BlendGuide(Guide):
         return found
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
-        """Every component's own."""
+        """The states of all components."""
         return tuple(guide.resumed(chart.own(q), targets) for guide, _, chart in self._parts)
 
     def forms(
         self, q: Float[Array, "size"], state: tuple[State, ...], steps: Steps
     ) -> tuple[tuple[Any, ...], Steps]:
-        """The blend's Gaussian around the pose at hand; the root leans as the components expect."""
+        """The blend's Gaussian around the current pose; the root's tilt follows the components' expectation."""
         stage = int(np.flatnonzero(steps)[-1])
         pull, precision = self.gaussian(q, state, stage=stage)
         precision[_ROOT, _ROOT] += 1.0 / FREE_ROOT
@@ -289,21 +287,21 @@ class BlendGuide(Guide):
     def follow(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
-        """Every component's own."""
+        """The updated states of all components."""
         return self.pulled(q, targets, state)
 
     def loss(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
-        """The components' misfits by weight."""
+        """The weighted sum of the components' misfits."""
         return self.misfit(q, state)
 
     def latents(self, state: tuple[State, ...]) -> tuple[Float[Array, "latent"], ...]:
-        """Those of all styles."""
+        """The latent points of all styles."""
         return tuple(x for _, guide, _, own in self.shared(state) for x in guide.latents(own))
 
     def expectation(
         self, q: Float[Array, "size"], state: tuple[State, ...]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Of the blend; seen once more from its own mean, where the components are re-expressed exactly."""
+        """The blend's mean and covariance, evaluated again at its own mean, where the components convert exactly."""
         own = slice(ROOT_FREEDOMS, None)
         for _ in range(2):
             pull, precision = self.gaussian(q, state)
@@ -321,11 +319,11 @@ class BlendGuide(Guide):
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
-        """Every component's own."""
+        """The updated states of all components."""
         return tuple(guide.pulled(chart.own(q), targets, own) for _, guide, chart, own in self.shared(state))
 
     def misfit(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
-        """The components' own by weight."""
+        """The weighted sum of the components' misfits."""
         return sum(
             weight * guide.misfit(chart.own(q), own) for weight, guide, chart, own in self.shared(state)
         )
@@ -337,7 +335,7 @@ class BlendGuide(Guide):
 
 
 def weighed(parts: Iterable[tuple[float, Information]]) -> Information:
-    """The sum of Gaussians in the log domain, each by its weight."""
+    """The weighted sum of Gaussians in the log domain."""
     pulls, precisions = zip(*((weight * pull, weight * own) for weight, (pull, own) in parts), strict=True)
     return Information(np.sum(pulls, axis=0), np.sum(precisions, axis=0))
 
@@ -346,29 +344,27 @@ def _checked(components: Sequence[Prior], weights: Sequence[float]) -> Float[Arr
     numbers = np.array(weights, dtype=np.float64)
     if len(components) < 2 or numbers.shape != (len(components),):
         raise InvalidValueError(
-            f"a blend has two models or more, each with a weight; got {len(components)} and {numbers.size} weights"
+            f"a blend needs at least two models, each with a weight; got {len(components)} and {numbers.size} weights"
         )
     if not np.all(np.isfinite(numbers)) or numbers.min() < 0.0 or abs(numbers.sum() - 1.0) > 1e-6:
         raise InvalidValueError(
-            f"weights are 0 to 1 and sum to 1; got {', '.join(f'{w:g}' for w in numbers)}"
+            f"weights must be between 0 and 1 and sum to 1; got {', '.join(f'{w:g}' for w in numbers)}"
         )
     for component in components[1:]:
         if not component.space.skeleton.same_topology(components[0].space.skeleton):
-            raise SkeletonError(
-                "models blend only if they were learned on the same joints below the same parents"
-            )
+            raise SkeletonError("blended models must have the same joints with the same parents")
     return numbers / numbers.sum()
 
 
 def _common_space(parts: Sequence[Prior], shares: Float[Array, "parts"]) -> PoseSpace:
-    """Joints that move anywhere, about the mean of the parts' references; the first part's limb lengths."""
+    """The joints that move in any part, about the mean of the parts' references; with the first part's limb lengths."""
     references = rotations.mean(np.stack([part.space.references for part in parts]), shares)
     moving = np.any([part.space.is_moving for part in parts], axis=0)
     return PoseSpace(parts[0].space.skeleton, references=references, moving=moving)
 
 
 def _common_limits(parts: Sequence[Prior], charts: Sequence[Chart], space: PoseSpace) -> JointLimits | None:
-    """All that any part allows: the corners of its limits, re-expressed, and what lies between them."""
+    """The union of the parts' joint limits: the box around the re-expressed corners of each."""
     corners = []
     for part, chart in zip(parts, charts, strict=True):
         if part.limits is None:

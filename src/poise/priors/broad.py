@@ -1,4 +1,4 @@
-"""The broad prior: nothing learned, only that joints stay within reach of a mean pose. For well-marked bodies."""
+"""The broad prior: nothing learned, joints stay within reach of a mean pose. For bodies with many markers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from poise.types import Array
 
 
 class BroadPrior:
-    """Every freedom by itself, normally distributed about a mean pose with one deviation (radians)."""
+    """Independent normal distributions of all degrees of freedom about a mean pose, with one standard deviation."""
 
     kind = "broad"
     limits: JointLimits | None = None
@@ -27,7 +27,7 @@ class BroadPrior:
         self, space: PoseSpace, *, mean: Float[Array, "maps"] | None = None, sigma: float = 1.0
     ) -> None:
         self.space, self.sigma = space, sigma
-        # Writable, as the means of other priors are: for another type of array the solver would be compiled again.
+        # Writable, like the means of other priors: for another array type the solver would be compiled again.
         self._mean = np.zeros(space.size - ROOT_SIZE) if mean is None else np.array(mean, dtype=np.float64)
 
     @property
@@ -36,13 +36,13 @@ class BroadPrior:
         return self._mean
 
     def on_body(self, skeleton: Skeleton) -> BroadPrior:
-        """The same on a skeleton of the same topology and other limb lengths."""
+        """The same prior on a skeleton of the same topology and other limb lengths."""
         prior = copy.copy(self)
         prior.space = self.space.on_body(skeleton)
         return prior
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> BroadGuide:
-        """Made ready for a set of handles."""
+        """Return the guide for these handles."""
         del fps
         return BroadGuide(self, handles)
 
@@ -56,7 +56,7 @@ class BroadPrior:
         return float(-0.5 * gap @ gap - len(gap) * np.log(self.sigma * np.sqrt(2.0 * np.pi)))
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of poses of this distribution, in percent, that are less likely than this one."""
+        """The percentage of poses of this distribution that are less likely than this one."""
         from scipy.stats import chi2
 
         gap = (self.space.checked(q)[ROOT_SIZE:] - self._mean) / self.sigma
@@ -64,7 +64,7 @@ class BroadPrior:
 
 
 class BroadGuide(PredictingGuide):
-    """The same mean and covariance whatever the targets."""
+    """The same mean and covariance for all targets."""
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
         super().__init__(prior.space, handles)
@@ -79,6 +79,6 @@ class BroadGuide(PredictingGuide):
         return self._mean, self._covariance
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root from which the mean pose's handles, moved rigidly, come closest to the targets."""
+        """The root for which the mean pose's handles fit the targets best in a rigid alignment."""
         turn, shift, _ = rigid_fit(self._points, targets)
         return shift, rotations.quaternion_from_matrix(turn)

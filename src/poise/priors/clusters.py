@@ -1,7 +1,7 @@
-"""Poses as clusters of Gaussians (Huang et al. 2017, section 4.2): their learning, and covariances of low rank.
+"""Clusters of poses as Gaussians (Huang et al. 2017, section 4.2): learning, and low-rank covariances.
 
-Few poses say little in 70 dimensions: a cluster's covariance is half its own and half the one pooled over all
-clusters, plus beta I. That makes every cluster positive definite, and so is every mixture by positive weights.
+A few poses determine little in 70 dimensions, so a cluster's covariance is half its own and half the one pooled over
+all clusters, plus beta I. This makes every cluster, and every mixture with positive weights, positive definite.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
 BETA = 1e-3  # radians squared, added to every covariance
-POOLED_SHARE = 0.5  # of the pooled covariance in each cluster's
-BLOCKS = 8  # contiguous pieces of the recordings, at least, that can be held out
-SHORTEST = 0.05  # metres: what a joint at the end of a limb counts as moving
+POOLED_SHARE = 0.5  # of the pooled covariance in each cluster's own
+BLOCKS = 8  # smallest number of contiguous pieces of the recordings that can be held out
+SHORTEST = 0.05  # metres: lever arm assumed for a joint at the end of a limb
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Gaussians, the share of all poses that each has, and the block of the recordings that each is mostly from."""
+    """Gaussians, the share of poses in each, and the block of the recordings that most of its poses come from."""
 
     means: Float[Array, "clusters maps"]
     covariances: Float[Array, "clusters maps maps"]
@@ -42,9 +42,9 @@ def learn(
     published: bool = False,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Clusters:
-    """Clusters of poses, as exponential maps, of clips with these lengths.
+    """Cluster poses, given as exponential maps of clips with these lengths.
 
-    As published, poses are compared by their angles, and every cluster has its own covariance and beta I alone.
+    With `published`, poses are compared by their angles, and each cluster's covariance is its own plus beta I.
     """
     compared = maps if published else maps * influence(space)
     _, labels = medoids.cluster(compared, count, rng=rng, progress=progress)
@@ -62,7 +62,7 @@ def learn(
 
 
 def influence(space: PoseSpace) -> Float[Array, "maps"]:
-    """How much a turn counts when poses are compared: the length that the joint swings, so that places are compared."""
+    """Weight of each rotation in pose distances: the length that the joint swings, so that positions are compared."""
     skeleton = space.skeleton
     lengths, swung = np.linalg.norm(skeleton.offsets, axis=1), np.zeros(len(skeleton))
     for joint in range(len(skeleton) - 1, 0, -1):
@@ -72,7 +72,7 @@ def influence(space: PoseSpace) -> Float[Array, "maps"]:
 
 
 def blocks_of(lengths: Sequence[int]) -> Int[Array, "poses"]:
-    """Numbers of contiguous blocks of poses, none across two clips: clips, the long ones in pieces."""
+    """Block numbers of all poses: blocks are contiguous and within one clip; long clips have several."""
     pieces = [max(1, round(BLOCKS * length / sum(lengths))) for length in lengths]
     first = np.cumsum([0, *pieces])
     return np.concatenate(
@@ -85,7 +85,7 @@ def shrunk(
     shares: Float[Array, "clusters"],
     pooled_share: float = POOLED_SHARE,
 ) -> Float[Array, "clusters maps maps"]:
-    """Each covariance partly pooled over all, plus beta I."""
+    """Each covariance mixed with the pooled one, plus beta I."""
     pooled = np.einsum("k,kij->ij", shares, covariances)
     identity = np.eye(covariances.shape[-1])
     return np.asarray((1.0 - pooled_share) * covariances + pooled_share * pooled + BETA * identity)
@@ -94,10 +94,10 @@ def shrunk(
 def low_rank(
     covariances: Float[Array, "clusters maps maps"], rank: int
 ) -> tuple[Float[Array, "clusters maps rank"], Float[Array, "clusters maps"]]:
-    """Factors and diagonals with S ~ F F' + diag(d): the strongest directions; every variance is kept as it was.
+    """Factors F and diagonals d with S ~ F F' + diag(d): the leading directions, with every variance preserved.
 
-    What the factors leave of a positive definite matrix is positive semi-definite, so its diagonal is not negative;
-    the floor of beta / 2 keeps the sum positive definite.
+    The remainder of a positive definite matrix is positive semi-definite, so its diagonal is not negative; the floor
+    of beta / 2 keeps the sum positive definite.
     """
     values, vectors = np.linalg.eigh(covariances)
     factors = vectors[:, :, -rank:] * np.sqrt(values[:, None, -rank:])

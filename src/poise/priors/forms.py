@@ -1,14 +1,14 @@
-"""What the compiled loop asks of a prior, for each type of compiled form: one loop, specialised by the form's type.
+"""The interface between the compiled loop and a prior: one loop, specialised by the type of the prior's form.
 
-A form is a named tuple of arrays. Four functions say what it means; a new form overloads each of them (see `Fixed` for
-the simplest, `latent.form` for one with a state):
+A form is a named tuple of arrays. Four functions define its meaning; a new form overloads each of them (see `Fixed`
+for the simplest, `latent.form` for one with a state):
 
-    room_for(form, free)                 arrays that one solve works in, `room.covariance` among them
-    look(form, room, q, x, free, gap)    fill the gap m - q and the covariance of all freedoms at a pose and a state x
-    follow(form, room, x, pull, shorten) move the state by what the rows' pull implies; whether it still moves
-    holds(form, q)                       whether the form still holds for a pose, or is to be made again
+    room_for(form, free)                 work arrays of one solve, including `room.covariance`
+    look(form, room, q, x, free, gap)    fill in the gap m - q and the covariance at a pose and a state x
+    follow(form, room, x, pull, shorten) update the state from the rows' pull; whether it still moves
+    holds(form, q)                       whether the form is still valid for a pose
 
-Freedoms that are held have no gap and no covariance.
+Degrees of freedom that are held have zero gap and zero covariance.
 """
 
 import inspect
@@ -24,48 +24,46 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.types import Array
 
 _SETTLED = 0.02  # metres, or quaternion components: a root that moved less needs no new prediction
-FREE_ROOT = 1.0  # metres and radians squared: no opinion about where the root is and which way it faces
+FREE_ROOT = 1.0  # metres and radians squared: no information about the root's position and heading
 
 
 def room_for(form: Any, free: Array) -> Any:
-    """Arrays that one solve works in."""
+    """Allocate the work arrays of one solve."""
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
 def look(form: Any, room: Any, q: Array, x: Array, free: Array, gap: Array) -> None:
-    """Fill the gap and the covariance of all freedoms at a pose and a state."""
+    """Fill in the gap and the covariance of all degrees of freedom at a pose and a state."""
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
 def follow(form: Any, room: Any, x: Array, pull: Array, shorten: float) -> bool:
-    """Move the state by what the rows' pull implies; whether it still moves."""
+    """Update the state from the rows' pull; return whether it still moves."""
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
 def holds(form: Any, q: Array) -> bool:
-    """Whether the form still holds for a pose."""
+    """Whether the form is still valid for a pose."""
     raise TypeError(f"{type(form).__name__} has no compiled form")
 
 
 for _question in (room_for, look, follow, holds):
     setattr(_question, "answered_in", Path(__file__).parent)  # noqa: B010  # those who ask are compiled again
 
-FREE, EXPECTED, SEEN = range(
-    3
-)  # a root that is anywhere; one that is known; one from which the targets were seen
+FREE, EXPECTED, SEEN = range(3)  # the root is free; it is known; the targets were seen from it
 
 
 class Fixed(NamedTuple):
     """One Gaussian for the whole solve."""
 
     root: Array  # (7,)
-    rooted: int  # what the root is: FREE, EXPECTED or SEEN
+    rooted: int  # kind of root: FREE, EXPECTED or SEEN
     mean: Array  # (maps,)
     covariance: Array  # (freedoms, freedoms), or (1, freedoms): a diagonal
 
 
 class FixedRoom(NamedTuple):
-    """The covariance without what is held."""
+    """The covariance without the held degrees of freedom."""
 
     covariance: Array
 
@@ -74,7 +72,7 @@ NO_ROOT = np.zeros(ROOT_SIZE)
 
 
 def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple[Fixed]:
-    """The only stage of a solve under one Gaussian."""
+    """The single stage of a solve under one Gaussian."""
     return (
         Fixed(NO_ROOT, FREE, mean, covariance) if root is None else Fixed(root, EXPECTED, mean, covariance),
     )
@@ -82,7 +80,7 @@ def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple
 
 @compiled
 def held(free: Array, covariance: Array) -> None:
-    """Take the covariance of what is held away."""
+    """Zero the covariance of the held degrees of freedom."""
     for i in range(len(free)):
         if not free[i]:
             covariance[:, i] = 0.0
@@ -98,7 +96,7 @@ def _without_held(free: Array, covariance: Array) -> Array:
 
 
 def answer(kind: type, answers: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
-    """Say what questions to a type of named tuple mean in compiled code, by one plain function for each."""
+    """Register, for a type of named tuple, one plain function per question, as its compiled implementation."""
     for question, own in answers.items():
         _overload(kind, question, own)
 
@@ -138,7 +136,7 @@ def _holds_fixed(form: Fixed, q: Array) -> bool:
 
 @compiled
 def settled(q: Array, root: Array) -> bool:
-    """Whether a root has not moved so far that its targets are to be seen again."""
+    """Whether a root has moved so little that its targets need not be seen again."""
     farthest = 0.0
     for i in range(ROOT_SIZE):
         farthest = max(farthest, abs(q[i] - root[i]))
@@ -150,7 +148,7 @@ answer(Fixed, {room_for: _room_for_fixed, look: _look_fixed, follow: _follow_fix
 
 @compiled
 def root_gap(q: Array, root: Array, gap: Array) -> None:
-    """The tangent step from a pose's root to another: along the world's axes, turned in the root's own frame."""
+    """The tangent step from a pose's root to another: translation in world axes, rotation in the root's own frame."""
     for i in range(3):
         gap[i] = root[i] - q[i]
     w0, x0, y0, z0 = q[3], -q[4], -q[5], -q[6]

@@ -1,19 +1,19 @@
 """The gaussian prior: clusters of poses as Gaussians, predicted by a Gaussian process (Huang et al. 2017, "MGIK").
 
 Learning (section 4.2): poses without their root are clustered by k-medoids; each cluster is a mean and a covariance.
-Run time (section 4.3): each cluster's mean puts the handles somewhere, T_j; Laplacian kernels over those (Eq. 8)
-predict from wanted targets T the mean and the covariance of the pose (Eq. 9). Any handles may be chosen at run time,
+Run time (section 4.3): each cluster's mean gives handle positions T_j; Laplacian kernels over those (Eq. 8) predict
+the mean and the covariance of the pose from targets T (Eq. 9). Any handles may be chosen at run time,
 since T_j is computed from the means when the prior is prepared for them.
 
-Eq. 9 weighs covariances by k' K^-1, whose weights may be negative: far from the data its "covariance" need not be one.
-Here means are predicted by those weights, but covariances are mixed by weights that are positive and sum to one, so
-the mixture of positive definite matrices is positive definite for every input, however far from the data. To it comes
-a tenth of the covariance of all data, for targets that no cluster is near; in that part, joints that move no handle
-are left independent of those that do: how hands turn while arms move differs more from clip to clip than how arms move.
+Eq. 9 weights covariances by k' K^-1, whose elements may be negative: far from the data the result need not be a
+covariance. Here means are predicted by those weights, but covariances are mixed by positive weights that sum to one,
+so the mixture is positive definite for every input, however far from the data. A tenth of the covariance of all data
+is added for targets that no cluster is near. In that part, joints that move no handle are independent of those that
+do: hand rotations during arm motion differ more from clip to clip than the arm motion does.
 
-The solver takes mean and covariance in the dual form of Eq. 17. The paper scales lambda_2, the prior's weight against
-the targets', by the distance that remains, so that the prior fades as the targets come near; the dual step sets
-lambda_2 to 0 at once (R = lambda_2 / 2), where that schedule ends: at the most likely of the poses that meet them.
+The solver uses mean and covariance in the dual form of Eq. 17. The paper scales lambda_2, the prior's weight against
+the targets', by the remaining distance, so that the prior fades as the targets get closer. The dual step sets lambda_2
+to 0 at once (R = lambda_2 / 2), the limit of that schedule: the most likely of the poses that meet them.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 from poise.types import Array
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
-LENDING = 2.0  # spacings of the clusters, in target space, over which they lend each other their covariance
-STRONGEST = 4  # clusters that take part in a mixed covariance
+LENDING = 2.0  # in cluster spacings of the target space: distance over which clusters share their covariances
+STRONGEST = 4  # clusters in a mixed covariance
 OURS = "limbs"
-PREPARED = 16  # sets of handles for which a prior keeps its predictions
+PREPARED = 16  # sets of handles whose predictions are cached
 
 
 @dataclass(frozen=True)
 class GaussianOptions(PriorOptions):
-    """How finely poses are distinguished."""
+    """Resolution and method of the clustering."""
 
     clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
     method: Annotated[
@@ -149,7 +149,7 @@ class GaussianPrior(Savable):
     ) -> GaussianPrior:
         """Learn from clips of one topology; the first clip's limb lengths are kept.
 
-        With a rank, each covariance is kept as so many directions and a diagonal: a model file of a fraction the size.
+        With a rank, each covariance is stored as `rank` directions and a diagonal, in a fraction of the file size.
         With `method="huang2017"`, everything is as published (`mgik`).
         """
         if method not in (OURS, mgik.NAME):
@@ -176,7 +176,7 @@ class GaussianPrior(Savable):
 
     @classmethod
     def restored(cls, stored: Stored) -> GaussianPrior:
-        """The prior again, from what `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         arrays, header = stored.arrays, stored.header
         factors = (arrays["factors"], arrays["diagonals"]) if header["low_rank"] else None
         covariances = arrays["covariances"] if factors is None else gaussians.dense(*factors)
@@ -190,7 +190,7 @@ class GaussianPrior(Savable):
         return prior
 
     def arrays(self) -> dict[str, Array]:
-        """What has been learned, by name."""
+        """The learned arrays, by name."""
         spread = (
             {"covariances": self.covariances}
             if self.factors is None
@@ -205,7 +205,7 @@ class GaussianPrior(Savable):
         }
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from, and how covariances are kept."""
+        """The clips it was learned from, and how covariances are stored."""
         return {
             "clips": self.clips,
             "low_rank": self.factors is not None,
@@ -216,7 +216,7 @@ class GaussianPrior(Savable):
 
     @property
     def summary(self) -> str:
-        """What has been learned, in a few words."""
+        """A short description of the learned model."""
         return f"{len(self.means)} clusters of {self.means.shape[1]} rotational freedoms"
 
     @property
@@ -232,7 +232,7 @@ class GaussianPrior(Savable):
         return prior
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> GaussianGuide | mgik.PublishedGuide:
-        """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
+        """Return the guide that predicts poses from the positions of these handles; frames are independent."""
         del fps
         make = mgik.PublishedGuide if self.method == mgik.NAME else GaussianGuide
         return prepared_for(handles, self._prepared, partial(make, self), most=PREPARED)
@@ -246,7 +246,7 @@ class GaussianPrior(Savable):
         return float(self._log_density(self.space.checked(q)[None, ROOT_SIZE:])[0])
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one."""
+        """The percentage of training poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
     def _log_density(self, maps: Float[Array, "poses maps"]) -> Float[Array, "poses"]:
@@ -284,7 +284,7 @@ class GaussianGuide(PredictingGuide):
 
     @property
     def predictor(self) -> GaussianPredictor:
-        """The process as compiled code takes it."""
+        """The process in the form of the compiled core."""
         return self._predictor
 
     def __call__(
@@ -294,7 +294,7 @@ class GaussianGuide(PredictingGuide):
         return self.expectation(_AT_ORIGIN, self.resumed(_AT_ORIGIN, np.ascontiguousarray(targets)))
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the cluster whose handles, moved rigidly and kept upright where that is enough, fit best."""
+        """The root of the cluster whose handles fit best in a rigid alignment, kept upright if that is enough."""
         root = np.empty(ROOT_SIZE)
         closest_root(self._predictor.points, np.ascontiguousarray(targets), root, False)
         return root[:3], root[3:]
@@ -306,21 +306,21 @@ _AT_ORIGIN = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 class GaussianPredictor(NamedTuple):
     """The process of section 4.3 for one set of handles, in the arrays of the compiled core."""
 
-    points: Array  # (clusters, handles, 3): where each cluster's mean puts the handles
-    columns: Array  # the same, flat, clusters last; these and the next six as `gp.regression` has them
+    points: Array  # (clusters, handles, 3): the handle positions of each cluster's mean
+    columns: Array  # the same, flat, clusters last; this and the next six as in `gp.regression`
     unit: Array
     weights: Array
     coefficients: Array
     order: Array
     ends: Array
     centre: Array
-    lending: float  # metres over which clusters lend each other their covariance
+    lending: float  # metres: distance over which clusters share their covariances
     covariances: Array
-    floor: Array  # of every covariance
+    floor: Array  # part of every covariance
 
     @classmethod
     def constant(cls, mean: Array, covariance: Array) -> GaussianPredictor:
-        """Without handles, what is known of all poses; arrays of the same types, or all would be compiled again."""
+        """Without handles: the mean and covariance of all poses, in arrays of the same types to avoid recompilation."""
         size, none = len(mean), np.empty(0, dtype=np.int64)
         nothing = np.empty((0, 0, 3)), np.empty((0, 0)), none, np.empty((0, 0)), np.empty((0, 0))
         covariances = read_only(np.empty((0, size, size)))
@@ -349,7 +349,7 @@ answer(GaussianPredictor, {predicting.predict: _predict, predicting.place_root: 
 def mix_covariances(
     distances: Array, lending: float, covariances: Array, floor: Array, covariance: Array
 ) -> None:
-    """The floor and the covariances of the nearest clusters, by positive weights that sum to one, behind the root's."""
+    """Add the floor and the nearest clusters' covariances, by positive weights that sum to one, after the root's."""
     size, root = len(floor), len(covariance) - len(floor)
     nearest = nearest_few(distances, STRONGEST)
     shares = np.exp((distances[nearest[:1]] - distances[nearest]) / lending)
@@ -391,7 +391,9 @@ def total_covariance(prior: GaussianPrior) -> Float[Array, "maps maps"]:
 
 def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
     if not 1 <= rank <= maps.shape[1]:
-        raise InvalidValueError(f"the rank must be from 1 to {maps.shape[1]}, the freedoms; got {rank}")
+        raise InvalidValueError(
+            f"the rank must be between 1 and {maps.shape[1]}, the degrees of freedom; got {rank}"
+        )
     return rank
 
 

@@ -1,8 +1,8 @@
-"""How far joints were off on frames that a model had not learned, against what it had claimed: its calibration.
+"""Calibration of a model: joint errors on held-out frames, relative to the standard deviations it predicted.
 
-A claim is the deviation that follows from the model's own Gaussian. How far the handles are from where the model
-expected them (its *novelty*, a mean of squares in its own deviations) says how much wider a claim must be: errors over
-claims grow with a power of it. `solvers.calibration` fits this when a model is learned.
+The predicted standard deviation follows from the model's own Gaussian. The distance of the handles from their expected
+positions (the *novelty*, a mean of squares in units of the model's deviations) determines how much it must be widened:
+the ratio of error to prediction grows with a power of it. `solvers.calibration` fits this when a model is learned.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Kept = TypeVar("Kept")
 
 SHARES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 KEPT = ("held_out", "known_frames")
-STEEPEST = 0.5  # errors grow no faster than the distance from what was expected
-SMALLEST = 1e-4  # of ratios and novelties, for logarithms
-BELIEF = 3.0  # rows of handles that are as typical as those of the record, beside the ones at hand
+STEEPEST = 0.5  # errors grow no faster than the distance from the expected positions
+SMALLEST = 1e-4  # lower bound of ratios and novelties in logarithms
+BELIEF = 3.0  # pseudo-count: rows of typical novelty added to the observed ones
 
 
 class HeldOut(NamedTuple):
-    """What held-out frames say of a model's claims."""
+    """The calibration of a model's predicted deviations from held-out frames."""
 
-    slope: float  # the power of the novelty, over the typical one, by which claims widen
+    slope: float  # power of the relative novelty by which deviations are widened
     typical: float
-    factor: float  # of all claims
-    multiples: tuple[float, ...]  # within which `SHARES` of all joints were, in widened deviations
+    factor: float  # factor on all deviations
+    multiples: tuple[float, ...]  # in widened deviations: radii that contain `SHARES` of all joints
 
     @classmethod
     def of(
@@ -41,7 +41,7 @@ class HeldOut(NamedTuple):
         squares: Float[Array, "frames"],
         rows: Float[Array, "frames"],
     ) -> HeldOut:
-        """From errors of joints, what was claimed of them (NaN where nothing is open), and what novelty is made of."""
+        """Fit to joint errors, predicted deviations (NaN if determined), and the sums and counts of the novelty."""
         ratios, typical = (
             np.maximum(errors / claims, SMALLEST),
             max(float(np.median(squares / rows)), SMALLEST),
@@ -54,25 +54,25 @@ class HeldOut(NamedTuple):
         return cls(slope, typical, factor, tuple(np.nanquantile(left / factor, SHARES).tolist()))
 
     def widening(self, squares: float, rows: float) -> float:
-        """How much wider than claimed, for so many rows of handles and the sum of their squared distances."""
+        """The widening factor for this many rows of handles and their sum of squared distances."""
         return float(self.factor * _novelty(squares, rows, self.typical) ** self.slope)
 
     def multiple(self, share: float) -> float:
-        """The deviations within which this share of all joints is."""
+        """The radius, in standard deviations, that contains this share of all joints."""
         if not 0.0 < share <= SHARES[-1]:
-            raise InvalidValueError(f"a share between 0 and {SHARES[-1]:g} is expected; got {share:g}")
+            raise InvalidValueError(f"the share must be between 0 and {SHARES[-1]:g}; got {share:g}")
         return float(np.interp(share, (0.0, *SHARES), (0.0, *self.multiples)))
 
     @classmethod
     def checked(cls, fields: Any) -> HeldOut:
-        """From what a file keeps."""
+        """Create it from the fields of a file, after a check."""
         _FIELDS(fields, "held_out")
         slope, typical, factor = (float(fields[name]) for name in ("slope", "typical", "factor"))
         return cls(slope, typical, factor, tuple(map(float, fields["multiples"])))
 
 
 def _novelty(squares: Any, rows: Any, typical: float) -> Any:
-    """Over the typical one; few rows are believed little."""
+    """Novelty relative to the typical one, shrunk towards one for few rows."""
     return (squares / typical + BELIEF) / (rows + BELIEF)
 
 
@@ -84,21 +84,21 @@ _FIELDS = record(
     }
 )  # fmt: skip
 OF_OTHERS = HeldOut(0.419, 0.627, 1.8, (0.556, 0.985, 1.68, 2.62, 3.52, 5.69))
-"""Of three kinds of models on the splits `sport` and `other-gaits`, by tools/calibrate.py."""
+"""From three kinds of models on the splits `sport` and `other-gaits`, by tools/calibrate.py."""
 
 
 def held_out_of(prior: object) -> HeldOut:
-    """A prior's own record, or for one without that of other models of a few clips."""
+    """A prior's own calibration, or the default from other models of a few clips."""
     return getattr(prior, "held_out", None) or OF_OTHERS
 
 
 def kept(prior: Kept, **known: object) -> Kept:
-    """A prior with what else is known of its clips: `held_out`, and the frames that it knows (`known_frames`)."""
+    """Attach data about its clips to a prior: `held_out`, and its training frames (`known_frames`)."""
     for name, value in known.items():
         setattr(prior, name, value)
     return prior
 
 
 def kept_from(other: object, prior: Kept) -> Kept:
-    """A prior with what is known of the clips of another, which it was made of."""
+    """Copy the data about its clips from another prior, which this one was made from."""
     return kept(prior, **{name: vars(other)[name] for name in KEPT if name in vars(other)})

@@ -1,4 +1,4 @@
-"""Which frames of which clips a model knows: those nearest to a pose, and the limb in which it is unlike them."""
+"""The training frames that a model keeps: the nearest to a pose, and the limb that differs most from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poise.schema import Declared, Indices, Numbers, Schema, row, several, text
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
-MOST = 400  # frames that a model keeps, evenly spread
+MOST = 400  # largest number of frames that a model keeps, evenly spaced
 LIMBS = {
     "left arm": ("left_shoulder", "left_upper_arm", "left_forearm", "left_hand"),
     "right arm": ("right_shoulder", "right_upper_arm", "right_forearm", "right_hand"),
@@ -26,7 +26,7 @@ LIMBS = {
 
 
 class KnownFrame(NamedTuple):
-    """A frame of a clip that a model was learned from, and how far its joints are from a pose, in metres."""
+    """A training frame, and the distance of its joints from a pose, in metres."""
 
     clip: str
     frame: int
@@ -34,7 +34,7 @@ class KnownFrame(NamedTuple):
 
 
 class LearnedClip(NamedTuple):
-    """A clip that a model was learned from."""
+    """A training clip."""
 
     name: str
     digest: str
@@ -43,7 +43,7 @@ class LearnedClip(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KnownFrames:
-    """Some frames of the clips that a model was learned from."""
+    """A selection of a model's training frames."""
 
     poses: Float[Array, "known size"]
     clips: Int[Array, "known"]
@@ -52,7 +52,7 @@ class KnownFrames:
 
     @classmethod
     def of(cls, space: PoseSpace, motions: Sequence[Motion], licence: str = "") -> KnownFrames:
-        """Of clips, as a model's space writes their poses."""
+        """Select frames of clips, in the coordinates of a model's space."""
         clips = np.repeat(np.arange(len(motions)), [len(motion) for motion in motions])
         numbers = np.concatenate([np.arange(len(motion)) for motion in motions])
         kept = np.unique(np.linspace(0, len(clips) - 1, MOST).astype(int))
@@ -61,7 +61,7 @@ class KnownFrames:
         return cls(poses, clips[kept], numbers[kept], sources)
 
     def nearest(self, space: PoseSpace, q: Float[Array, "size"], count: int = 3) -> list[KnownFrame]:
-        """The frames whose joints are nearest, seen from the pelvis and facing one way; of neighbours only one."""
+        """The frames with the nearest joints, relative to the pelvis and its heading; one of each neighbourhood."""
         gaps = np.sqrt((self._gaps(space, q) ** 2).mean(axis=1))
         found: list[int] = []
         for number in np.argsort(gaps):
@@ -93,7 +93,7 @@ class KnownFrames:
     # --- in files --------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
-        """As a model file keeps them."""
+        """The arrays of a model file."""
         poses = self.poses.astype(np.float32)
         return {"known.poses": poses, "known.clips": self.clips, "known.numbers": self.numbers}
 
@@ -101,7 +101,7 @@ class KnownFrames:
     def restored(
         cls, arrays: Mapping[str, Array], header: Mapping[str, Any], space: PoseSpace
     ) -> KnownFrames:
-        """Again, after a check."""
+        """Create it from the contents of a file, after a check."""
         sources = SCHEMA.checked_header(header)["sources"]
         lengths = {"size": space.size, "sources": len(sources)}
         poses, clips, numbers = SCHEMA.checked_arrays(arrays, {}, lengths).values()
@@ -109,7 +109,7 @@ class KnownFrames:
 
 
 def _levelled(space: PoseSpace, q: Float[Array, "poses size"]) -> Float[Array, "poses joints 3"]:
-    """Places of joints from the root, turned about the vertical so that all face one way."""
+    """Joint positions relative to the root, rotated about the vertical to one heading."""
     positions, matrices = space.forward(q)
     places = positions - positions[:, :1]
     ahead = np.arctan2(matrices[:, 0, 0, 2], matrices[:, 0, 2, 2])

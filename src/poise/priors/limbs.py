@@ -1,4 +1,4 @@
-"""Which handles are a limb's own: those that its joints move or, beyond the last handle, hang from."""
+"""The handles that belong to a limb: those that its joints move or, below the last handle, hang from."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-OTHER_HANDLES = 0.1  # weight of the squared distances of handles that a joint has nothing to do with
+OTHER_HANDLES = 0.1  # weight of the squared distances of handles that do not belong to a joint's limb
 
 
 @dataclass(frozen=True, eq=False)
 class Limb:
-    """Components of poses that are predicted together, and the handles that are their own."""
+    """Components of poses that are predicted together, and the handles that belong to them."""
 
     components: Int[Array, "components"]
     own: Bool[Array, "handles"]
 
 
 def limbs_of(space: PoseSpace, handles: Handles, *, first: int = 0) -> list[Limb]:
-    """Joints that move the same handles, or hang from the same, as components of poses; maps start at the first."""
+    """Groups of joints that move, or hang from, the same handles, as pose components; maps start at `first`."""
     members: dict[frozenset[int], list[int]] = {}
     for slot, joint in enumerate(space.moving):
         members.setdefault(own_handles(space.skeleton, int(joint), handles), []).append(slot)
@@ -40,7 +40,7 @@ def limbs_of(space: PoseSpace, handles: Handles, *, first: int = 0) -> list[Limb
 
 
 def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
-    """A Laplacian kernel per limb (Huang et al. 2017, Eq. 8), in which its own handles count more than the others.
+    """A Laplacian kernel per limb (Huang et al. 2017, Eq. 8), in which its own handles have more weight.
 
     The paper's kernel takes all targets as one vector, so that a hand predicts a knee as much as an elbow.
     """
@@ -58,12 +58,12 @@ def unmoved_apart(
 
 
 def moved_maps(space: PoseSpace, handles: Handles) -> Bool[Array, "maps"]:
-    """Which components of poses move a handle."""
+    """Mask of the pose components that move a handle."""
     return np.repeat(moved_joints(space.skeleton, handles)[space.moving], 3)
 
 
 def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:
-    """The handles that a joint moves or carries; without any, those of the nearest joint above; or all."""
+    """The handles that a joint moves or carries; if none, those of the nearest joint above it; or all."""
     carried = [number for number, place in enumerate(handles.joints) if joint in _chain(skeleton, int(place))]
     if carried:
         return frozenset(carried)
@@ -75,7 +75,7 @@ def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[i
 
 
 def moved_joints(skeleton: Skeleton, handles: Handles) -> Bool[Array, "joints"]:
-    """Which joints move a handle."""
+    """Mask of the joints that move a handle."""
     moves = np.zeros(len(skeleton), dtype=np.bool_)
     for joint, offset in zip(handles.joints, handles.offsets, strict=True):
         above = int(joint) if np.any(offset) else int(skeleton.parents[joint])
@@ -86,7 +86,7 @@ def moved_joints(skeleton: Skeleton, handles: Handles) -> Bool[Array, "joints"]:
 
 
 def _chain(skeleton: Skeleton, joint: int) -> Iterator[int]:
-    """A joint and those above it, up to the root."""
+    """A joint and its ancestors, up to the root."""
     while joint >= 0:
         yield joint
         joint = int(skeleton.parents[joint])

@@ -1,10 +1,10 @@
-"""Voronoi-iteration k-medoids (Park and Jun 2009), written for many poses: never all pairs in memory.
+"""Voronoi-iteration k-medoids (Park and Jun 2009), for many poses: never all pairs in memory.
 
 Medoids are real poses. Each round assigns every pose to its nearest medoid and moves each medoid to the member with the
-smallest summed distance to the others. Park and Jun start from the most central objects of the whole set, which
-needs all pairs and puts the medoids side by side; we start from poses drawn far from those drawn before (k-means++,
-Arthur and Vassilvitskii 2007), which needs k passes and spreads them. In large clusters the medoid is sought among the
-members nearest to their mean, and a cluster whose members are those of the round before keeps its medoid.
+smallest summed distance to the others. Park and Jun start from the most central objects of the whole set, which needs
+all pairs and puts the medoids close together; we start from poses drawn far from those drawn before (k-means++, Arthur
+and Vassilvitskii 2007), which needs k passes and spreads them. In large clusters the medoid is searched among the
+members nearest to their mean, and a cluster whose members did not change keeps its medoid.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 
 _CHUNK = 2048
-_CANDIDATES = 256  # members, nearest to the mean, among which a medoid is sought
+_CANDIDATES = 256  # members, nearest to the mean, among which a medoid is searched
 
 
 def cluster(
@@ -44,7 +44,7 @@ def cluster(
         if len(moved) == 0:
             break
     labels = _assign(points, squares, medoids)
-    kept = np.unique(labels)  # repeated poses can leave a medoid without members
+    kept = np.unique(labels)  # duplicate poses can leave a medoid without members
     return medoids[kept], np.searchsorted(kept, labels)
 
 

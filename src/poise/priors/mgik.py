@@ -1,12 +1,12 @@
 """Multi-variate Gaussian IK as published (Huang et al. 2017): learn with `--kind gaussian --method huang2017`.
 
 Poses are clustered by their angles, every cluster has its own covariance plus beta I (section 4.2), one Laplacian
-kernel over all targets weighs means and covariances alike (Eqs. 8 and 9), and poses are solved by Eq. 17 with the
-schedule of section 4.5 (`solvers.published`). What our own gaussian models do instead, and why, is in decision 0008.
+kernel over all targets weights means and covariances alike (Eqs. 8 and 9), and poses are solved by Eq. 17 with the
+schedule of section 4.5 (`solvers.published`). Decision 0008 says what our own gaussian models do instead, and why.
 
-Eq. 9's weights may be negative, and its sum then is not a covariance. Where that happens, its directions of less than
-beta are given beta. The paper does not say how it chose delta: here it is the candidate that predicts held-out clusters
-best. Its lambdas were set by hand; ours were set on walks of CMU 16, so that all targets are reached.
+Eq. 9's weights may be negative, and its sum is then not a covariance; eigenvalues below beta are raised to beta. The
+paper does not say how delta was chosen: here it is the candidate that predicts held-out clusters best. Its lambdas
+were set by hand; ours were set on walks of CMU 16, so that all targets are reached.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME = "huang2017"
 
 @dataclass(frozen=True)
 class Balance:
-    """The weights of Eq. 10: lambda_1 of the step, and lambda_0, which lambda_2 is times what is lacking."""
+    """The weights of Eq. 10: lambda_1 of the step, and lambda_0, which the residual scales to lambda_2."""
 
     step: float = 1e-3
     prior: float = 1e-3
@@ -59,24 +59,24 @@ class PublishedGuide(PredictingGuide):
             self._inverse = np.linalg.inv(self._kernel(self._inputs, self._inputs))
 
     def weights(self, targets: Float[Array, "handles 3"]) -> Float[Array, "clusters"]:
-        """k' K^-1 of Eq. 9, of either sign."""
+        """k' K^-1 of Eq. 9; elements may be negative."""
         return np.asarray(self._kernel(targets.reshape(1, -1), self._inputs)[0] @ self._inverse)
 
     def covariance(self, targets: Float[Array, "handles 3"]) -> Float[Array, "maps maps"]:
-        """Sigma* of Eq. 9 as it is: a covariance only where its weights make it one."""
+        """Sigma* of Eq. 9 unchanged; it need not be positive definite."""
         return np.einsum("k,kij->ij", self.weights(targets), self._covariances)
 
     def __call__(
         self, targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of Eq. 9; the covariance nowhere below beta."""
+        """Mean and covariance of Eq. 9, with eigenvalues of at least beta."""
         if targets.size == 0:
             return self._constant
         values, vectors = np.linalg.eigh(self.covariance(targets))
         return self.weights(targets) @ self._means, (vectors * np.maximum(values, BETA)) @ vectors.T
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the cluster whose handles, moved rigidly, fit best."""
+        """The root of the cluster whose handles fit best in a rigid alignment."""
         root = np.empty(ROOT_SIZE)
         closest_root(self._points, np.ascontiguousarray(targets), root, False)
         return root[:3], root[3:]

@@ -1,8 +1,8 @@
 """Model files: one safetensors file with the arrays and a JSON header; loading one runs no code.
 
 The header holds the kind and version, the skeleton, the clips it was learned from with their hashes, and the settings.
-Every kind of prior states its arrays and its own header by `arrays()` and `header()`, declares them by its `schema`,
-and is built again by `restored`, which gets nothing that the schema has not checked.
+Every kind of prior returns its arrays and its own header from `arrays()` and `header()`, declares them in its
+`schema`, and is created again by `restored`, which gets only what the schema has checked.
 """
 
 from __future__ import annotations
@@ -44,43 +44,43 @@ MOST_JOINTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a file holds of a prior: its body, what its `arrays()` gave and what its `header()` did."""
+    """The contents of a model file: the body, and the results of the prior's `arrays()` and `header()`."""
 
     space: PoseSpace
     limits: JointLimits | None
     arrays: Mapping[str, Array]
     header: Mapping[str, Any]
-    parts: tuple[Prior, ...] = ()  # the models that it is made of, where its schema says so
+    parts: tuple[Prior, ...] = ()  # the models that it is made of, if its schema has parts
 
 
 @runtime_checkable
 class Storable(Prior, Protocol):
-    """What a prior offers to be kept in a file."""
+    """The interface of a prior that can be stored in a file."""
 
     kind: str
     schema: Schema
 
     @property
     def summary(self) -> str:
-        """What it has learned, in a few words."""
+        """A short description of the learned model."""
         ...
 
     def arrays(self) -> dict[str, Array]:
-        """What it has learned, by name."""
+        """The learned arrays, by name."""
         ...
 
     def header(self) -> dict[str, Any]:
-        """What else it must remember, as JSON."""
+        """Its other settings, as JSON."""
         ...
 
     @classmethod
     def restored(cls, stored: Stored) -> Storable:
-        """The prior again."""
+        """Create the prior from the contents of a file."""
         ...
 
 
 def save(prior: Storable, path: str | Path) -> None:
-    """Write a prior to a file, whole or not at all."""
+    """Write a prior to a file atomically."""
     from safetensors.numpy import save as to_bytes
 
     arrays, header = packed(prior)
@@ -93,9 +93,9 @@ def save(prior: Storable, path: str | Path) -> None:
 
 
 def load(path: str | Path | None = None) -> Storable:
-    """Read a prior from a file, or take the universal one, which comes with Poise.
+    """Read a prior from a file; without a path, return the universal prior, which comes with Poise.
 
-    A file that is not a model, is cut short or is newer than this Poise says so.
+    Raises if the file is not a model, is truncated or is newer than this Poise.
     """
     from poise.priors.registry import PRIORS  # which imports this module
     from poise.priors.universal.prior import UniversalPrior  # and this one too
@@ -107,10 +107,10 @@ def load(path: str | Path | None = None) -> Storable:
     version, kind = header.get("version", 0), header.get("kind")
     if isinstance(version, int) and version > VERSION:
         raise ParseError(
-            f"written by a newer Poise (model version {version} > {VERSION}); upgrade", path=path
+            f"written by a newer Poise (model version {version} > {VERSION}); upgrade Poise", path=path
         )
     if not isinstance(kind, str) or kind not in PRIORS:
-        raise ParseError(f"a model of kind {kind!r}; this Poise knows: {', '.join(PRIORS)}", path=path)
+        raise ParseError(f"unknown kind of model {kind!r}; this Poise knows: {', '.join(PRIORS)}", path=path)
     try:
         whole(1, VERSION)(version, "version")
         return unpacked(arrays, header)
@@ -131,7 +131,7 @@ def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable:
-    """The prior again, from what `packed` gave, after a check of all that its kind declares."""
+    """Create the prior from the result of `packed`, after checking all that its kind declares."""
     from poise.priors.registry import PRIORS
 
     _BODY.checked_header(header)
@@ -175,10 +175,10 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         InvalidValueError,
     ) as error:
         raise ParseError(
-            f"not a model file, or cut short ({error}); name a .poise file that was learned", path=path
+            f"not a model file, or truncated ({error}); expected a .poise file from poise learn", path=path
         ) from error
     if not isinstance(header, dict):
-        raise ParseError("a safetensors file, but not one of Poise's models", path=path)
+        raise ParseError("a safetensors file, but not a Poise model", path=path)
     return arrays, header
 
 
@@ -227,7 +227,7 @@ def _body(arrays: Mapping[str, Array], names: Mapping[str, Any]) -> tuple[PoseSp
 
 
 def _unit(quaternions: Array) -> Array:
-    """The quaternions, if all are rotations."""
+    """Return the quaternions; raise if one is not normalised."""
     if np.any(np.abs(np.linalg.norm(quaternions, axis=-1) - 1.0) > 1e-6):
         raise InvalidValueError("reference rotations must be quaternions of length one")
     return quaternions

@@ -1,4 +1,4 @@
-"""What all priors need of training poses: frames of one topology, limits of the data, fingerprints, handles."""
+"""Training poses for all priors: frames of one topology, joint limits of the data, fingerprints, handles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 Ready = TypeVar("Ready")
-Prepared = dict[tuple[bytes, bytes], Ready]  # what was made ready, by the handles it was made ready for
+Prepared = dict[tuple[bytes, bytes], Ready]  # cache of prepared results, by handles
 
-LIMIT_MARGIN = 0.1  # radians that poses may go beyond the range of the data, at least
-LIMIT_SHARE = 0.5  # of the range of the data that they may go beyond it: other bodies do other things
+LIMIT_MARGIN = 0.1  # radians: smallest margin of the joint limits beyond the range of the data
+LIMIT_SHARE = 0.5  # margin as a share of the range of the data, since other bodies move differently
 
 
 def common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "frames joints 4"]]:
-    """The skeleton of clips of one topology, and all their joint rotations; the first clip's limb lengths are kept."""
+    """The skeleton of clips of one topology, and all their joint rotations; with the first clip's limb lengths."""
     if not motions or sum(len(motion) for motion in motions) < 2:
         raise InvalidValueError("learning needs at least two frames of motion")
     skeleton = motions[0].skeleton
@@ -36,7 +36,7 @@ def common_frames(motions: Sequence[Motion]) -> tuple[Skeleton, Float[Array, "fr
 
 
 def pose_space_of(motions: Sequence[Motion]) -> PoseSpace:
-    """The pose space of clips of one topology; the first clip's limb lengths are kept."""
+    """The pose space of clips of one topology, with the first clip's limb lengths."""
     return PoseSpace.of_rotations(*common_frames(motions))
 
 
@@ -50,7 +50,7 @@ def limits_of(space: PoseSpace, maps: Float[Array, "poses maps"]) -> JointLimits
 
 
 def motion_hash(motion: Motion) -> str:
-    """A fingerprint of a motion's frames, by which a model names what it was learned from."""
+    """A fingerprint of a motion's frames, by which a model names its training clips."""
     digest = hashlib.sha256(motion.rotations.tobytes())
     digest.update(motion.root_positions.tobytes())
     return digest.hexdigest()
@@ -59,14 +59,14 @@ def motion_hash(motion: Motion) -> str:
 def handle_positions(
     space: PoseSpace, maps: Float[Array, "poses maps"], handles: Handles
 ) -> Float[Array, "poses handles 3"]:
-    """Where poses put handles, in the root's frame."""
+    """Positions of the handles in each pose, in the root's frame."""
     return space.points_in_root_frame(maps, handles)
 
 
 def prepared_for(
     handles: Handles, made: Prepared[Ready], make: Callable[[Handles], Ready], *, most: int
 ) -> Ready:
-    """What is ready for these handles, made now if it is not; of more than so many none is kept."""
+    """Return the cached result for these handles, made now if needed; the cache is cleared beyond `most` entries."""
     key = (handles.joints.tobytes(), handles.offsets.tobytes())
     if key not in made:
         if len(made) >= most:
@@ -76,5 +76,5 @@ def prepared_for(
 
 
 def upright(maps: Float[Array, "poses maps"]) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-    """Poses whose root stands upright, as `Prior.known_poses` gives them."""
+    """Poses with an upright root, in the form of `Prior.known_poses`."""
     return np.asarray(maps), np.tile([0.0, 1.0, 0.0], (len(maps), 1))

@@ -1,7 +1,7 @@
-"""Guides that predict: from where handles are in the root's frame to a mean and a covariance of the pose.
+"""Guides that predict mean and covariance of the pose from handle positions in the root's frame.
 
-What predicts is a *predictor*: a named tuple with compiled answers to `predict` and `place_root` (see `forms.answer`),
-for which a whole solve is compiled, or any object with those two as methods, for which the same functions run in the
+A *predictor* is a named tuple with compiled implementations of `predict` and `place_root` (see `forms.answer`), for
+which a whole solve is compiled, or any object with those two as methods, for which the same functions run in the
 interpreter.
 """
 
@@ -21,12 +21,12 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_fro
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.types import Array
 
-ROUNDS = 3  # predictions, at most, from a root that is itself being solved
-_FAR = 0.12  # metres that a handle lacks in the predicted pose, from which a start's root is not believed
+ROUNDS = 3  # largest number of predictions while the root is being solved
+_FAR = 0.12  # metres: handle residual in the predicted pose above which a start's root is discarded
 
 
 class Predicted(NamedTuple):
-    """A prediction over all freedoms, the root's free, and the root from which its targets were seen."""
+    """A prediction over all degrees of freedom, the root's free, and the root that its targets are relative to."""
 
     mean: Float[Array, "maps"]
     covariance: Float[Array, "freedoms freedoms"]
@@ -36,7 +36,7 @@ class Predicted(NamedTuple):
 class PredictingGuide(Guide):
     """A guide whose state is a prediction of the pose from targets in the root's frame.
 
-    A prior of this kind says how it predicts (`__call__`) and where it would put a root (`place_root`), nothing else.
+    A prior of this kind defines only its prediction (`__call__`) and the placement of a root (`place_root`).
     """
 
     plan = Plan(finer=((ALL,),) * ROUNDS)
@@ -48,16 +48,16 @@ class PredictingGuide(Guide):
     def __call__(
         self, targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of the exponential maps, given where the handles should be in the root's frame."""
+        """Mean and covariance of the exponential maps, given the targets in the root's frame."""
 
     @abstractmethod
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """A root position and orientation from which the prior's poses come closest to targets in the world."""
+        """The root position and orientation for which the prior's poses fit the world targets best."""
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """The prediction itself, from a root that explains the targets; without handles, the pose as it is."""
+        """The prediction itself, from a root that fits the targets; without handles, the pose unchanged."""
         q, predicted = q.copy(), self.blank()
         how, predictor = (enter, self) if self.predictor is None else (_compiled_enter, self.predictor)
         how(
@@ -67,7 +67,7 @@ class PredictingGuide(Guide):
         return [Start(q, predicted)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
-        """The prediction from the root of a pose."""
+        """The prediction relative to the root of a pose."""
         predicted = self.blank()
         how, predictor = (
             (predict_from, self) if self.predictor is None else (_compiled_predict_from, self.predictor)
@@ -76,14 +76,14 @@ class PredictingGuide(Guide):
         return predicted
 
     def forms(self, q: Float[Array, "size"], state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
-        """One Gaussian, with no opinion about the root."""
+        """One Gaussian, with no information about the root."""
         del q
         return fixed(state.mean, state.covariance), steps
 
     def follow(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
     ) -> Predicted:
-        """What is predicted depends on the root: predicted again where it has moved far."""
+        """The prediction depends on the root: repeat it if the root has moved far."""
         return state if len(targets) == 0 or settled(q, state.root) else self.resumed(q, targets)
 
     def expectation(
@@ -111,17 +111,17 @@ class PredictingGuide(Guide):
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
     ) -> Predicted:
-        """Predicted again from the root of the new pose."""
+        """A new prediction relative to the root of the new pose."""
         del state
         return self.resumed(q, targets)
 
     def misfit(self, q: Float[Array, "size"], state: Predicted) -> float:
-        """Half the squared distance from the prediction, in its own metric."""
+        """Half the squared Mahalanobis distance from the prediction."""
         gap = q[ROOT_SIZE:] - state.mean
         return float(0.5 * gap @ np.linalg.solve(state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:], gap))
 
     def blank(self) -> Predicted:
-        """Room for a prediction."""
+        """Allocate a prediction."""
         freedoms = self.space.freedoms
         return Predicted(
             np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms)), np.empty(ROOT_SIZE)
@@ -129,12 +129,12 @@ class PredictingGuide(Guide):
 
 
 def predict(predictor: Any, targets: Array, mean: Array, covariance: Array) -> None:
-    """Fill mean and covariance of the maps, behind that of the root, for targets in the root's frame."""
+    """Write mean and covariance of the maps, after that of the root, for targets in the root's frame."""
     mean[:], covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = predictor(targets)
 
 
 def place_root(predictor: Any, targets: Array, root: Array) -> None:
-    """Fill the root from which the predictor's poses come closest to targets in the world."""
+    """Write the root for which the predictor's poses fit the world targets best."""
     root[:3], root[3:] = predictor.place_root(targets)
 
 
@@ -152,9 +152,9 @@ def enter(
     covariance: Array,
     root: Array,
 ) -> None:
-    """Move a start to the predicted pose, its root to where that explains the targets if it is free.
+    """Move a start to the predicted pose; a free root is moved to fit the targets.
 
-    The root of a frame before moves along with its handles; a start that is not one is given a root of its own.
+    The root of a previous frame moves with its handles; any other start gets a new root.
     """
     if free_root and len(targets) > 0:
         gaps = _gaps(q, links, rest, joints, offsets, targets)
@@ -174,7 +174,7 @@ def enter(
 def predict_from(
     q: Array, targets: Array, predictor: Any, mean: Array, covariance: Array, root: Array
 ) -> None:
-    """The prediction over all freedoms for targets as seen from the root of a pose."""
+    """Predict over all degrees of freedom for targets relative to the root of a pose."""
     covariance[:ROOT_FREEDOMS, :] = 0.0
     covariance[:, :ROOT_FREEDOMS] = 0.0
     for i in range(ROOT_FREEDOMS):
@@ -189,13 +189,13 @@ _compiled_enter, _compiled_predict_from = compiled(enter), compiled(predict_from
 def farthest_gap(
     space: PoseSpace, q: Float[Array, "size"], handles: Handles, targets: Float[Array, "handles 3"]
 ) -> float:
-    """The largest component of what handles lack in a pose."""
+    """The largest component of the handle residuals in a pose."""
     return float(np.abs(_gaps(q, *space.tree, handles.joints, handles.offsets, targets)).max())
 
 
 @compiled
 def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
-    """World points as seen from the root of a pose."""
+    """World points in the frame of a pose's root."""
     seen = np.empty((len(points), 3))
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     for p in range(len(points)):
@@ -209,7 +209,7 @@ def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> 
 def _farthest(
     q: Array, maps: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array
 ) -> float:
-    """The largest component of what handles lack in a pose of these maps at the root of q."""
+    """The largest component of the handle residuals in a pose of these maps at the root of q."""
     expected = q.copy()
     expected[ROOT_SIZE:] = maps
     return np.abs(_gaps(expected, links, rest, joints, offsets, targets)).max()

@@ -1,7 +1,7 @@
-"""Kinds of priors by name: what `learn`, model files, evaluation and the studio choose from; other packages add theirs.
+"""Kinds of priors by name, for `learn`, model files, evaluation and the studio; other packages can add theirs.
 
-A kind is a class with a name (`kind`), a line of help (`about`), a dataclass of `Options`, a `schema` of its file,
-a class method `learn` that takes clips and what the options say, and all that a prior and a model file ask of it.
+A kind is a class with a name (`kind`), a line of help (`about`), a dataclass of `Options`, a `schema` of its file, a
+class method `learn` that takes clips and the options' arguments, and the methods of a prior and of a model file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PriorOptions:
 
 @runtime_checkable
 class PriorKind(Protocol):
-    """A class of priors that can be learned and kept in a file."""
+    """A class of priors that can be learned and stored in a file."""
 
     kind: str
     about: str
@@ -40,11 +40,11 @@ class PriorKind(Protocol):
     schema: Schema
 
     def learn(self, motions: Sequence[Motion], *, progress: ShareProgress = ..., **options: Any) -> Storable:
-        """A prior of this kind, from clips of one topology."""
+        """Learn a prior of this kind from clips of one topology."""
         ...
 
     def restored(self, stored: Stored) -> Storable:
-        """The prior again, from what its `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         ...
 
 
@@ -60,7 +60,7 @@ PRIORS: Registry[PriorKind] = Registry(
         "blend": "poise.priors.blend:BlendPrior",
     },
 )
-MADE = ("blend",)  # of other models, not learned from clips
+MADE = ("blend",)  # made from other models, not learned from clips
 _NEEDED = (
     *("kind", "about", "Options", "schema", "learn", "restored", "arrays", "header", "summary"),
     *("on_body", "guide", "known_poses", "log_likelihood", "percentile"),
@@ -68,7 +68,7 @@ _NEEDED = (
 
 
 def register_prior(kind: Any) -> None:
-    """Adds a kind of prior, for `learn --kind`, model files, `evaluate --methods` and the studio."""
+    """Register a kind of prior, for `learn --kind`, model files, `evaluate --methods` and the studio."""
     if missing := [name for name in _NEEDED if not hasattr(kind, name)]:
         name = getattr(kind, "__name__", repr(kind))
         raise InvalidValueError(f"{name} is not a complete kind of prior; it lacks {', '.join(missing)}")
@@ -81,7 +81,7 @@ def learnable() -> dict[str, PriorKind]:
 
 
 def options_for(kind: str, given: Mapping[str, Any]) -> PriorOptions:
-    """The options of a kind from values by name; what is None counts as not given."""
+    """The options of a kind from values by name; None counts as not given."""
     known = {name: value for name, value in given.items() if value is not None}
     return checked(_learned(kind).Options, known, what=f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} model")
 
@@ -93,12 +93,12 @@ def learn(
     *,
     progress: ShareProgress = lambda _: None,
 ) -> Storable:
-    """A prior of a kind, learned from clips of one topology."""
+    """Learn a prior of a kind from clips of one topology."""
     chosen = _learned(kind)
     return chosen.learn(motions, progress=progress, **(options or chosen.Options()).arguments(motions))
 
 
 def _learned(kind: str) -> PriorKind:
     if kind in MADE:
-        raise InvalidValueError(f"a {kind} is made of learned models, not learned from clips")
+        raise InvalidValueError(f"a {kind} is made from learned models, not from clips; choose another kind")
     return PRIORS.named(kind)

@@ -1,4 +1,4 @@
-"""Skeletons, poses, what is known of bodies, and the compiled kinematic core."""
+"""Skeletons, poses, body proportions, and the compiled kinematic core."""
 
 from poise.lazy import lazily
 from poise.skeleton.limits import human_limits, limits_by_hand, limits_from_rotations

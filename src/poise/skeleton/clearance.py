@@ -1,4 +1,4 @@
-"""Whether parts of a body, as capsules, are inside each other."""
+"""Penetration between parts of a body, modelled as capsules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAIRS = (
 def depths(
     skeleton: Skeleton, positions: Float[Array, "frames joints 3"]
 ) -> dict[tuple[str, str], Float[Array, "frames"]]:
-    """By how much two parts are inside each other, in metres, negative where apart; the body has the main roles."""
+    """Penetration depth of each pair of parts in metres, negative if apart; the body must have the main roles."""
     ends, touching = _pairs(skeleton)
     points = 0.5 * (positions[:, ends[0]] + positions[:, ends[1]])
     found = touching[:, None] - apart(*points.transpose(1, 2, 0, 3))
@@ -30,7 +30,7 @@ def depths(
 
 
 def between(skeleton: Skeleton, a: str, b: str) -> float:
-    """How far the middles of two parts are from each other where they touch."""
+    """The distance between the axes of two parts that touch."""
     return skeleton.height * (_radius(a) + _radius(b))
 
 
@@ -54,7 +54,7 @@ def _radius(segment: str) -> float:
 
 @kept_for_body
 def _pairs(skeleton: Skeleton) -> tuple[Int[Array, "2 4 pairs"], Float[Array, "pairs"]]:
-    """Of every pair, the ends of both parts, each in the middle of two joints; and how far apart they touch."""
+    """For every pair, the ends of both parts, each the mean of two joints; and the distance at which they touch."""
     joint = {role: skeleton.index(role) for role in MAIN_ROLES}
     shoulders = (joint["left_upper_arm"], joint["right_upper_arm"])
     ends = {"torso": ((joint["pelvis"],) * 2, shoulders), "head": ((joint["head"],) * 2,) * 2}

@@ -1,4 +1,4 @@
-"""The fingers of a skeleton: which joint is which segment, from the usual names, for hands that have them."""
+"""The fingers of a skeleton: the joint of each segment, by the usual names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def finger_joints(skeleton: Skeleton) -> dict[tuple[str, str, int], int]:
 
 
 def _finger_of(name: str) -> str:
-    """The finger that a name speaks of; empty for other joints, and for bones inside the palm."""
+    """The finger in a joint's name; empty for other joints, and for bones inside the palm."""
     plain = name.lower()
     finger = next((finger for word, finger in _FINGERS.items() if word in plain), "")
     return "" if finger != "thumb" and _PALM.search(name) else finger

@@ -1,13 +1,13 @@
 """The compiled core: forward kinematics, axes of motion and Jacobians of one pose, in Numba.
 
-A tree is two arrays. `links[j] = (parent, slot)`: the parent's number, and which exponential map turns the joint
-(-1 for one that does not move). `rest[j]` holds the joint's offset (3) and its reference rotation as a matrix (9).
+A tree is two arrays. `links[j] = (parent, slot)`: the parent's index, and the index of the joint's exponential map (-1
+if it does not move). `rest[j]` holds the joint's offset (3) and its reference rotation as a matrix (9).
 A pose is q = [root position 3, root quaternion wxyz 4, exponential maps 3 per slot]; its tangent is
 [root translation in the world 3, root rotation in the root's own frame 3, change of exponential map 3 per slot].
 
-A joint's rotation is reference . exp(e), so a change of e turns it by the right Jacobian of e: the columns of `axes[j]`
-are the world-space axes about which the joint turns as each component of e grows. All Jacobians are sums over ancestors
-of cross products with those axes. Small tuples stand for vectors and matrices: they live in registers.
+A joint's rotation is reference . exp(e), so a change of e rotates it by the right Jacobian of e: the columns of
+`axes[j]` are the world axes about which the joint rotates as each component of e grows. All Jacobians are sums over
+ancestors of cross products with those axes. Small tuples stand for vectors and matrices: they stay in registers.
 """
 
 import math
@@ -284,10 +284,10 @@ def balance(q: Array, links: Array, rest: Array, masses: Array, centre: Array, j
 
 @compiled
 def integrate(q: Array, step: Array, out: Array) -> None:
-    """The pose a tangent step away: the root turns in its own frame, the rest adds up."""
+    """The pose after a tangent step: the root rotates in its own frame, the rest is added."""
     for i in range(3):
         out[i] = q[i] + step[i]
-    if step[3] == 0.0 and step[4] == 0.0 and step[5] == 0.0:  # a given root stays as it is, to the bit
+    if step[3] == 0.0 and step[4] == 0.0 and step[5] == 0.0:  # a given root stays bit-identical
         out[3], out[4], out[5], out[6] = q[3], q[4], q[5], q[6]
     else:
         _turn_root(q, 0.5 * step[3], 0.5 * step[4], 0.5 * step[5], out)

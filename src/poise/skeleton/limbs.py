@@ -1,8 +1,8 @@
-"""Arms and legs found from the shape of a skeleton's tree alone, for skeletons whose joint names say nothing.
+"""Find arms and legs by the shape of a skeleton's tree, for uninformative joint names.
 
 A body is a tree with five long branches. Going up from the root, the first joint with two long branches besides the
-trunk is the pelvis, the next one with two is the chest; in each limb the two longest bones in a row are thigh and
-shin, or upper arm and forearm.
+trunk is the pelvis, the next one is the chest. In each limb the two longest consecutive bones are thigh and shin, or
+upper arm and forearm.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 if TYPE_CHECKING:
     from poise.skeleton.skeleton import Skeleton
 
-_LONG = 0.45  # a branch is long if it reaches this share of the longest branch beside it
-_LIMB = 0.25  # and a limb if it reaches this share of the longest branch there is
+_LONG = 0.45  # share of the longest sibling branch above which a branch is long
+_LIMB = 0.25  # share of the longest branch of all above which it is a limb
 _MOST_BRANCHES = 8
 
 
 def find_limbs(skeleton: Skeleton, *, side_of: Callable[[int], str]) -> dict[str, dict[str, int]]:
-    """Per side, limb part to joint number; sides from the names where they tell, else from the rest pose."""
+    """Per side, limb part to joint index; sides from the names if they have them, else from the rest pose."""
     tree = _Tree(skeleton)
     pelvis = tree.fork_below(0)
     if pelvis is None:
@@ -38,12 +38,12 @@ def find_limbs(skeleton: Skeleton, *, side_of: Callable[[int], str]) -> dict[str
 
 
 class _Tree:
-    """A skeleton with, per joint, the length of the longest way from its parent through it to a leaf."""
+    """A skeleton with, per joint, the length of the longest path from its parent through it to a leaf."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self.skeleton = skeleton
         self.reach = _reach(skeleton)
-        # Only beside a fork: a root may stand far from the body.
+        # Only below a fork: a root may be far from the body.
         beside = [child for children in skeleton.children if len(children) > 1 for child in children]
         self.limb = _LIMB * max((self.reach[child] for child in beside), default=0.0)
 
@@ -55,7 +55,7 @@ class _Tree:
         return chain
 
     def long_children(self, joint: int) -> list[int]:
-        """The longest branches below a joint, longest first, as many as a body could have."""
+        """The longest branches below a joint, longest first, at most as many as a body could have."""
         children = sorted(self.skeleton.children[joint], key=lambda child: -self.reach[child])[
             :_MOST_BRANCHES
         ]
@@ -69,7 +69,7 @@ class _Tree:
         )
 
     def most_alike(self, branches: list[int]) -> list[int]:
-        """The two branches that differ least, in reach and in number of joints."""
+        """The two branches with the most similar length and number of joints."""
         sizes = {branch: len(self.longest_branch(branch)) for branch in branches}
 
         def difference(pair: tuple[int, int]) -> tuple[float, float]:
@@ -105,7 +105,7 @@ def _sided(
 
 
 def _parts_of_limb(tree: _Tree, top: int, words: tuple[str, str, str, str]) -> dict[str, int]:
-    """The joints at the ends of the limb's two longest bones in a row, the one before them and the one after."""
+    """The joints at the ends of the limb's two longest consecutive bones, the one before them and the one after."""
     skeleton, chain = tree.skeleton, tree.longest_branch(top)
     lengths = np.linalg.norm(skeleton.offsets[chain], axis=-1)
     if len(chain) < 3:
@@ -135,7 +135,7 @@ def _named_side(tree: _Tree, joint: int, side_of: Callable[[int], str]) -> str:
 
 
 def _left_direction(tree: _Tree, legs: list[int], chest: int) -> np.ndarray:
-    """Up times forward: up leads from the feet to the chest, forward along the feet; +X where feet do not tell."""
+    """Up times forward: up points from the feet to the chest, forward along the feet; +X if the feet do not show it."""
     skeleton = tree.skeleton
     ends = [tree.longest_branch(joint) for joint in legs]
     forward = sum(

@@ -3,10 +3,10 @@
 The human set takes its ranges from the American Academy of Orthopaedic Surgeons (1965), "Joint motion: method of
 measuring and recording", and Norkin and White (2016), "Measurement of joint motion", appendix B; the shoulder girdle's
 are from Kapandji (2007), "The physiology of the joints", volume 1. They are measured from the neutral pose
-(`skeleton.neutral`), which is therefore each joint's reference. A box lies along the joint's own axes, so on a skeleton
-whose axes are oblique to the body it is the smallest box that holds the anatomical one. Where the rest pose does not
-stand like a person and no `samples` are given, a limb's turn about its own length is unknown, and its box is
-widened to hold every such turn.
+(`skeleton.neutral`), which is therefore each joint's reference. A box is along the joint's own axes, so for axes
+oblique to the body it is the smallest box that contains the anatomical one. If the rest pose does not stand like a
+person and no `samples` are given, a limb's twist about its own length is unknown, and its box is widened to contain
+every twist.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _LEFT: dict[str, tuple[Range, Range, Range]] = {
         (-90, 90),
         (-155, 15),
         (-90, 90),
-    ),  # bent and turned at once, its map has a part about forward
+    ),  # when bent and twisted at once, its map has a forward component
     "hand": ((-90, 90), (-30, 40), (-85, 75)),
     "thigh": ((-130, 35), (-50, 50), (-30, 55)),
     "shin": ((-10, 155), (-30, 30), (-15, 15)),
     "foot": ((-35, 65), (-35, 35), (-35, 35)),
     "toes": ((-75, 45), (-15, 15), (-15, 15)),
 }
-_FINGER, _HELPER = 110.0, 30.0  # joints below a hand, and joints without a part of their own
-_SPREAD = 2.0  # joints that share a range (the spine's) do not share it evenly
+_FINGER, _HELPER = 110.0, 30.0  # joints below a hand, and joints without their own entry
+_SPREAD = 2.0  # joints with a common range (the spine's) do not share it evenly
 
 
 def human_limits(
     skeleton: Skeleton, *, samples: Float[Array, "frames joints 4"] | None = None
 ) -> JointLimits:
-    """The default human limits by role; `samples` are recorded rotations that tell how a bone-aligned rig is turned."""
+    """The default human limits by role; `samples` are recorded rotations that show the axes of a bone-aligned rig."""
     neutral = neutral_pose(skeleton, samples)
     lower, upper = np.full((len(skeleton), 3), -_HELPER), np.full((len(skeleton), 3), _HELPER)
     for joint, ranges in _anatomical_ranges(skeleton).items():
@@ -65,7 +65,7 @@ def human_limits(
 def limits_from_rotations(
     samples: Iterable[Float[Array, "frames joints 4"]], *, margin: float = np.radians(5.0)
 ) -> JointLimits:
-    """Limits that hold every recorded rotation and a margin in radians, about each joint's mean rotation."""
+    """Limits that contain every recorded rotation plus a margin in radians, about each joint's mean rotation."""
     recorded = [np.asarray(sample, dtype=np.float64) for sample in samples]
     if not recorded or sum(len(sample) for sample in recorded) == 0:
         raise InvalidValueError("limits from data need at least one frame; got none")
@@ -86,8 +86,8 @@ def limits_by_hand(
 ) -> JointLimits:
     """Limits in degrees for some joints or roles, three (lower, upper) pairs each; others keep the base's, or are free.
 
-    Without a base, the references are the rest pose, so that the pairs are exponential-map components of the joint's
-    own rotation about its x, y and z axes.
+    Without a base, the references are the rest pose, so the pairs are exponential-map components of the joint's
+    rotation about its own x, y and z axes.
     """
     count = len(skeleton)
     references = np.tile(rotations.IDENTITY, (count, 1)) if base is None else base.references
@@ -107,14 +107,14 @@ def limits_by_hand(
 def clamped(
     limits: JointLimits, turned: Float[Array, "*frames joints 4"]
 ) -> Float[Array, "*frames joints 4"]:
-    """The rotations moved into their boxes, component by component."""
+    """Clamp the rotations to their boxes, component by component."""
     about = rotations.multiply(rotations.conjugate(limits.references), turned)
     inside = np.clip(rotations.expmap_from_quaternion(about), limits.lower, limits.upper)
     return rotations.multiply(limits.references, rotations.quaternion_from_expmap(inside))
 
 
 def excess(limits: JointLimits, turned: Float[Array, "*frames joints 4"]) -> Float[Array, "*frames joints"]:
-    """How far outside its box each joint is, in radians: the largest over its three components, zero inside."""
+    """Violation of each joint's box in radians: the largest over its three components, zero inside."""
     about = rotations.multiply(rotations.conjugate(limits.references), turned)
     turns = rotations.expmap_from_quaternion(about)
     outside: Array = np.maximum(np.maximum(limits.lower - turns, turns - limits.upper), 0.0)
@@ -125,7 +125,7 @@ def excess(limits: JointLimits, turned: Float[Array, "*frames joints 4"]) -> Flo
 
 
 def _anatomical_ranges(skeleton: Skeleton) -> dict[int, Float[Array, "3 2"]]:
-    """Per joint with a part of its own, degrees about left, up and forward."""
+    """Per joint with its own entry, degrees about left, up and forward."""
     found: dict[int, Array] = {}
     for side in SIDES:
         for part in (*ARM_ROLES, *LEG_ROLES):
@@ -142,7 +142,7 @@ def _anatomical_ranges(skeleton: Skeleton) -> dict[int, Float[Array, "3 2"]]:
 
 
 def _on_side(ranges: Float[Array, "3 2"], side: str) -> Float[Array, "3 2"]:
-    """A left limb's ranges for either side: in a mirror, turns about up and forward change sign, about left not."""
+    """A left limb's ranges for either side: mirroring negates rotations about up and forward, but not about left."""
     if side == "left":
         return ranges
     return np.stack([ranges[0], -ranges[1, ::-1], -ranges[2, ::-1]])
@@ -160,7 +160,7 @@ def _shared_ranges(
 def _box_in_own_axes(
     skeleton: Skeleton, neutral: Neutral, joint: int, ranges: Float[Array, "3 2"]
 ) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """The smallest box along the joint's axes that holds the anatomical one, at any twist if the twist is not known."""
+    """The smallest box along the joint's axes that contains the anatomical one, for any twist if it is unknown."""
     axes = neutral.world[joint].T  # columns: the body's left, up, forward in the joint's axes
     if not neutral.twist_known:
         return _box_at_any_twist(skeleton, joint, axes, ranges)
@@ -171,7 +171,7 @@ def _box_in_own_axes(
 def _box_at_any_twist(
     skeleton: Skeleton, joint: int, axes: Float[Array, "3 3"], ranges: Float[Array, "3 2"]
 ) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """The box around the ranges turned by every angle about the bone."""
+    """The box around the ranges rotated by every angle about the bone."""
     bone = (
         skeleton.offsets[list(skeleton.children[joint])].sum(axis=0)
         if skeleton.children[joint]

@@ -1,4 +1,4 @@
-"""Closed smooth solids for the mannequin: rings of growing and shrinking cross-section along an axis."""
+"""Closed smooth solids for the mannequin: rings of varying cross-section along an axis."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError
 from poise.types import Array
 
-_CAP_ANGLES = np.radians([18.0, 42.0, 66.0])  # rings of a rounded end, from its pole
+_CAP_ANGLES = np.radians([18.0, 42.0, 66.0])  # rings of a rounded end, measured from its pole
 _SHORTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A closed triangle mesh with smooth normals; triangles run counter-clockwise seen from outside."""
+    """A closed triangle mesh with smooth normals; triangles are counter-clockwise seen from outside."""
 
     vertices: Float[Array, "vertices 3"]
     normals: Float[Array, "vertices 3"]
@@ -25,7 +25,7 @@ class Solid:
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Where a solid stands: an origin and three unit axes, right-handed: side x along = front."""
+    """The frame of a solid: an origin and three unit axes, right-handed: side x along = front."""
 
     origin: Float[Array, "3"]
     side: Float[Array, "3"]
@@ -34,17 +34,17 @@ class Axes:
 
 
 def axes(origin: Float[Array, "3"], along: Float[Array, "3"], side: Float[Array, "3"] | None = None) -> Axes:
-    """Axes along a direction, with the side as near to the one given as a right angle allows."""
+    """Axes along a direction, with the side as close as possible to the given one."""
     length = float(np.linalg.norm(along))
     if length < _SHORTEST:
-        raise InvalidValueError("a solid needs an axis of some length")
+        raise InvalidValueError("the axis of a solid must not have length zero")
     along = np.asarray(along, dtype=np.float64) / length
     side = across(along, side)
     return Axes(np.asarray(origin, dtype=np.float64), side, along, np.cross(side, along))
 
 
 def across(along: Float[Array, "3"], hint: Float[Array, "3"] | None) -> Float[Array, "3"]:
-    """A unit vector at right angles to `along`, as near to the hint as can be; any, where the hint says nothing."""
+    """A unit vector perpendicular to `along`, as close as possible to the hint; an arbitrary one without a hint."""
     for candidate in (hint, np.eye(3)[np.argmin(np.abs(along))]):
         if candidate is not None:
             rest = candidate - along * (candidate @ along)
@@ -68,10 +68,10 @@ def loft(
 def egg(
     place: Axes, profile: Float[Array, "knots 4"], *, height: float, roundness: float = 2.2, sides: int = 18
 ) -> Solid:
-    """A closed round body standing on the origin, drawn in at both ends.
+    """A closed round body standing on the origin, rounded at both ends.
 
-    The profile is (part of the height, half width, half depth, shift to the front). Roundness 2
-    draws in as an ellipse does; more gives flatter ends.
+    The profile is (fraction of the height, half width, half depth, shift to the front). Roundness 2 gives elliptic
+    ends; more gives flatter ones.
     """
     t = 0.5 - 0.5 * np.cos(
         np.radians(np.array([14.0, 30.0, 48.0, 66.0, 84.0, 102.0, 120.0, 138.0, 154.0, 167.0]))
@@ -114,7 +114,7 @@ def ball(origin: Float[Array, "3"], radius: float, *, sides: int = 14) -> Solid:
 def tapered(
     start: Float[Array, "3"], end: Float[Array, "3"], radii: Float[Array, "rings"], *, sides: int = 13
 ) -> Solid:
-    """A round limb from start to end whose radius runs evenly through those given."""
+    """A round limb from start to end, with evenly spaced radii."""
     length = float(np.linalg.norm(end - start))
     distance = np.linspace(0.0, length, len(radii))
     stations = np.stack([distance, radii, radii, np.zeros(len(radii))], axis=-1)
@@ -135,7 +135,7 @@ def smooth_curve(
 
 
 def _pole(stations: Float[Array, "rings 4"], end: int) -> tuple[float, float]:
-    """How far along, and how far to the front, the tip of a rounded end lies."""
+    """The position along the axis, and to the front, of the tip of a rounded end."""
     along, width, depth, shift = stations[end]
     outward = -1.0 if end == 0 else 1.0
     return float(along + outward * _cap_length(width, depth)), float(shift)
@@ -173,7 +173,7 @@ def _ring_triangles(rings: int, sides: int) -> Int[Array, "triangles 3"]:
 def _smooth_normals(
     vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
 ) -> Float[Array, "vertices 3"]:
-    """Unit normals at vertices: the mean of the faces around, by area."""
+    """Unit normals at vertices: the area-weighted mean of the adjacent faces."""
     a, b, c = vertices[triangles].transpose(1, 0, 2)
     faces = np.cross(b - a, c - a)
     normals = np.zeros_like(vertices)

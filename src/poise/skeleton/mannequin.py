@@ -1,8 +1,8 @@
 """An artist's mannequin for any skeleton: rigid parts, one joint each.
 
-Lengths come from the skeleton. What it does not tell (radii, head, hands, feet) is a fraction of stature, chosen by eye
-on drawn clips to look like a person: good for pictures, no measurement of anyone. Directions that offsets alone do
-not tell (where the face looks, where the sole is) come from example poses, or else from the rest pose.
+Lengths come from the skeleton. Other sizes (radii, head, hands, feet) are fractions of stature, chosen by eye to look
+like a person in drawn clips; they are not measurements. Directions that offsets do not determine (face, sole) come
+from example poses, or else from the rest pose.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def build_mannequin(
 ) -> Mannequin:
     """The mannequin of a skeleton.
 
-    `rotations` are example poses, usually the motion's own: they tell where soles and face point on skeletons whose
-    rest pose is not a standing person. Any skeleton gets a body: joints without a role become plain tapered limbs.
+    `rotations` are example poses, usually the motion's own: they show the directions of soles and face on skeletons
+    whose rest pose is not a standing person. Any skeleton gets a body: joints without a role become tapered limbs.
     """
     return _joined(build_parts(skeleton, rotations))
 

@@ -1,4 +1,4 @@
-"""What the mannequin's parts ask about a skeleton: sizes, sides, roles, and mean directions over example poses."""
+"""Measurements of a skeleton for the mannequin's parts: sizes, sides, roles, and mean directions over example poses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_EXAMPLES = 64
 
 
 class MannequinBody:
-    """A skeleton seen in a few example poses, with the root at the origin; without examples, in its rest pose."""
+    """A skeleton in a few example poses, with the root at the origin; without examples, in its rest pose."""
 
     def __init__(self, skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> None:
         from poise.skeleton.kinematics import world_transforms
@@ -28,20 +28,20 @@ class MannequinBody:
 
     @cached_property
     def stature(self) -> float:
-        """The height in metres that fractions are of; a skeleton that is no person has that of its bones' reach."""
+        """The stature in metres; for a skeleton that is not a person, the total length of its bones."""
         height = self.skeleton.height
         return height if np.isfinite(height) and height > 0 else float(self.lengths[1:].sum()) or 1.0
 
     def joint(self, role: str) -> int | None:
-        """The number of the joint with this role, if any has it."""
+        """The index of the joint with this role, if there is one."""
         return self.skeleton.index(role) if role in self.skeleton.roles else None
 
     def first(self, *roles: str) -> int | None:
-        """The joint of the first of these roles that any joint has."""
+        """The joint of the first of these roles that the skeleton has."""
         return next((joint for role in roles if (joint := self.joint(role)) is not None), None)
 
     def region(self, joint: int) -> str:
-        """The role of the nearest joint at or above this one that has a role, or ""."""
+        """The role of the nearest joint with a role at or above this one, or ""."""
         while joint >= 0:
             if joint in self.role_of:
                 return self.role_of[joint]
@@ -57,7 +57,7 @@ class MannequinBody:
         return next((word for word in ("left", "right") if word in name), "centre")
 
     def path(self, top: int, bottom: int) -> list[int]:
-        """Joint numbers from one joint down to another below it, both included; empty when it is not below."""
+        """Joint indices from one joint down to a descendant, both included; empty if it is not a descendant."""
         found = [bottom]
         while found[-1] != top:
             parent = int(self.skeleton.parents[found[-1]])
@@ -74,16 +74,16 @@ class MannequinBody:
         return found
 
     def local(self, joint: int, vectors: Float[Array, "frames 3"]) -> Float[Array, "3"]:
-        """The mean over the examples of world vectors seen in a joint's frame."""
+        """The mean over the examples of world vectors in a joint's frame."""
         return np.asarray(np.einsum("fji,fj->i", self.matrices[:, joint], vectors) / len(vectors))
 
     def towards(self, joint: int, target: int) -> Float[Array, "3"]:
-        """Where another joint lies on average, in a joint's frame."""
+        """The mean position of another joint in a joint's frame."""
         return self.local(joint, self.positions[:, target] - self.positions[:, joint])
 
     @cached_property
     def left(self) -> Float[Array, "frames 3"]:
-        """The body's left in the world, per example."""
+        """The body's left direction in the world, per example."""
         for role in ("thigh", "upper_arm", "shoulder"):
             a, b = self.joint(f"left_{role}"), self.joint(f"right_{role}")
             if a is not None and b is not None:
@@ -92,7 +92,7 @@ class MannequinBody:
 
     @cached_property
     def forward(self) -> Float[Array, "frames 3"]:
-        """Where the body faces in the world, per example."""
+        """The body's forward direction in the world, per example."""
         top, bottom = self.first("neck", "head"), self.joint("pelvis")
         if top is None or bottom is None:
             return np.cross(self.left, UP)

@@ -1,4 +1,4 @@
-"""The parts of the mannequin: which solid hangs on which joint, and how large it is."""
+"""The parts of the mannequin: the solid of each joint, and its size."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _limbs(body: MannequinBody) -> list[BodyPart]:
 
 
 def _limb_radii(body: MannequinBody, parent: int, joint: int) -> Array | None:
-    """The radii of the bone between two joints, or None where another part stands for it."""
+    """The radii of the bone between two joints, or None if another part covers it."""
     region, leads_to = body.region(parent), _roles_below(body, joint)
     kind = region.removeprefix("left_").removeprefix("right_")
     if kind in _NEXT_ROLE and (next_joint := body.joint(region.replace(kind, _NEXT_ROLE[kind]))) is not None:
@@ -128,7 +128,7 @@ def _roles_below(body: MannequinBody, joint: int) -> set[str]:
 
 
 def _share_of_limb(body: MannequinBody, kind: str, parent: int, joint: int, end: int) -> Array | None:
-    """The radii over one bone of a limb that may be cut in several by twist joints; None for a bone beside the way."""
+    """The radii over one bone of a limb that twist joints may split; None for a bone outside the limb."""
     start = body.joint(body.region(parent))
     way = body.path(start, end) if start is not None else []
     if joint not in way[1:]:
@@ -148,7 +148,7 @@ def _plain_radii(body: MannequinBody, joint: int) -> Array:
 
 
 def _balls(body: MannequinBody) -> list[BodyPart]:
-    """The darker spheres that a wooden figure turns about."""
+    """The darker spheres at the joints of a wooden figure."""
     parts = []
     for joint, role in body.role_of.items():
         side, _, kind = role.partition("_")
@@ -177,7 +177,7 @@ def _pelvis(body: MannequinBody) -> list[BodyPart]:
 
 
 def _waist(body: MannequinBody) -> list[BodyPart]:
-    """The column between pelvis and rib cage, one piece a bone."""
+    """The column between pelvis and rib cage, one piece per bone."""
     pelvis, chest = body.joint("pelvis"), body.joint("chest")
     way = body.path(pelvis, chest) if pelvis is not None and chest is not None else []
     parts = []
@@ -212,7 +212,7 @@ def _ribs(body: MannequinBody) -> list[BodyPart]:
 
 
 def _head(body: MannequinBody) -> list[BodyPart]:
-    """An egg with a hint of a nose, so that one sees where it looks."""
+    """An egg with a small nose, which shows the gaze direction."""
     head = body.joint("head")
     if head is None:
         return []
@@ -227,7 +227,7 @@ def _head(body: MannequinBody) -> list[BodyPart]:
 
 
 def _head_up(body: MannequinBody, head: int) -> Float[Array, "3"]:
-    """Towards the crown: the longest bone above the head joint, or the neck's own direction."""
+    """The direction to the crown: the longest bone above the head joint, or the neck's direction."""
     tips = [body.skeleton.offsets[child] for child in body.skeleton.children[head]]
     longest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
     if np.linalg.norm(longest) < 0.03 * body.stature:
@@ -245,7 +245,7 @@ def _egg(profile: Profile, place: lofts.Axes, *, height: float, scale: float) ->
 
 
 def _fingers(body: MannequinBody, hand: int) -> list[int]:
-    """The first joints of the hand's fingers when it has real ones: three or more that bend."""
+    """The first joints of the hand's fingers, if it has at least three that bend."""
     first = [child for child in body.skeleton.children[hand] if body.skeleton.children[child]]
     return first if len(first) >= 3 else []
 
@@ -259,7 +259,7 @@ def _is_finger(body: MannequinBody, region: str, joint: int) -> bool:
 
 
 def _hand(body: MannequinBody, role: str) -> list[BodyPart]:
-    """A mitten, or a palm where there are fingers."""
+    """A mitten, or a palm if there are fingers."""
     hand = body.joint(role)
     if hand is None:
         return []
@@ -277,7 +277,7 @@ def _hand(body: MannequinBody, role: str) -> list[BodyPart]:
 
 
 def _hand_direction(body: MannequinBody, hand: int, role: str) -> Float[Array, "3"]:
-    """A unit vector from the wrist to the finger tips; without fingers, on along the forearm."""
+    """A unit vector from the wrist to the finger tips; without fingers, along the forearm."""
     tips = [body.towards(hand, joint) for joint in body.below(hand) if not _is_thumb(body, joint)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
     if np.linalg.norm(furthest) < 0.02 * body.stature:
@@ -331,7 +331,7 @@ def _foot(body: MannequinBody, side: str) -> list[BodyPart]:
 
 
 def _sole_up(body: MannequinBody, foot: int) -> Float[Array, "3"]:
-    """The direction away from the sole: the world's up as the foot sees it while it is at its lowest."""
+    """The direction away from the sole: the world's up in the foot's frame while it is lowest."""
     height = body.positions[:, foot, 1] - body.positions[:, :, 1].min(axis=1)
     low = height <= np.quantile(height, 0.35)
     up = np.einsum("fi->i", body.matrices[low, foot, 1, :]) / max(1, int(low.sum()))
@@ -340,7 +340,7 @@ def _sole_up(body: MannequinBody, foot: int) -> Float[Array, "3"]:
 
 
 def _toe_direction(body: MannequinBody, foot: int, up: Float[Array, "3"]) -> Float[Array, "3"]:
-    """Level with the sole, towards the toes; without toes, where the body faces."""
+    """The direction along the sole to the toes; without toes, the body's forward direction."""
     tips = [body.towards(foot, joint) for joint in body.below(foot)]
     furthest = max(tips, key=lambda tip: float(np.linalg.norm(tip)), default=np.zeros(3))
     level = furthest - up * (furthest @ up)
@@ -353,13 +353,13 @@ def _toe_direction(body: MannequinBody, foot: int, up: Float[Array, "3"]) -> Flo
 def _wedge(
     stations: list[tuple[float, float, float]], place: lofts.Axes, *, length: float, scale: float
 ) -> Solid:
-    """A loft that lies on its sole: (part of the length, half width, height above the sole)."""
+    """A loft that lies on its sole: (fraction of the length, half width, height above the sole)."""
     rings = [(at * length, w * scale, 0.5 * top * scale, 0.5 * top * scale) for at, w, top in stations]
     return lofts.loft(np.array(rings), place, sides=16, squareness=2.8)
 
 
 def _moved(solid: Solid, body: MannequinBody, source: int, target: int) -> Solid:
-    """A solid given in one joint's frame, in the frame of another, as they stand to each other on average."""
+    """Convert a solid from one joint's frame to another's, by their mean relative transform."""
     turn = np.einsum("fji,fjk->ik", body.matrices[:, target], body.matrices[:, source])
     u, _, v = np.linalg.svd(turn)
     matrix = u @ np.diag([1.0, 1.0, np.linalg.det(u @ v)]) @ v

@@ -1,4 +1,4 @@
-"""Where a body's mass is: anthropometric segments laid onto any skeleton, for the centre of mass and its Jacobian.
+"""Mass distribution of a body: anthropometric segments on any skeleton, for the centre of mass and its Jacobian.
 
 Masses and centres along the segments are those of de Leva (1996), "Adjustments to Zatsiorsky-Seluyanov's segment
 inertia parameters", Journal of Biomechanics 29(9), table 4: a share of the body's mass, and a share of the segment's
@@ -39,7 +39,7 @@ _HAND_LENGTH = 0.050  # wrist to the third knuckle, of stature
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Per joint, its share of the body's mass (all add up to 1) and where it lies in the joint's axes, in metres."""
+    """Per joint, its share of the body's mass (the sum is 1) and its centre in the joint's axes, in metres."""
 
     fraction: Float[Array, "joints"]
     centre: Float[Array, "joints 3"]
@@ -50,9 +50,9 @@ class Masses:
 
 
 def segment_masses(skeleton: Skeleton, *, maleness: float = 0.5) -> Masses:
-    """Masses by role, between the tables for women (0) and men (1); by bone length where the roles are not known."""
+    """Masses by role, interpolated between the tables for women (0) and men (1); by bone length without roles."""
     if not 0.0 <= maleness <= 1.0:
-        raise InvalidValueError(f"maleness must lie between 0 and 1; got {maleness}")
+        raise InvalidValueError(f"`maleness` must be between 0 and 1; got {maleness}")
     known = {"pelvis", "head", *(f"{side}_{part}" for side in SIDES for part in ("thigh", "shin", "foot"))}
     if not known <= set(skeleton.roles):
         return masses_by_length(skeleton)
@@ -61,7 +61,7 @@ def segment_masses(skeleton: Skeleton, *, maleness: float = 0.5) -> Masses:
 
 
 def masses_by_length(skeleton: Skeleton) -> Masses:
-    """Mass in proportion to bone length, each bone's halfway along it and carried by the joint that turns it."""
+    """Mass in proportion to bone length, at the middle of each bone, carried by the joint that rotates it."""
     lengths = np.linalg.norm(skeleton.offsets, axis=-1)
     points = [
         (parent, 0.5 * skeleton.offsets[joint], float(lengths[joint]))
@@ -73,9 +73,9 @@ def masses_by_length(skeleton: Skeleton) -> Masses:
     return _weighted(skeleton, points)
 
 
-# --- laying segments onto joints -----------------------------------------------------------------------------------
+# --- segments on joints --------------------------------------------------------------------------------------------
 
-_Point = tuple[str, int, Array, float]  # segment, joint, place in its axes, share of the segment
+_Point = tuple[str, int, Array, float]  # segment, joint, position in its axes, share of the segment
 
 
 def _gathered(skeleton: Skeleton, points: Iterable[_Point], maleness: float) -> Masses:
@@ -87,7 +87,7 @@ def _gathered(skeleton: Skeleton, points: Iterable[_Point], maleness: float) -> 
 
 
 def _weighted(skeleton: Skeleton, points: list[tuple[int, Array, float]]) -> Masses:
-    """Masses from weighted points; weights are scaled so that all add up to 1, whatever limb is missing."""
+    """Masses from weighted points, normalised to a sum of 1 even if limbs are missing."""
     joints = [joint for joint, _, _ in points]
     weights = np.array([weight for _, _, weight in points])
     weights = weights / weights.sum()
@@ -144,7 +144,7 @@ def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[
 def _along(skeleton: Skeleton, segment: str, joints: list[int], *, centre: float = 0.5) -> list[_Point]:
     """A segment on the bones between joints: at its centre on a single bone, spread by length over several.
 
-    Roles given by hand may not be in line; then there are no joints between, and nothing to lay.
+    Roles given by hand may not be on one chain; then there are no joints between them, and no points.
     """
     if not joints:
         return []
@@ -167,6 +167,6 @@ def _centre(segment: str, maleness: float) -> float:
 
 
 def _offset(skeleton: Skeleton, upper: int, lower: int) -> Array:
-    """From one joint to another below it, in the rest pose."""
+    """The offset from one joint to a descendant, in the rest pose."""
     total: Array = np.sum(skeleton.offsets[path(skeleton, upper, lower)[1:]], axis=0)
     return total

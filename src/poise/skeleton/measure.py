@@ -1,6 +1,6 @@
-"""Sizes of a body from its bone lengths, whatever its rest pose and its units.
+"""Body sizes from bone lengths, for any rest pose and units.
 
-What a capture skeleton leaves out (the sole below the ankle, the crown above the last head joint) is filled in with the
+Parts that a capture skeleton lacks (the sole below the ankle, the crown above the last head joint) are added with the
 proportions of Drillis and Contini (1966), as tabulated by Winter (2009), "Biomechanics and Motor Control of Human
 Movement", figure 4.1: of a stature of 1, the thigh is 0.245, the shin 0.246, the ankle 0.039 above the floor.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 THIGH, SHIN, ANKLE = 0.245, 0.246, 0.039
 NECK_TO_CROWN = 0.160  # from the base of the neck (C7) to the top of the head
 HEAD_TO_CROWN = 0.100  # from the joint of the skull on the neck to the top of the head
-LONGEST_LEGS = 0.54  # hip height over stature; the mean is 0.530, and skeletons often end short of the crown
+LONGEST_LEGS = 0.54  # largest hip height over stature; the mean is 0.530
 
 # Each segment from one role to the next.
 SEGMENTS: dict[str, tuple[str, str]] = {
@@ -39,8 +39,8 @@ SEGMENTS: dict[str, tuple[str, str]] = {
 def standing_height(skeleton: Skeleton) -> float:
     """The stature of the body, in the skeleton's own unit: sole to hip, hip to neck, neck to crown.
 
-    The upper body is taken as at least what people with the longest legs have, because many capture skeletons start
-    above the hips' true height and end inside the skull. Without legs, it is the longest way through the tree.
+    The upper body is at least that of people with the longest legs, because many capture skeletons start above the
+    hips' true height and end inside the skull. Without legs, it is the longest path through the tree.
     """
     leg = leg_length(skeleton)
     if leg == 0.0:
@@ -59,7 +59,7 @@ def leg_length(skeleton: Skeleton) -> float:
 
 
 def segment_lengths(skeleton: Skeleton) -> dict[str, float]:
-    """The length along the bones of every segment whose both ends are known: trunk, left_thigh, right_forearm, ..."""
+    """The length along the bones of every segment with both ends known: trunk, left_thigh, right_forearm, ..."""
     roles = skeleton.roles
     return {
         segment: length_between(skeleton, top, end)
@@ -69,7 +69,7 @@ def segment_lengths(skeleton: Skeleton) -> dict[str, float]:
 
 
 def length_between(skeleton: Skeleton, upper: str, lower: str) -> float:
-    """The length along the bones from one joint or role down to another; zero if there is no such way."""
+    """The length along the bones from one joint or role down to another; zero if there is no such path."""
     known = {*skeleton.names, *skeleton.roles}
     if upper not in known or lower not in known:
         return 0.0
@@ -78,7 +78,7 @@ def length_between(skeleton: Skeleton, upper: str, lower: str) -> float:
 
 
 def longest_way(skeleton: Skeleton) -> float:
-    """The longest way from leaf to leaf along the bones."""
+    """The longest path from leaf to leaf along the bones."""
     lengths = np.linalg.norm(skeleton.offsets, axis=-1)
     deepest, longest = np.zeros(len(skeleton)), 0.0
     for joint in range(len(skeleton) - 1, 0, -1):
@@ -92,7 +92,7 @@ def longest_way(skeleton: Skeleton) -> float:
 
 
 def _sole_to_ankle(skeleton: Skeleton, leg: float) -> float:
-    """How far the lowest point of the foot lies below the ankle along the shin, but not less than people's is."""
+    """The depth of the foot's lowest point below the ankle along the shin, at least a person's."""
     depths = [leg * ANKLE / (THIGH + SHIN)]
     for side in SIDES:
         shin, foot = f"{side}_shin", f"{side}_foot"
@@ -102,7 +102,7 @@ def _sole_to_ankle(skeleton: Skeleton, leg: float) -> float:
 
 
 def _depth_of_foot(skeleton: Skeleton, shin: int, foot: int) -> float:
-    """Zero where the rest pose has the toes pointing along the shin, so that it does not show a standing foot."""
+    """The same from the rest pose; zero if the toes point along the shin, so that it is not a standing foot."""
     joints = [foot]
     below: dict[int, np.ndarray] = {foot: np.zeros(3)}
     for joint in joints:
@@ -118,7 +118,7 @@ def _depth_of_foot(skeleton: Skeleton, shin: int, foot: int) -> float:
 
 
 def _hip_to_neck(skeleton: Skeleton) -> float:
-    """Along the trunk from the base of the neck to the pelvis, and on to the level of the hips."""
+    """The length of the trunk from the base of the neck to the pelvis, and down to the level of the hips."""
     roles = skeleton.roles
     if "pelvis" not in roles:
         return 0.0
@@ -134,7 +134,7 @@ def _hip_to_neck(skeleton: Skeleton) -> float:
 
 
 def _neck_to_crown(skeleton: Skeleton, *, stature: float) -> float:
-    """Neck and head along the bones; a head without a bone of its own gets a person's."""
+    """The length of neck and head along the bones; a head without a bone gets a person's."""
     roles = skeleton.roles
     if "head" not in roles:
         return NECK_TO_CROWN * stature

@@ -1,9 +1,9 @@
 """The neutral pose of a body: upright, facing +Z, legs straight down, arms straight out to the sides.
 
-It tells what each joint's own axes mean on a body (which way a knee bends, where the front of the head is), whatever
-the file's rest pose. A rest pose that stands like a person (T, A or I pose) needs only its limbs straightened, which
-fixes every axis. One that does not, such as the stick along X that bone-aligned rigs leave in BVH files, says nothing
-of how a limb is turned about its own length; then recorded rotations, if given, settle it through their mean.
+It defines the meaning of each joint's own axes (which way a knee bends, where the front of the head is), for any rest
+pose of the file. If the rest pose stands like a person (T, A or I pose), only its limbs are straightened, which fixes
+every axis. Otherwise, as for the stick along X that bone-aligned rigs leave in BVH files, it does not determine a
+limb's twist about its own length; then the mean of recorded rotations does, if given.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from poise.skeleton.skeleton import Skeleton, read_only
 from poise.types import Array
 
 LEFT, UP, FORWARD = np.eye(3)
-_NEARLY_AXES = np.radians(40.0)  # rigs with bone-aligned axes have them along the body's in the neutral pose
+_NEARLY_AXES = np.radians(40.0)  # largest angle between bone-aligned and body axes in the neutral pose
 _DOWN_AND_FORWARD = np.array([0.0, -np.sin(np.radians(20.0)), np.cos(np.radians(20.0))])
 
 
 @dataclass(frozen=True, eq=False)
 class Neutral:
-    """Rotations of the neutral pose; `twist_known` is false where limbs may be turned about their own length."""
+    """Rotations of the neutral pose; `twist_known` is false if limbs may be twisted about their own length."""
 
     rotations: Float[Array, "joints 4"]
     world: Float[Array, "joints 3 3"]
@@ -39,7 +39,7 @@ class Neutral:
 
 
 def neutral_pose(skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None) -> Neutral:
-    """The neutral pose; `samples` are recorded rotations, used where the rest pose does not stand like a person."""
+    """The neutral pose; `samples` are recorded rotations, used if the rest pose does not stand like a person."""
     upright = stands_at_rest(skeleton)
     base = np.tile(rotations.IDENTITY, (len(skeleton), 1))
     if samples is not None and not upright:
@@ -56,7 +56,7 @@ def neutral_pose(skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | 
 
 
 def stands_at_rest(skeleton: Skeleton) -> bool:
-    """Whether in the rest pose both legs point away from the trunk and left and right are where they should be."""
+    """Whether in the rest pose both legs point away from the trunk, and left and right are on their sides."""
     roles = skeleton.roles
     needed = {"pelvis", "head", "left_thigh", "right_thigh", "left_foot", "right_foot"}
     if not needed <= set(roles):
@@ -68,13 +68,13 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
     return bool(all(leg @ up < -0.7 for leg in legs) and np.linalg.norm(np.cross(up, across)) > 1e-9)
 
 
-# --- building it ---------------------------------------------------------------------------------------------------
+# --- construction --------------------------------------------------------------------------------------------------
 
 
 def _straightened(
     skeleton: Skeleton, base: Float[Array, "joints 4"], *, keep_trunk: bool
 ) -> Float[Array, "joints 3 3"]:
-    """World rotations of the base pose with the pelvis facing +Z and the limbs (and trunk) turned the shortest way."""
+    """World rotations of the base pose with the pelvis facing +Z and limbs (and trunk) straightened."""
     local = rotations.matrix_from_quaternion(base)
     base_world = _accumulated(skeleton, local)
     places = _positions(skeleton, base_world)
@@ -97,7 +97,7 @@ def _straightened(
 def _known_frames(
     skeleton: Skeleton, world: Float[Array, "joints 3 3"], places: Float[Array, "joints 3"], *, trunk: bool
 ) -> dict[int, Float[Array, "3 3"]]:
-    """The world rotation of joints that a pair of limbs and the trunk fix in full: the pelvis, and the chest."""
+    """World rotations of the joints that a pair of limbs and the trunk fully determine: the pelvis, and the chest."""
     roles = skeleton.roles
     found: dict[int, Array] = {}
     triples: list[tuple[str, str, tuple[str, ...]]] = [("pelvis", "thigh", ("chest", "neck", "head"))]
@@ -115,7 +115,7 @@ def _known_frames(
 
 
 def _limb_start(skeleton: Skeleton, joint: int, limb: int) -> int:
-    """The first joint on the way to the limb that lies off the middle: its place is fixed to the joint itself."""
+    """The first joint off the midline on the path to the limb: its position is fixed to the joint itself."""
     for step in path(skeleton, joint, limb)[1:]:
         if np.linalg.norm(skeleton.offsets[step]) > 0:
             return step
@@ -123,7 +123,7 @@ def _limb_start(skeleton: Skeleton, joint: int, limb: int) -> int:
 
 
 def _bone_targets(skeleton: Skeleton, *, trunk: bool) -> dict[int, tuple[int, Array]]:
-    """Per joint, the joint its bone ends at and the direction that bone has in the neutral pose."""
+    """Per joint, the end joint of its bone and that bone's direction in the neutral pose."""
     wanted: list[tuple[str, str, Array]] = []
     for side, out in (("left", LEFT), ("right", -LEFT)):
         wanted += [(f"{side}_upper_arm", f"{side}_forearm", out), (f"{side}_forearm", f"{side}_hand", out)]
@@ -154,7 +154,7 @@ def _accumulated(skeleton: Skeleton, local: Float[Array, "joints 3 3"]) -> Float
 
 
 def _positions(skeleton: Skeleton, world: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3"]:
-    """Joint places with the root at the origin."""
+    """Joint positions with the root at the origin."""
     places = np.zeros((len(skeleton), 3))
     for joint, parent in enumerate(skeleton.parents.tolist()):
         if parent >= 0:
@@ -163,7 +163,7 @@ def _positions(skeleton: Skeleton, world: Float[Array, "joints 3 3"]) -> Float[A
 
 
 def _axes(left: Array, up: Array) -> Float[Array, "3 3"] | None:
-    """The columns left, up, forward of a right-handed frame with up kept; none if left and up are parallel."""
+    """The columns left, up, forward of a right-handed frame with this up; None if left and up are parallel."""
     if not (
         np.any(up) and np.linalg.norm(np.cross(left, up)) > 1e-6 * np.linalg.norm(left) * np.linalg.norm(up)
     ):
@@ -174,7 +174,7 @@ def _axes(left: Array, up: Array) -> Float[Array, "3 3"] | None:
 
 
 def nearest_axes(matrix: Float[Array, "3 3"], *, within: float = np.radians(15.0)) -> Float[Array, "3 3"]:
-    """The signed permutation of the axes that an orthogonal matrix nearly is; the matrix itself if it is none."""
+    """The signed permutation matrix close to an orthogonal matrix; the matrix itself if none is close."""
     snapped = np.round(matrix)
     axes_match = snapped @ snapped.T
     close = np.all(np.sum(snapped * matrix, axis=0) >= np.cos(within))

@@ -1,8 +1,8 @@
-"""Pose vectors q and their kinematics: what solvers and priors work in.
+"""Pose vectors q and their kinematics: the coordinates of solvers and priors.
 
 q = [root position 3, root quaternion wxyz 4, exponential maps 3 per moving joint]; each exponential map is about that
 joint's own reference rotation (R = reference exp(e)), so that natural motion stays far from its singularity. The
-tangent has one number less: the root's rotation is changed by three, in the root's own frame.
+tangent has one number less: the root's rotation changes by three numbers, in the root's own frame.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from poise.skeleton.skeleton import Pose, Skeleton, read_only
 from poise.skeleton.turns import local_turns
 from poise.types import Array
 
-_BLOCK = 4096  # poses worked on at once
-STILL_ANGLE = 0.001  # radians: a joint that varies by no more carries no motion of its own
+_BLOCK = 4096  # poses processed at once
+STILL_ANGLE = 0.001  # radians: a joint that varies by no more counts as still
 
 
 @dataclass(frozen=True)
 class Handle:
-    """A point fixed to a joint (a joint's or a role's name), at an offset in the joint's frame, in metres."""
+    """A point fixed to a joint (by joint name or role), at an offset in the joint's frame, in metres."""
 
     joint: str
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -36,7 +36,7 @@ class Handle:
 
 @dataclass(frozen=True, eq=False)
 class Handles:
-    """Handles looked up on one skeleton, ready for the compiled core."""
+    """Handles resolved on one skeleton, in the form of the compiled core."""
 
     joints: Int[Array, "handles"]
     offsets: Float[Array, "handles 3"]
@@ -46,7 +46,7 @@ class Handles:
 
 
 class PoseSpace:
-    """The coordinates of one skeleton's poses: which joints move, about which references, and the kinematics of it."""
+    """The coordinates of one skeleton's poses: moving joints, their references, and kinematics."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class PoseSpace:
         self.skeleton = skeleton
         self.references = read_only(self._default_references() if references is None else references)
         moves = ~skeleton.is_end_site if moving is None else np.asarray(moving) & ~skeleton.is_end_site
-        moves[0] = False  # the root has a position and a quaternion of its own
+        moves[0] = False  # the root has its own position and quaternion
         self.moving = read_only(np.flatnonzero(moves), dtype=np.int64)
         self._links, self._rest = self._tree()
 
     @classmethod
     def of_rotations(cls, skeleton: Skeleton, quaternions: Float[Array, "frames joints 4"]) -> PoseSpace:
-        """References at the mean rotations of the data, or at those of the skeleton's limits; still joints stay.
+        """A space with references at the mean rotations of the data, or at those of the skeleton's limits.
 
-        A joint that varies by no more than 0.001 rad does not move.
+        Joints that vary by no more than 0.001 rad do not move.
         """
         references = rotations.mean(quaternions)
         references[0] = rotations.IDENTITY
@@ -79,9 +79,7 @@ class PoseSpace:
     def on_body(self, skeleton: Skeleton) -> PoseSpace:
         """The same coordinates on a skeleton of the same topology and other limb lengths."""
         if not skeleton.same_topology(self.skeleton):
-            raise SkeletonError(
-                "a pose space moves only to a skeleton with the same joints below the same parents"
-            )
+            raise SkeletonError("the other skeleton must have the same joints with the same parents")
         return PoseSpace(skeleton, references=self.references, moving=self.is_moving)
 
     @cached_property
@@ -103,7 +101,7 @@ class PoseSpace:
 
     @property
     def tree(self) -> tuple[Int[Array, "joints 2"], Float[Array, "joints 12"]]:
-        """The two arrays from which the compiled core works; see `kernels`."""
+        """The two arrays of the compiled core; see `kernels`."""
         return self._links, self._rest
 
     # --- poses in and out ------------------------------------------------------------------------------------------
@@ -126,7 +124,7 @@ class PoseSpace:
         )
 
     def pose_from_q(self, q: Float[Array, "size"]) -> Pose:
-        """The pose of a pose vector; joints that do not move take their references."""
+        """The pose of a pose vector; joints that do not move have their references."""
         root_position, quaternions = self.frames_from_q(self.checked(q))
         return Pose(self.skeleton, root_position, quaternions)
 
@@ -143,21 +141,23 @@ class PoseSpace:
     def standing(
         self, maps: Float[Array, "maps"], up: Float[Array, "3"] | Sequence[float] = (0.0, 1.0, 0.0)
     ) -> Float[Array, "size"]:
-        """A pose of these maps that leans so that `up`, as its root sees it, is up; its lowest joint is at height 0."""
+        """A pose of these maps with `up`, in its root's frame, vertical, and its lowest joint at height 0."""
         turn = rotations.quaternion_between(np.asarray(up), np.array([0.0, 1.0, 0.0]))
         q = np.concatenate([np.zeros(3), turn, maps])
         q[1] = -self.forward(q)[0][:, 1].min()
         return q
 
     def checked(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
-        """The pose vector as a contiguous array, after a check of its shape and numbers."""
+        """The pose vector as a contiguous array; raise if its shape or a number is invalid."""
         q = np.ascontiguousarray(q, dtype=np.float64)
         if q.shape != (self.size,) or not all_finite(q):
-            raise InvalidValueError(f"a pose vector here is {self.size} finite numbers; got shape {q.shape}")
+            raise InvalidValueError(
+                f"a pose vector must have {self.size} finite numbers; got shape {q.shape}"
+            )
         return q
 
     def integrate(self, q: Float[Array, "size"], step: Float[Array, "freedoms"]) -> Float[Array, "size"]:
-        """The pose a tangent step away."""
+        """The pose after a tangent step."""
         out = np.empty(self.size)
         kernels.integrate(self.checked(q), np.ascontiguousarray(step, dtype=np.float64), out)
         return out
@@ -165,7 +165,7 @@ class PoseSpace:
     # --- kinematics ------------------------------------------------------------------------------------------------
 
     def handles(self, handles: Sequence[Handle | str]) -> Handles:
-        """Handles looked up by joint or role name."""
+        """Resolve handles by joint or role name."""
         given = [Handle(handle) if isinstance(handle, str) else handle for handle in handles]
         joints = read_only([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
         offsets = read_only([handle.offset for handle in given] if given else np.empty((0, 3)))
@@ -192,14 +192,14 @@ class PoseSpace:
     def points_in_root_frame(
         self, maps: Float[Array, "poses maps"], handles: Handles
     ) -> Float[Array, "poses handles 3"]:
-        """Where poses, given by their exponential maps alone, put handles in the root's frame."""
+        """Positions of handles in the root's frame, for poses given by their exponential maps."""
         q = np.zeros((len(maps), self.size))
         q[:, 3] = 1.0
         q[:, kernels.ROOT_SIZE :] = maps
         return self.points(q, handles)
 
     def points(self, q: Float[Array, "poses size"], handles: Handles) -> Float[Array, "poses handles 3"]:
-        """Where poses put handles in the world, many poses at once."""
+        """World positions of handles, for many poses."""
         found = np.empty((len(q), len(handles), 3))
         for first in range(0, len(q), _BLOCK):
             positions, matrices = self.forward(q[first : first + _BLOCK])
@@ -231,7 +231,7 @@ class PoseSpace:
 
     @cached_property
     def masses(self) -> Float[Array, "joints 4"]:
-        """Each joint's share of the body's mass and its centre in the joint's frame, as the compiled core takes it."""
+        """Each joint's share of the body's mass and its centre in the joint's frame, for the compiled core."""
         from poise.skeleton.mass import segment_masses
 
         masses = segment_masses(self.skeleton)
@@ -256,5 +256,5 @@ class PoseSpace:
 
 
 def all_finite(numbers: Float[Array, "*shape"]) -> bool:
-    """Whether no number is infinite or missing; the sum of squares tells it at once unless it overflows."""
+    """Whether all numbers are finite; decided by the sum of squares unless it overflows."""
     return isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())

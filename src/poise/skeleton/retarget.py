@@ -1,4 +1,4 @@
-"""Poses moved to a body with the same joints and other limb lengths: rotations are kept, places scale with the legs."""
+"""Transfer poses to a body with the same joints and other limb lengths: rotations kept, positions scaled by legs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from poise.types import Array
 
 
 def retarget_pose(pose: Pose, target: Skeleton) -> Pose:
-    """The pose on another body of the same topology; the root's place is scaled by the ratio of leg lengths."""
+    """The pose on another body of the same topology; the root's position is scaled by the ratio of leg lengths."""
     check_same_topology(pose.skeleton, target)
     return Pose(target, scaled_places(pose.root_position, pose.skeleton, target), pose.rotations)
 
 
 def scaled_places(places: Float[Array, "*n 3"], source: Skeleton, target: Skeleton) -> Float[Array, "*n 3"]:
-    """Root places for the other body: a step of a leg's length stays a step of a leg's length."""
+    """Root positions for the other body, scaled by leg length."""
     return places * size_ratio(source, target)
 
 
 def size_ratio(source: Skeleton, target: Skeleton) -> float:
-    """The target's leg length over the source's; of the whole tree where there are no legs."""
+    """The target's leg length over the source's; without legs, the ratio of the whole trees."""
     ours, theirs = leg_length(source), leg_length(target)
     if ours == 0.0 or theirs == 0.0:
         ours, theirs = longest_way(source), longest_way(target)
@@ -39,7 +39,7 @@ def check_same_topology(source: Skeleton, target: Skeleton) -> None:
         parents = [_parent_name(skeleton, joint) for skeleton in (source, target)]
         if parents[0] != parents[1]:
             raise SkeletonError(
-                f"joint {ours!r} hangs on {parents[0]!r} here and on {parents[1]!r} in the target"
+                f"joint {ours!r} has the parent {parents[0]!r} here and {parents[1]!r} in the target"
             )
     if len(source) != len(target):
         longer = source if len(source) > len(target) else target

@@ -2,8 +2,8 @@
 
 Names are read first: prefixes, separators, case and side marks differ between MotionBuilder and CMU, Mixamo,
 Biovision, Bandai Namco, Acclaim, Rokoko, Xsens, 3ds Max Biped, Unreal, Unity and VRM, DAZ, SMPL, Kinect and Blender
-rigs, but what is left names the same bones. Where a limb's names say nothing, or contradict the tree, the shape of the
-tree decides (`skeleton.limbs`). The trunk (spine, chest, neck) is read off the tree between the limbs.
+rigs, but the remaining words name the same bones. If a limb's names are uninformative, or contradict the tree, the
+shape of the tree decides (`skeleton.limbs`). The trunk (spine, chest, neck) is the path between the limbs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAIN_ROLES = tuple(
     if role not in {"spine", "chest", "neck"} and not role.endswith(("_shoulder", "_toes"))
 )
 
-# The first alias present wins. A joint serves one role: "shoulder" is the clavicle only where the arm has its own name.
+# The first alias present wins. A joint has one role: "shoulder" is the clavicle only if the arm has its own name.
 _LIMB_ALIASES: dict[str, tuple[str, ...]] = {
     "upper_arm": ("upperarm", "uparm", "humerus", "arm", "shldr", "shoulder"),
     "forearm": ("forearm", "lowerarm", "lowarm", "loarm", "radius", "elbow"),
@@ -60,7 +60,7 @@ _NOISE = {"c", "m", "bend", "jnt", "joint", "bone"}
 
 
 def guess_roles(skeleton: Skeleton) -> dict[str, str]:
-    """Role to joint name, as far as names and shape tell; every role's joint is different."""
+    """Role to joint name, as far as names and shape determine it; every role has a different joint."""
     named = _joints_by_part(skeleton)
     found = _limb_roles(skeleton, named)
     found.update(_trunk_roles(skeleton, named, found))
@@ -70,7 +70,7 @@ def guess_roles(skeleton: Skeleton) -> dict[str, str]:
 def paper_joints(skeleton: Skeleton) -> Bool[np.ndarray, "joints"]:
     """The 18 joints of Chai and Hodgins 2005, section 3: from the root up to the head, and three of every limb.
 
-    Collar bones, fingers, thumbs and toes are not among them. A skeleton without such roles counts all of its joints.
+    They exclude collar bones, fingers, thumbs and toes. For a skeleton without such roles, all of its joints.
     """
     limbs = [part for part in (*ARM_ROLES, *LEG_ROLES) if part not in {"shoulder", "toes"}]
     roles = [f"{side}_{part}" for side in SIDES for part in limbs]
@@ -99,7 +99,7 @@ def side_and_part(name: str) -> tuple[str, str]:
 
 
 def _limb_roles(skeleton: Skeleton, named: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """The roles of arms and legs: by name where the names form a chain down the tree, by shape elsewhere."""
+    """The roles of arms and legs: by name if the names form a chain down the tree, else by shape."""
     by_name = {side: {**_limb_by_name(skeleton, named, side)} for side in SIDES}
     if all(_is_complete(parts) for parts in by_name.values()):
         return {f"{side}_{part}": joint for side in SIDES for part, joint in by_name[side].items()}
@@ -132,7 +132,7 @@ def _limb_by_name(skeleton: Skeleton, named: Mapping[tuple[str, str], int], side
 
 
 def _longest_descent(skeleton: Skeleton, parts: dict[str, int]) -> dict[str, int]:
-    """The limb's parts if each lies below the one before it; nothing if they contradict the tree."""
+    """The limb's parts if each is below the one before it; empty if they contradict the tree."""
     joints = list(parts.values())
     below = all(is_ancestor(skeleton, upper, lower) for upper, lower in itertools.pairwise(joints))
     return parts if below else {}
@@ -158,7 +158,7 @@ def _trunk_roles(
     head = _first_alias(named, _CENTRE_ALIASES["head"])
     head = head if head is not None else _head_by_shape(skeleton, limbs)
     if pelvis is not None and head is not None and not is_ancestor(skeleton, pelvis, head):
-        pelvis = common_ancestor(skeleton, pelvis, head)  # some rigs hang hips and spine on one root
+        pelvis = common_ancestor(skeleton, pelvis, head)  # some rigs attach hips and spine to one root
     if pelvis is not None:
         found["pelvis"] = pelvis
     if head is not None:
@@ -181,7 +181,7 @@ def _spine_roles(
         and at == len(between) - 1
         and side_and_part(skeleton.names[junction])[1] == "neck"
     ):
-        at -= 1  # 3ds Max's Biped hangs the arms on the neck
+        at -= 1  # 3ds Max's Biped attaches the arms to the neck
     found: dict[str, int] = {}
     if 0 <= at < len(between):
         found["chest"] = between[at]
@@ -195,7 +195,7 @@ def _spine_roles(
 
 
 def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
-    """The last turning joint before a face, of the longest branch that leaves the arms' junction and holds no limb."""
+    """The last rotating joint before a face, on the longest branch from the arms' junction without a limb."""
     arms = [limbs[role] for role in ("left_upper_arm", "right_upper_arm") if role in limbs]
     if len(arms) < 2:
         return None
@@ -219,7 +219,7 @@ def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
 
 
 def path(skeleton: Skeleton, ancestor: int, descendant: int) -> list[int]:
-    """Joint numbers from the ancestor down to the descendant, both included; empty if it is not one."""
+    """Joint indices from the ancestor down to the descendant, both included; empty if it is not an ancestor."""
     joints = [descendant]
     while joints[-1] != ancestor:
         joints.append(int(skeleton.parents[joints[-1]]))
@@ -229,18 +229,18 @@ def path(skeleton: Skeleton, ancestor: int, descendant: int) -> list[int]:
 
 
 def is_ancestor(skeleton: Skeleton, ancestor: int, descendant: int) -> bool:
-    """Whether the first joint lies on the way from the second to the root."""
+    """Whether the first joint is on the path from the second to the root."""
     return ancestor != descendant and bool(path(skeleton, ancestor, descendant))
 
 
 def common_ancestor(skeleton: Skeleton, first: int, second: int) -> int:
-    """The joint deepest in the tree that both hang on."""
+    """The deepest joint that is an ancestor of both."""
     above = set(path(skeleton, 0, first))
     return next(joint for joint in reversed(path(skeleton, 0, second)) if joint in above)
 
 
 def subtree(skeleton: Skeleton, joint: int) -> list[int]:
-    """The joint and everything below it."""
+    """The joint and all its descendants."""
     joints = [joint]
     for current in joints:
         joints.extend(skeleton.children[current])
@@ -257,7 +257,7 @@ _KNOWN_SIDED_PARTS = {alias for aliases in _LIMB_ALIASES.values() for alias in a
 
 
 def _joints_by_part(skeleton: Skeleton) -> dict[tuple[str, str], int]:
-    """Turning joints by side and part; of several (Spine, Spine1, ...) the one nearest the root."""
+    """Rotating joints by side and part; of several (Spine, Spine1, ...) the one nearest the root."""
     named: dict[tuple[str, str], int] = {}
     for joint, name in enumerate(skeleton.names):
         if not skeleton.is_end_site[joint]:
@@ -277,5 +277,5 @@ def _first_alias(named: Mapping[tuple[str, str], int], aliases: Iterable[str]) -
 
 
 def _near(skeleton: Skeleton, pelvis: int, junction: int) -> bool:
-    """Whether a joint called pelvis is the legs' junction, or is directly below or above it."""
+    """Whether a joint called pelvis is the legs' junction, or directly below or above it."""
     return pelvis == junction or junction == skeleton.parents[pelvis] or skeleton.parents[junction] == pelvis

@@ -79,15 +79,15 @@ class Skeleton:
         return f"Skeleton({len(self)} joints, root {self.names[0]!r})"
 
     def __reduce__(self) -> tuple[type[Skeleton], tuple[Any, ...]]:
-        """What another process makes the same skeleton from."""
+        """Rebuild the same skeleton in another process."""
         return Skeleton, (
             self.names, self.parents, self.offsets, self.orders, self.limits, dict(self.role_overrides),
         )  # fmt: skip
 
     def index(self, name: str) -> int:
-        """The number of the joint with this role or, if it is not a role, of this name; else close names are listed.
+        """The index of the joint with this role or name; raise an error with close matches if there is none.
 
-        Roles come first: SMPL calls its ankles `left_ankle`, and what it calls `left_foot` is not the foot's joint.
+        Roles come first: SMPL calls its ankles `left_ankle`, and its `left_foot` is not the foot's joint.
         """
         found = self._index_of.get(self.roles.get(name, name))
         if found is None:
@@ -95,12 +95,12 @@ class Skeleton:
         return found
 
     def same_topology(self, other: Skeleton) -> bool:
-        """Whether both have the same joints below the same parents, whatever the limb lengths."""
+        """Whether both have the same joints with the same parents; limb lengths may differ."""
         return self.names == other.names and np.array_equal(self.parents, other.parents)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of each joint's children."""
+        """The indices of each joint's children."""
         found: list[list[int]] = [[] for _ in self.names]
         for joint, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
@@ -108,7 +108,7 @@ class Skeleton:
         return tuple(tuple(joints) for joints in found)
 
     def bone_end(self, joint: int) -> Float[Array, "3"]:
-        """Where the bone of a joint ends in its frame: amid its children, or amid its tips where it has no other."""
+        """The end of a joint's bone in its frame: the mean of its children, or of its end sites if it has no others."""
         grown = [child for child in self.children[joint] if self.children[child]]
         ends = self.offsets[grown or list(self.children[joint])]
         return np.asarray(ends.mean(axis=0)) if len(ends) else np.zeros(3)
@@ -119,7 +119,7 @@ class Skeleton:
         return read_only([order == "" for order in self.orders], dtype=np.bool_)
 
     def chain(self, name: str) -> tuple[int, ...]:
-        """Joint numbers from the root down to the named joint, both included."""
+        """Joint indices from the root down to the named joint, both included."""
         joint, path = self.index(name), []
         while joint >= 0:
             path.append(joint)
@@ -153,7 +153,7 @@ class Skeleton:
         return self._with(offsets=offsets)
 
     def scaled(self, factor: float) -> Skeleton:
-        """The same body, larger or smaller."""
+        """The same body scaled."""
         return self._with(offsets=self.offsets * factor)
 
     def _with(self, **changes: Any) -> Skeleton:
@@ -198,10 +198,10 @@ class Skeleton:
 
 
 class Positions(np.lib.mixins.NDArrayOperatorsMixin):
-    """Where joints are in the world, in metres: by joint name or role, and as an array (..., joints, 3).
+    """World positions of joints, in metres: by joint name or role, and as an array (..., joints, 3).
 
-    `positions["right_hand"]` is one joint, in every frame. Other indices, arithmetic and NumPy's functions take the
-    array, and so does `np.asarray(positions)`; what they give are plain arrays.
+    `positions["right_hand"]` is one joint, in every frame. Other indices, arithmetic, NumPy functions and
+    `np.asarray(positions)` use the array and return plain arrays.
     """
 
     def __init__(self, skeleton: Skeleton, values: Float[Array, "*frames joints 3"]) -> None:
@@ -211,14 +211,14 @@ class Positions(np.lib.mixins.NDArrayOperatorsMixin):
     def of(
         cls, skeleton: Skeleton, roots: Float[Array, "*frames 3"], rotations: Float[Array, "*frames joints 4"]
     ) -> Positions:
-        """By forward kinematics, of one pose or of many."""
+        """Compute positions by forward kinematics, for one pose or many."""
         from poise.skeleton.kinematics import world_transforms
 
         return cls(skeleton, world_transforms(skeleton, roots, rotations)[0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array."""
+        """The shape of the array."""
         return self._values.shape
 
     def __len__(self) -> int:
@@ -228,7 +228,7 @@ class Positions(np.lib.mixins.NDArrayOperatorsMixin):
         return iter(self._values)
 
     def __getitem__(self, key: Any) -> Array:
-        """A joint by its name or role; by any other index, what the array has there."""
+        """A joint by its name or role; with any other index, that element of the array."""
         return self._values[..., self.skeleton.index(key), :] if isinstance(key, str) else self._values[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -244,7 +244,7 @@ class Positions(np.lib.mixins.NDArrayOperatorsMixin):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pose(Savable):
-    """One frame: where the root is, and every joint's rotation relative to its parent (identity at end sites)."""
+    """One frame: the root's position, and every joint's rotation relative to its parent (identity at end sites)."""
 
     skeleton: Skeleton
     root_position: Float[Array, "3"]
@@ -262,22 +262,22 @@ class Pose(Savable):
 
     @classmethod
     def rest(cls, skeleton: Skeleton, *, root_position: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
-        """The pose in which nothing is turned."""
+        """The pose with all rotations at identity."""
         return cls(skeleton, np.asarray(root_position), np.tile(rotations.IDENTITY, (len(skeleton), 1)))
 
     @property
     def summary(self) -> str:
-        """How many joints it has, and where its root is."""
+        """The number of joints, and the root's position."""
         return f"{len(self.skeleton)} joints, root at ({', '.join(f'{x:.3g}' for x in self.root_position)})"
 
     @cached_property
     def positions(self) -> Positions:
-        """Where its joints are, `pose.positions["right_hand"]`, worked out when first asked for."""
+        """Joint positions, `pose.positions["right_hand"]`, computed on first access."""
         return Positions(self.skeleton, self.world[0])
 
     @cached_property
     def world(self) -> tuple[Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
-        """Where its joints are and how they are turned in the world, worked out when first asked for."""
+        """World positions and rotations of the joints, computed on first access."""
         from poise.skeleton.kinematics import world_transforms
 
         positions, matrices = world_transforms(self.skeleton, self.root_position, self.rotations)
@@ -286,7 +286,7 @@ class Pose(Savable):
 
 
 def kept_for_body(function: Function) -> Function:
-    """Remembers what a function found for bodies: equal ones may have other roles, and those count here."""
+    """Cache a function's results by body: equal skeletons may have different roles, which count here."""
 
     @lru_cache(maxsize=256)
     def kept(_roles: frozenset[tuple[str, str]], skeleton: Skeleton, *given: Any) -> Any:
@@ -300,7 +300,7 @@ def kept_for_body(function: Function) -> Function:
 
 
 def read_only(values: Any, *, dtype: Any = np.float64) -> Array:
-    """A copy of the values as a contiguous array that cannot be written to; one that cannot be already is kept."""
+    """A copy of the values as a contiguous read-only array; an array that is already read-only is returned as is."""
     if (
         isinstance(values, np.ndarray)
         and not values.flags.writeable

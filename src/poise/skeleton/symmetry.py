@@ -1,8 +1,8 @@
-"""Left and right of a skeleton: which joints are each other's mirror image, and how their axes correspond.
+"""Left and right of a skeleton: the mirror partner of each joint, and the correspondence of their axes.
 
 A mirrored body swaps each joint's world rotation with its partner's: W'_j = S W_m(j) S_j', where S reflects the world
-and S_j carries the partner's axes onto the joint's own. For a skeleton whose rest pose is a symmetric person every S_j
-is S; for rigs with other axes (bone-aligned ones negate a whole side) it follows from the symmetric neutral pose.
+and S_j maps the partner's axes to the joint's own. For a skeleton with a symmetric rest pose every S_j is S; for rigs
+with other axes (bone-aligned ones negate a whole side) it follows from the symmetric neutral pose.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACROSS = np.diag([-1.0, 1.0, 1.0])  # the reflection of the world in the plane X
 
 
 def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
-    """Per joint, the number of its partner on the other side; joints of the middle are their own."""
+    """Per joint, the index of its partner on the other side; joints on the midline are their own."""
     partner = _partners_by_name(skeleton)
     for part in {role.partition("_")[2] for role in skeleton.roles if role.startswith(SIDES)}:
         pair = [skeleton.index(f"{side}_{part}") for side in SIDES if f"{side}_{part}" in skeleton.roles]
@@ -46,7 +46,7 @@ def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
 
 
 def without_partner(skeleton: Skeleton, partner: Int[Array, "joints"]) -> Bool[Array, "joints"]:
-    """Joints that only one side has, such as a sword: their parents have partners and they have none."""
+    """Joints that only one side has, such as a sword: their parents have partners and they do not."""
     alone = np.zeros(len(skeleton), dtype=np.bool_)
     for joint, parent in enumerate(skeleton.parents.tolist()):
         alone[joint] = (
@@ -60,8 +60,8 @@ def reflections(
 ) -> Float[Array, "joints 3 3"]:
     """Per joint, the matrix S_j from its partner's axes to its own; S_j and S_m(j) are each other's inverse.
 
-    `samples` are recorded rotations, needed where the rest pose does not stand like a person; the axes of such rigs
-    lie along the bones, so what the samples' mean says is rounded to whole axes.
+    `samples` are recorded rotations, needed if the rest pose does not stand like a person; the axes of such rigs are
+    along the bones, so the estimate from the samples' mean is rounded to whole axes.
     """
     neutral, partner = neutral_pose(skeleton, samples), mirror_joints(skeleton)
     if stands_at_rest(skeleton):
@@ -73,14 +73,14 @@ def reflections(
 def _onto_bones(
     skeleton: Skeleton, partner: Int[Array, "joints"], joint: int, reflection: Float[Array, "3 3"]
 ) -> Float[Array, "3 3"]:
-    """The reflection turned the shortest way so that it carries the other side's bone onto this side's.
+    """The reflection rotated the shortest way so that it maps the other side's bone to this side's.
 
-    Recorded rest poses lean: a neck set ten degrees to one side is turned back by every frame's rotation, and a mirror
-    that took the joint's axes for upright would lean the head to the other side by twice that.
+    Recorded rest poses are tilted: a neck set ten degrees to one side is rotated back in every frame, and a mirror
+    that assumed upright joint axes would tilt the head to the other side by twice that.
     """
     bones = [child for child in skeleton.children[joint] if np.any(skeleton.offsets[child])]
     if len(bones) != 1 or not np.any(skeleton.offsets[partner[bones[0]]]):
-        return reflection  # several bones, as the hips have, fix the axes among themselves
+        return reflection  # several bones, as at the hips, determine the axes by themselves
     ours, theirs = skeleton.offsets[bones[0]], reflection @ skeleton.offsets[partner[bones[0]]]
     turn = rotations.matrix_from_quaternion(rotations.quaternion_between(theirs, ours))
     return np.asarray(turn @ reflection)
@@ -89,7 +89,7 @@ def _onto_bones(
 def _rounded_reflections(
     skeleton: Skeleton, neutral: Neutral, partner: Int[Array, "joints"]
 ) -> Float[Array, "joints 3 3"]:
-    """Down the tree, so that one joint's asymmetry in the samples does not reach the next."""
+    """Round the reflections down the tree, so that one joint's asymmetry in the samples does not affect the next."""
     back = np.swapaxes(neutral.world, -1, -2)
     found = back @ ACROSS @ neutral.world[partner]
     for joint, parent in enumerate(skeleton.parents.tolist()):
@@ -113,10 +113,10 @@ def _whole_axes(
     above: Float[Array, "3 3"],
     sampled: Float[Array, "3 3"],
 ) -> Float[Array, "3 3"]:
-    """Of the reflections in whole axes that carry the other side's bones onto this one's, the likeliest.
+    """The most likely of the whole-axis reflections that map the other side's bones to this one's.
 
-    Below a limb's first joint a rig keeps its rule; elsewhere the samples decide, with some weight on the rule above
-    and on reflections that are their own inverse. Where none carries the bones, the samples' reflection is kept.
+    Below a limb's first joint a rig keeps its convention; elsewhere the samples decide, with some weight on the
+    parent's convention and on involutions. If no reflection maps the bones, that of the samples is kept.
     """
     other = int(partner[joint])
     middle = joint == other
@@ -150,14 +150,14 @@ def _carries_bones(
 
 
 def _involution(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
-    """The reflection in one plane nearest to a matrix: its own inverse, as the middle of a body needs."""
+    """The plane reflection nearest to a matrix; it is its own inverse, as the midline of a body needs."""
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     normal = vectors[:, np.argmin(values)]
     return np.eye(3) - 2.0 * np.outer(normal, normal)
 
 
 def _partners_by_name(skeleton: Skeleton) -> dict[int, int]:
-    """Joints whose names differ in the side alone, digits included."""
+    """Joints whose names differ only in the side, digits included."""
     keys = {}
     for joint, name in enumerate(skeleton.names):
         side, part = side_and_part(name)
@@ -172,7 +172,7 @@ def _partners_by_name(skeleton: Skeleton) -> dict[int, int]:
 
 
 def _alike_below(skeleton: Skeleton, joint: int, other_parent: int, result: Int[Array, "joints"]) -> int:
-    """The free joint below the partner's parent most like this one: as many joints below it, and the nearest length."""
+    """The unpaired joint below the partner's parent that is most similar: as many descendants, nearest length."""
     if other_parent == skeleton.parents[joint]:
         return joint
     free = [child for child in skeleton.children[other_parent] if result[child] == child]

@@ -1,4 +1,4 @@
-"""Rotations of whole bodies as quaternions, compiled: of pose vectors, and from relative to the world."""
+"""Compiled rotations of whole bodies as quaternions: from pose vectors, and from relative to world."""
 
 import math
 

@@ -64,7 +64,7 @@ class Smoothness:
     def __post_init__(self) -> None:
         if not (self.turning > 0 and self.moving > 0 and self.rounds >= 0):
             raise InvalidValueError(
-                f"`turning` and `moving` must be > 0 and `rounds` >= 0; got {self.turning:g}, {self.moving:g}, "
+                f"`turning` and `moving` must be positive, `rounds` >= 0; got {self.turning:g}, {self.moving:g}, "
                 f"{self.rounds}"
             )
 

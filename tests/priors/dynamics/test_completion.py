@@ -35,7 +35,7 @@ def test_training_poses_lie_where_they_were_learned(prior: DynamicsPrior, sequen
 
 
 def test_mistakes_are_named(prior: DynamicsPrior, sequences: Sequences) -> None:
-    with pytest.raises(InvalidValueError, match="at least one is needed"):
+    with pytest.raises(InvalidValueError, match="at least one must be known"):
         complete(prior, np.full((1, sequences.y.shape[1]), np.nan))
-    with pytest.raises(InvalidValueError, match="features, missing ones as NaN; got 3"):
+    with pytest.raises(InvalidValueError, match="features, with NaN for missing ones; got 3"):
         complete(prior, np.zeros((1, 3)))

@@ -64,14 +64,14 @@ def test_a_torus_is_two_circles_and_a_cylinder_has_an_axis() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "an empty description"),
+        ("", "description is empty"),
         ("sphere(phase)", "'sphere' is not a shape"),
-        ("torus(phase)", "made of 2 phases"),
-        ("cylinder(phase) by magic", "'magic' is not a means"),
+        ("torus(phase)", "needs 2 phases"),
+        ("cylinder(phase) by magic", "'magic' is unknown"),
         ("a banana", "is not understood"),
-        ("free axis by local linearity", "either free or imposed"),
-        ("second order", "names no dimensions"),
-        ("0 free axes", "at least one"),
+        ("free axis by local linearity", "either free or constrained"),
+        ("second order", "has no dimensions"),
+        ("0 free axes", "at least 1"),
     ],
 )
 def test_mistakes_in_a_description_are_named(text: str, said: str) -> None:

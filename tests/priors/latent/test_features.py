@@ -115,5 +115,5 @@ def test_a_frame_rate_must_be_positive(space: PoseSpace, q: np.ndarray) -> None:
 
 
 def test_pose_vectors_of_another_body_are_refused(space: PoseSpace, q: np.ndarray) -> None:
-    with pytest.raises(InvalidValueError, match="pose vectors here have"):
+    with pytest.raises(InvalidValueError, match="pose vectors must have"):
         Features(space).of_frames(q[:, :-3], FPS)

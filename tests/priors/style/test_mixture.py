@@ -32,5 +32,5 @@ def test_repeated_poses_do_not_break_it(poses: TrainingPoses) -> None:
 
 
 def test_there_are_no_more_gaussians_than_poses(poses: TrainingPoses) -> None:
-    with pytest.raises(InvalidValueError, match="take 1 to 3 Gaussians; got 4"):
+    with pytest.raises(InvalidValueError, match="allow 1 to 3 Gaussians; got 4"):
         Mixture.fit(poses.y[:3], gaussians=4)

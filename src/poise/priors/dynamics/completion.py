@@ -1,4 +1,4 @@
-"""Test points and missing dimensions: where poses never seen lie in the latent space, given what is known of them."""
+"""Latent points of unseen poses with missing features, and completion of those features."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from poise.types import Array
 
 
 def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:
-    """Where poses lie, each placed by its features that are not missing (NaN)."""
+    """Return the latent point of each pose, from its known features (missing ones are NaN)."""
     process, mean = prior.process, prior.all_mean
     if y.shape[1] != len(mean):
         raise InvalidValueError(
-            f"poses here have {len(mean)} features, missing ones as NaN; got {y.shape[1]}"
+            f"poses must have {len(mean)} features, with NaN for missing ones; got {y.shape[1]}"
         )
     known = ~np.isnan(y)
     if not known.any(axis=1).all():
-        raise InvalidValueError(
-            "a pose of which every feature is missing lies anywhere; at least one is needed"
-        )
+        raise InvalidValueError("every feature of a pose is missing; at least one must be known")
     latents = np.empty((len(y), prior.model.dimensions))
     for pattern in np.unique(known, axis=0):
         alike = np.all(known == pattern, axis=1)
@@ -35,6 +33,6 @@ def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> F
 
 
 def complete(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses features"]:
-    """Poses with their missing features as the model expects them where the known ones put the pose."""
+    """Fill in missing features with the model's prediction at the latent point of the known ones."""
     expected = prior.predict_all(place_features(prior, y))
     return np.where(np.isnan(y), expected, y)

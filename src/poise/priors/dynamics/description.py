@@ -1,4 +1,4 @@
-"""Reads a latent space from a short description.
+"""Parse a short description of a latent space.
 
 `cylinder(phase) by back-constraints + smooth style axis by local linearity`, for example. In full:
 
@@ -39,12 +39,12 @@ _TRANSITIONS: dict[str, Joined | None] = {
 
 
 def structure_from_text(text: str) -> Structure:
-    """The structure that a description asks for; a mistake says which part is not understood and what is."""
+    """Return the structure that a description asks for; an error names the part that is not understood."""
     wanted = " ".join(text.split()).lower()
     if wanted in MODELS:
         return MODELS[wanted]
     if not wanted:
-        raise InvalidValueError(f"an empty description; write for example: {_EXAMPLE}")
+        raise InvalidValueError(f"the description is empty; write for example: {_EXAMPLE}")
     structure = Structure((Dimension(),))
     dimensions: list[Dimension] = []
     transitions, learned_phase, open_axis = "", False, False
@@ -69,10 +69,10 @@ def structure_from_text(text: str) -> Structure:
         else:
             dimensions += _axes(what, means, part)
             open_axis = False
-    if open_axis:  # a cylinder has an axis even if nothing is said about it
+    if open_axis:  # a cylinder has an axis even if the description has none
         dimensions.append(Dimension(BACK, name="axis"))
     if not dimensions:
-        raise InvalidValueError(f"{text!r} names no dimensions; write for example: {_EXAMPLE}")
+        raise InvalidValueError(f"{text!r} has no dimensions; write for example: {_EXAMPLE}")
     structure = replace(structure, dimensions=tuple(dimensions), learned_phase=learned_phase)
     return structure.with_transitions(_TRANSITIONS[transitions]) if transitions else structure
 
@@ -90,7 +90,7 @@ def _split(part: str) -> tuple[str, Means | None]:
     }
     if means.strip() not in names:
         raise InvalidValueError(
-            f"{part!r}: {means.strip()!r} is not a means; a part is imposed by back-constraints or by local linearity"
+            f"{part!r}: {means.strip()!r} is unknown; expected 'by back-constraints' or 'by local linearity'"
         )
     return what.strip(), names[means.strip()]
 
@@ -101,7 +101,7 @@ def _shape(shape: str, sources: str, means: Means, part: str) -> list[Dimension]
     names = [name.strip() for name in sources.split(",") if name.strip()]
     if len(names) != _SHAPES[shape]:
         raise InvalidValueError(
-            f"{part!r}: a {shape} is made of {_SHAPES[shape]} phase{'s' * (_SHAPES[shape] > 1)}, "
+            f"{part!r}: a {shape} needs {_SHAPES[shape]} phase{'s' * (_SHAPES[shape] > 1)}, "
             f"such as {shape}({', '.join(['phase', 'frequency'][: _SHAPES[shape]])}); got {len(names)}"
         )
     return [dimension for name in names for dimension in circle(name, means)]
@@ -122,10 +122,8 @@ def _axes(what: str, means: Means | None, part: str) -> list[Dimension]:
         words = words[1:]
     kind = words.pop(0) if words and words[0] in ("smooth", "free") else ("smooth" if means else "free")
     if kind == "free" and means is not None:
-        raise InvalidValueError(f"{part!r}: an axis is either free or imposed by {means}, not both")
+        raise InvalidValueError(f"{part!r}: an axis is either free or constrained by {means}, not both")
     if len(words) > 1 or count < 1:
-        raise InvalidValueError(
-            f"{part!r}: an axis has one word as its name, and there is at least one of it"
-        )
+        raise InvalidValueError(f"{part!r}: an axis has a name of one word and a count of at least 1")
     chosen: Means = FREE if kind == "free" else (means or LOCAL)
     return [Dimension(chosen, name=words[0] if words else "")] * count

@@ -1,9 +1,9 @@
-"""Where latent points start: circles at their phases, axes along what poses vary in beside the phase.
+"""Initial latent points: circles at their phases, axes along the pose variation that the phase does not explain.
 
-Where transitions lead from one activity into another, axes start along what tells activities apart. Otherwise
-performers, who may differ more than what they do, would lie between one's walking and running. Where no axis is left
-for styles of one activity, they share the last: they start together, or apart one way or the other, as learning seldom
-leads one past another.
+If the model has transitions between activities, axes start along the differences between activities. Otherwise
+performers, who may differ more than activities do, would lie between one performer's walking and running. If no axis
+is left for the styles of one activity, they share the last axis: they start together, or separated in one direction or
+the other, because learning rarely moves one past another.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from poise.priors.dynamics.structure import Structure
 from poise.priors.dynamics.surface import waves
 from poise.types import Array
 
-RADIUS = 1.5  # of a circle, in the latent space's unit: the reach of the pose kernel
-SMOOTHING = 100.0  # of a locally linear axis: agreeing with neighbours over staying
-STYLES_APART = 0.5  # of what tells activities apart: how far styles of one start from each other
-HARMONICS = 3  # of a phase, whose mean poses are taken out of an axis
+RADIUS = 1.5  # radius of a circle, in the latent space's unit: the width of the pose kernel
+SMOOTHING = 100.0  # of a locally linear axis: weight of agreement with neighbours against staying in place
+STYLES_APART = 0.5  # initial distance between styles of one activity, relative to that between activities
+HARMONICS = 3  # of the phase, whose mean poses are removed before an axis is found
 
 
 def first_guesses(
     structure: Structure, sequences: Sequences, local: Sequence[LocalWeights | None]
 ) -> list[Float[Array, "frames latent"]]:
-    """Latent points to start learning from; several where styles share an axis with activities."""
+    """Initial latent points; several alternatives if styles share an axis with activities."""
     dimensions = structure.dimensions
     circles = [number for number, each in enumerate(dimensions) if each.part]
     plain = [number for number, each in enumerate(dimensions) if not each.part]
@@ -49,7 +49,7 @@ def first_guesses(
 
 
 def _axes(structure: Structure, sequences: Sequences, count: int) -> list[Float[Array, "frames {count}"]]:
-    """Where all axes may start."""
+    """Alternative initial values of all axes."""
     doing, names = sequences.activity_of, sequences.activity_names
     beside = sequences.scaled
     for source in structure.phases:
@@ -71,24 +71,24 @@ def _axes(structure: Structure, sequences: Sequences, count: int) -> list[Float[
 def _means(
     values: Float[Array, "frames features"], group_of: Int[Array, "frames"]
 ) -> Float[Array, "groups features"]:
-    """Of every group of frames."""
+    """The mean of every group of frames."""
     member = np.eye(group_of.max() + 1)[group_of]
     return np.asarray(member.T @ values / member.sum(axis=0)[:, None])
 
 
 def _unit(values: Float[Array, "frames *n"]) -> Float[Array, "frames *n"]:
-    """At a deviation of one each."""
+    """Values scaled to unit standard deviation."""
     return np.asarray(values / np.maximum(values.std(axis=0), 1e-12))
 
 
 def _leading(rows: Float[Array, "rows features"]) -> Float[Array, "features"]:
-    """The direction in which rows are largest."""
+    """The leading right singular vector of the rows."""
     return np.asarray(np.linalg.svd(rows, full_matrices=False)[2][0])
 
 
 def _explained(
     radians: Float[Array, "frames"], scaled: Float[Array, "frames features"]
 ) -> Float[Array, "frames features"]:
-    """What the phase alone says of poses: their mean over sequences, as a Fourier series."""
+    """The part of the poses that the phase explains: their mean over sequences, as a Fourier series."""
     design = waves(radians, HARMONICS)
     return np.asarray(design @ np.linalg.lstsq(design, scaled, rcond=None)[0])

@@ -1,13 +1,12 @@
-"""Latent dynamics: x of a frame from the x before it, by Gaussian processes (Wang et al. 2008; the paper's Eq. 2).
+"""Latent dynamics: x of a frame from the previous x, by Gaussian processes (Wang et al. 2008; the paper's Eq. 2).
 
-Every activity has a process and a kernel of its own (section 4.4): the kernel matrix of all is block-diagonal. A
-process of the second order sees the velocity too. For simulation they are mixed by how sure each is, and by what is
-asked for.
+Every activity has its own process and kernel (section 4.4): the kernel matrix of all is block-diagonal. A second-order
+process sees the velocity too. For simulation the processes are mixed by their certainty and by the activity asked for.
 
-What a process expects where it has seen nothing is its mean function: nothing at all, as in the paper, where the
-latent space has no topology. On a cylinder it is a limit cycle: from the nearest place of the ring through the training
-points, along it at the activity's own pace, and to the activity's own place along the axis. While a model is learned,
-a turn about the middle stands for the ring, which is not known yet.
+Far from its data, a process returns its mean function. Without a topology this is zero, as in the paper. On a cylinder
+it is a limit cycle: from the nearest point of the ring through the training points, along the ring at the activity's
+own pace, and towards the activity's own position on the axis. During learning, a rotation about the centre stands for
+the ring, which is not known yet.
 """
 
 from __future__ import annotations
@@ -25,37 +24,35 @@ from poise.priors.dynamics.surface import NO_SURFACE, Surface
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
-NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: no step is surer
-HOMING = (
-    0.2  # of the way to an activity's own place along an axis, a frame: the mean function of a limit cycle
-)
-BESIDE = 0.3  # of the latent space's unit, along axes, that further steps begin beside recorded ones
+NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: smallest variance of a step
+HOMING = 0.2  # fraction per frame of the way to an activity's own position on an axis (in the mean function)
+BESIDE = 0.3  # of the latent space's unit: offset along axes of the additional steps beside recorded ones
 FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
-SLOWEST = 0.25  # of an activity's own pace: a phase advances at least so fast
+SLOWEST = 0.25  # of an activity's own pace: slowest advance of a phase
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Which frames follow which: the pairs of all sequences of one activity."""
+    """Pairs of consecutive frames in all sequences of one activity."""
 
-    before: Int[Array, "steps"]  # the frame before `now`; itself in the first order
+    before: Int[Array, "steps"]  # the frame before `now`; `now` itself for first order
     now: Int[Array, "steps"]
     after: Int[Array, "steps"]
     order: int
-    pace: float  # what a velocity is multiplied by, so that it weighs like a position
-    turn: Float[Array, "latent latent"]  # the mean function: x turned,
-    homing: Float[Array, "latent"]  # and in dimensions that have a one here, the outputs' mean
+    pace: float  # factor on velocities that gives them the weight of positions
+    turn: Float[Array, "latent latent"]  # the mean function: x rotated,
+    homing: Float[Array, "latent"]  # plus, in dimensions with a one here, the mean of the outputs
 
     def outputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps latent"]:
-        """The next x, less what the mean function expects."""
+        """The next x minus the mean function."""
         return latents[self.after] - latents[self.now] @ self.turn.T - self.homes(latents)
 
     def homes(self, latents: Float[Array, "frames latent"]) -> Float[Array, "latent"]:
-        """The activity's own place, in the dimensions that have one."""
+        """The activity's own position, in the dimensions that have one."""
         return np.asarray(self.homing * latents[self.after].mean(axis=0))
 
     def inputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps inputs"]:
-        """What the process sees: x, and in the second order the velocity."""
+        """The inputs of the process: x, and for second order the velocity."""
         return inputs_of(latents[self.now], latents[self.before], self.order, self.pace)
 
     def spread_back(
@@ -64,7 +61,7 @@ class Steps:
         in_outputs: Float[Array, "steps latent"],
         in_latents: Float[Array, "frames latent"],
     ) -> None:
-        """Add gradients in inputs and outputs to those in the latents they were made of."""
+        """Add the gradients by inputs and outputs to those by the latents."""
         size = in_latents.shape[1]
         np.add.at(in_latents, self.after, in_outputs - self.homing * in_outputs.mean(axis=0))
         np.add.at(in_latents, self.now, in_inputs[:, :size] - in_outputs @ self.turn)
@@ -81,7 +78,7 @@ def steps_of(
     turn: Float[Array, "latent latent"],
     homing: Float[Array, "latent"],
 ) -> Steps:
-    """The steps of sequences given by their first frames and ends."""
+    """The steps of sequences, given by the first frames and ends of the sequences."""
     now = np.concatenate([np.arange(first + order - 1, end - 1) for first, end in bounds])
     return Steps(now - (order - 1), now, now + 1, order, pace, read_only(turn), read_only(homing))
 
@@ -89,7 +86,7 @@ def steps_of(
 def inputs_of(
     x: Float[Array, "n latent"], before: Float[Array, "n latent"], order: int, pace: float
 ) -> Float[Array, "n inputs"]:
-    """A process's inputs at points with those before them."""
+    """The inputs of a process at points and their predecessors."""
     return x if order == 1 else np.hstack([x, pace * (x - before)])
 
 
@@ -100,9 +97,9 @@ def flow_loss(
     *,
     inducing: Int[Array, "chosen"] | None = None,
 ) -> tuple[float, Float[Array, "parameters"], Float[Array, "frames latent"]]:
-    """-ln p(X) of one activity's steps (Eq. 2) with the prior of its kernel, and gradients in log-parameters and X.
+    """-ln p(X) of one activity's steps (Eq. 2) with its kernel prior, and the gradients by log-parameters and X.
 
-    Exactly, or through the steps that are chosen as inducing ones.
+    Exact, or with the steps `inducing` as inducing inputs.
     """
     loss = process_loss(
         steps.outputs(latents), steps.inputs(latents), kernel, scaling="none", inducing=inducing
@@ -114,7 +111,7 @@ def flow_loss(
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The dynamics of one activity, ready to predict."""
+    """The learned dynamics of one activity."""
 
     name: str
     kernel: Kernel
@@ -124,10 +121,10 @@ class Flow:
     pace: float
     turn: Float[Array, "latent latent"]
     home: Float[Array, "latent"]
-    beat: Float[Array, "phases"]  # the mean advance of each phase from frame to frame, in radians
-    advances: Float[Array, "steps phases"]  # those of the steps, less the beat
+    beat: Float[Array, "phases"]  # mean advance of each phase per frame, in radians
+    advances: Float[Array, "steps phases"]  # phase advances of the steps, minus the beat
     surface: Surface = (
-        NO_SURFACE  # whose rings are limit cycles; without any, the turn is the whole mean function
+        NO_SURFACE  # its rings are limit cycles; without rings, the rotation is the whole mean function
     )
 
     def __post_init__(self) -> None:
@@ -136,10 +133,10 @@ class Flow:
 
     @cached_property
     def process(self) -> Posterior:
-        """Of the next x, less what is expected, and of the advances of phases, less the beat.
+        """The posterior of the next x minus the mean function, and of the phase advances minus the beat.
 
-        Along a surface it also knows steps that begin beside the recorded ones and lead half of the way back: by
-        recorded steps alone, errors of many steps add up, and paths come to lie between recordings.
+        With a surface it also has steps that start beside the recorded ones and lead halfway back. With recorded steps
+        alone, errors accumulate over many steps, and paths drift to positions between recordings.
         """
         outputs = np.hstack([self.outputs, self.advances])
         if not self.surface.rings or not self._axes.any():
@@ -152,12 +149,12 @@ class Flow:
         return Posterior.given(self.kernel, np.vstack([self.inputs, starts]), np.vstack([outputs, ends]))
 
     def expected(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
-        """The mean function: what is expected of the next x where nothing is known."""
+        """The mean function: the expected next x far from the data."""
         ahead = self.surface.phases_of(x) + self.beat[: len(self.surface.rings)]
         return self.surface.at(ahead, x @ self.turn.T + self.home)
 
     def about(self, surface: Surface) -> Flow:
-        """The same steps about the limit cycles of a surface, if it has any."""
+        """The same steps relative to the limit cycles of a surface, if it has any."""
         x = self.inputs[:, : len(self.home)]
         cyclic = replace(self, surface=surface)
         return replace(cyclic, outputs=self.outputs + self.expected(x) - cyclic.expected(x))
@@ -172,10 +169,10 @@ class Flow:
     def lead(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
-        """The same, for points that may lie far from the activity's own, on a latent space with a topology.
+        """The same for points far from the activity's own, in a latent space with a topology.
 
-        Where its process knows nothing, it would stay, overshoot, or be home in one step. The less it knows, the more
-        it goes along axes a part of the way home.
+        Far from its data the process would stay, overshoot, or return in one step. The less certain it is, the more it
+        moves along the axes by a fraction of the way home.
         """
         mean, variances = self.predict(x, before)
         known = np.minimum(self._usual_variance / variances, 1.0)[:, None]
@@ -184,26 +181,26 @@ class Flow:
 
     @cached_property
     def _axes(self) -> Bool[Array, "latent"]:
-        """The dimensions that are no phase's, where others are."""
+        """Mask of the dimensions that belong to no phase, if other dimensions do."""
         turned = self.turn.any(axis=1)
         return np.asarray(~turned & turned.any())
 
     @cached_property
     def _usual_variance(self) -> float:
-        """The largest variance where the activity was learned from."""
+        """The largest variance at the training inputs."""
         return float(np.maximum(self.process.variance(self.inputs), NOISE_FLOOR).max())
 
     def advance(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> Float[Array, "n phases"]:
-        """How far each phase advances, in radians."""
+        """The advance of each phase, in radians."""
         mean = self.process.mean(inputs_of(x, before, self.order, self.pace))
         return np.maximum(self.beat + mean[:, x.shape[1] :], SLOWEST * self.beat)
 
     def slopes(
         self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent latent"], Float[Array, "n latent latent"]]:
-        """How the mean changes with x and with the x before it."""
+        """The Jacobians of the mean by x and by the previous x."""
         at = inputs_of(x, before, self.order, self.pace)
         _, dk = self.kernel.slopes_in_x(at, self.process.inputs)
         size = x.shape[1]
@@ -224,13 +221,13 @@ def mixed(
     homing: bool = True,
     rng: np.random.Generator | None = None,
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n"], Float[Array, "n activities"]]:
-    """The next x by all activities' dynamics (section 4.4), its variance, and each activity's share.
+    """The next x under the mixed dynamics of all activities (section 4.4), its variance, and each activity's share.
 
-    Shares go with precisions: where one activity has no data its process is unsure and counts little. Wishes weigh
-    them: so one activity leads over into another, and does where both are known, at a transition if there is one. They
-    weigh precisions' roots: whole ones differ by so much that all would happen at once. Towards what is wished,
-    dynamics lead home (`Flow.lead`) unless `homing` is off. With a generator one activity is drawn for every point, by
-    its share, as a sample of a mixture is.
+    Shares follow precisions: an activity without data nearby is uncertain and counts little. `wishes` weight the
+    activities, so that one leads into another where both are known, at a transition if there is one. They weight the
+    square roots of precisions, because precisions themselves differ so much that the change would happen at once.
+    Towards a wished activity, dynamics lead home (`Flow.lead`) unless `homing` is off. With a generator, one activity
+    is drawn for every point by its share, as in sampling from a mixture.
     """
     leads = homing and wishes is not None
     predictions = [(flow.lead if leads else flow.predict)(x, before) for flow in flows]
@@ -251,5 +248,5 @@ def advanced(
     before: Float[Array, "n latent"],
     shares: Float[Array, "n activities"],
 ) -> Float[Array, "n phases"]:
-    """How far phases advance by all activities' dynamics, each by its share."""
+    """The phase advances under the dynamics of all activities, weighted by their shares."""
     return np.einsum("na,anp->np", shares, np.stack([flow.advance(x, before) for flow in flows]))

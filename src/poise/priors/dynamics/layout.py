@@ -1,8 +1,8 @@
-"""A structure made ready for some sequences: how latent points follow from parameters, and the locally linear prior.
+"""A structure applied to sequences: the map from parameters to latent points, and the locally linear prior.
 
 A back-constrained dimension is x = B b + b_0, where B are the leading directions of the similarity's kernel matrix:
-Eq. 3 in whitened coordinates, so that L-BFGS sees directions that matter alike. Other dimensions are their own
-parameters. Where the phase is learned too, the changes of it are parameters that come last (see `phase_warp`).
+Eq. 3 in whitened coordinates, so that L-BFGS sees all directions at a similar scale. Other dimensions are their own
+parameters. If the phase is learned too, its changes are the last parameters (see `phase_warp`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from poise.priors.dynamics.sequences import Sequences
 from poise.priors.dynamics.structure import ADDED, BACK, LOCAL, MULTIPLIED, Dimension, Structure
 from poise.types import Array
 
-CENTRES = 400  # frames about which a back-constraint's kernel is seen, at most
-DIRECTIONS = 60  # of a back-constraint's kernel, at most
-LEAST_SHARE = 1e-4  # of the leading direction's variance that a direction needs to count
+CENTRES = 400  # largest number of frames used as centres of a back-constraint's kernel
+DIRECTIONS = 60  # largest number of directions of a back-constraint's kernel
+LEAST_SHARE = 1e-4  # smallest variance of a direction, relative to the leading one
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Bases of back-constrained dimensions and local weights of locally linear ones; neither for free ones."""
+    """Bases of back-constrained dimensions and local weights of locally linear ones; free dimensions have neither."""
 
     structure: Structure
     sequences: Sequences
@@ -41,7 +41,7 @@ class Layout:
 
     @cached_property
     def bases(self) -> tuple[Float[Array, "frames directions"] | None, ...]:
-        """Per dimension, what its coordinate is a combination of (the last direction is constant)."""
+        """Per dimension, the basis of its coordinate (the last direction is constant)."""
         return tuple(
             _basis(self._similarity(each), self.centres) if each.means == BACK else None
             for each in self.structure.dimensions
@@ -49,7 +49,7 @@ class Layout:
 
     @cached_property
     def local(self) -> tuple[LocalWeights | None, ...]:
-        """Per dimension, its neighbours and weights."""
+        """Per dimension, its neighbours and their weights."""
         return tuple(
             local_weights(self._distances(each), across=self._across(each)) if each.means == LOCAL else None
             for each in self.structure.dimensions
@@ -57,13 +57,13 @@ class Layout:
 
     @cached_property
     def centres(self) -> Int[Array, "centres"]:
-        """Frames about which back-constraints are seen: all, or evenly spaced ones."""
+        """Frames used as kernel centres of back-constraints: all, or evenly spaced ones."""
         frames = len(self.sequences.y)
         return np.unique(np.linspace(0, frames - 1, min(frames, CENTRES)).round().astype(np.int64))
 
     @cached_property
     def warp(self) -> Float[Array, "frames weights"]:
-        """How the phase of every frame follows from the changes that are learned; without such, of none."""
+        """Design matrix from the learned phase changes to the phase of every frame; no columns if none are learned."""
         return (
             warp_design(self.sequences.lengths)
             if self.structure.learned_phase
@@ -72,26 +72,26 @@ class Layout:
 
     @property
     def sizes(self) -> list[int]:
-        """How many parameters each dimension has, and then each phase."""
+        """The number of parameters of each dimension, then of each phase."""
         frames = len(self.sequences.y)
         of_dimensions = [frames if basis is None else basis.shape[1] for basis in self.bases]
         return [*of_dimensions, *[self.warp.shape[1]] * len(self.structure.phases)]
 
     @cached_property
     def starts(self) -> list[Float[Array, "parameters"]]:
-        """Where learning may start (see `first_guess`), phases as they were found."""
+        """Initial parameters (see `first_guess`), with phases as detected."""
         unmoved = np.zeros(self.warp.shape[1] * len(self.structure.phases))
         guesses = first_guesses(self.structure, self.sequences, self.local)
         return [np.concatenate([self._parameters(guess), unmoved]) for guess in guesses]
 
     def phases(self, parameters: Float[Array, "parameters"]) -> dict[str, Float[Array, "frames"]]:
-        """All phases, those that are learned as they are now."""
+        """All phases, with the learned changes applied."""
         _, moved = self._apart(parameters)
         found = dict(self.sequences.phases)
         return found | {name: found[name] + self.warp @ own for name, own in moved.items()}
 
     def latents(self, parameters: Float[Array, "parameters"]) -> Float[Array, "frames latent"]:
-        """Latent points of parameters."""
+        """The latent points of these parameters."""
         parts, _ = self._apart(parameters)
         bases = self._bases_at(parameters)
         columns = [part if basis is None else basis @ part for part, basis in zip(parts, bases, strict=True)]
@@ -100,7 +100,7 @@ class Layout:
     def spread_back(
         self, parameters: Float[Array, "parameters"], in_latents: Float[Array, "frames latent"]
     ) -> Float[Array, "parameters"]:
-        """The gradient in the parameters, from that in the latent points."""
+        """The gradient by the parameters, from that by the latent points."""
         bases = self._bases_at(parameters)
         own = [
             column if basis is None else basis.T @ column
@@ -109,7 +109,7 @@ class Layout:
         return np.concatenate([*own, *self._in_phases(parameters, in_latents)])
 
     def phase_loss(self, parameters: Float[Array, "parameters"]) -> tuple[float, Float[Array, "parameters"]]:
-        """How unlikely the changes of phases are, and the gradient of that."""
+        """The negative log-prior of the phase changes, and its gradient."""
         value, gradient = 0.0, np.zeros_like(parameters)
         count = self.warp.shape[1] * len(self.structure.phases)
         if count:
@@ -119,7 +119,7 @@ class Layout:
     def local_loss(
         self, latents: Float[Array, "frames latent"]
     ) -> tuple[float, Float[Array, "frames latent"]]:
-        """The locally linear prior of all dimensions that have one (Eq. 5)."""
+        """The locally linear prior of all dimensions that use it (Eq. 5), and its gradient."""
         value, gradient = 0.0, np.zeros_like(latents)
         for number, weights in enumerate(self.local):
             if weights is not None:
@@ -151,7 +151,7 @@ class Layout:
     def _in_phases(
         self, parameters: Float[Array, "parameters"], in_latents: Float[Array, "frames latent"]
     ) -> list[Float[Array, "weights"]]:
-        """The gradient in the changes of phases."""
+        """The gradient by the phase changes."""
         (parts, moved), phases = self._apart(parameters), self.phases(parameters)
         gradients = {name: np.zeros(self.warp.shape[1]) for name in moved}
         for number, (each, ring) in enumerate(zip(self.structure.dimensions, self._rings, strict=True)):
@@ -164,7 +164,7 @@ class Layout:
 
     @cached_property
     def _rings(self) -> tuple[CircleBasis | None, ...]:
-        """Per dimension, the basis at any phase of a back-constrained cosine or sine."""
+        """Per dimension, the basis of a back-constrained cosine or sine at any phase."""
         return tuple(
             CircleBasis(self._circle(each)[self.centres], _mixing(self._similarity(each)[self.centres]))
             if each.part and each.means == BACK
@@ -203,7 +203,7 @@ class Layout:
         return squared
 
     def _across(self, dimension: Dimension) -> Bool[Array, "frames frames"] | None:
-        """Frames of other activities at the same transition."""
+        """Mask of frames of other activities at the same transition."""
         sequences = self.sequences
         if not dimension.transitions or self.structure.published:
             return None
@@ -222,12 +222,12 @@ class Layout:
 def _basis(
     kernel: Float[Array, "frames centres"], centres: Int[Array, "centres"]
 ) -> Float[Array, "frames directions"]:
-    """Leading directions of a kernel seen from the centres (Nystroem), by the root of their variance; a constant."""
+    """Leading directions of a kernel (Nystroem, from the centres), scaled by the root of their variance; a constant."""
     return np.column_stack([kernel @ _mixing(kernel[centres]), np.ones(len(kernel))])
 
 
 def _mixing(kernel: Float[Array, "centres centres"]) -> Float[Array, "centres directions"]:
-    """What a kernel's columns are mixed by to be its leading directions."""
+    """The coefficients that combine a kernel's columns into its leading directions."""
     values, vectors = np.linalg.eigh(kernel)
     leading = np.argsort(values)[::-1][:DIRECTIONS]
     leading = leading[values[leading] > LEAST_SHARE * values[leading[0]]]

@@ -1,4 +1,4 @@
-"""Learning a motion model: L-BFGS over kernels and latent points, exactly for few frames, on inducing ones for many."""
+"""Learn a motion model: L-BFGS over kernels and latent points, exact for few frames, with inducing frames for many."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from poise.priors.dynamics.surface import Surface, cyclic_surface
 from poise.skeleton.skeleton import read_only
 from poise.types import Array, ShareProgress
 
-STEPS = 200  # of L-BFGS
-SPARSE_STEPS = 400  # of it on inducing frames: more coordinates are to be found, and a step is cheap
-BALANCE = 2.0  # of the priors of x against the likelihood of poses (Urtasun et al. 2006)
-EXACT_FRAMES = 500  # up to which every frame counts in full
-INDUCING = 250  # frames that stand for all of a larger set
-AFTERWARDS = 60  # steps of L-BFGS for the dynamics of a model that was learned without
+STEPS = 200  # L-BFGS steps
+SPARSE_STEPS = 400  # L-BFGS steps with inducing frames: more coordinates, but cheaper steps
+BALANCE = 2.0  # weight of the priors on x against the likelihood of poses (Urtasun et al. 2006)
+EXACT_FRAMES = 500  # largest number of frames learned exactly
+INDUCING = 250  # inducing frames of a larger set
+AFTERWARDS = 60  # L-BFGS steps for the dynamics of a model that was learned without any
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A motion model as it was learned: what predicts poses, and what leads from point to point."""
+    """A learned motion model: the process that predicts poses, and the dynamics between latent points."""
 
     sequences: Sequences
     structure: Structure
@@ -58,9 +58,10 @@ def learn_motion(
     scaling: Literal["one", "each"] = "each",
     progress: ShareProgress = lambda _: None,
 ) -> Learned:
-    """A motion model of sequences; on so many inducing frames if asked for, or if there are many frames.
+    """Learn a motion model; with `inducing` inducing frames if given, or by default if there are many frames.
 
-    Features weigh by how well the model explains each (`scaling` "each", the W of Wang et al. 2008), or alike ("one").
+    Features are weighted by how well the model explains each (`scaling` "each", the W of Wang et al. 2008), or equally
+    ("one").
     """
     _check(sequences, structure, inducing)
     balance = 1.0 if structure.published else balance
@@ -112,7 +113,7 @@ def _outputs(
     chosen: Int[Array, "chosen"] | None,
     kernel: Kernel,
 ) -> Float[Array, "chosen outputs"]:
-    """What stands for all outputs at the inducing inputs: over them alone, the process predicts as over all frames."""
+    """Outputs at the inducing inputs for which the process predicts as it would with all frames."""
     if chosen is None:
         return outputs
     weights = sparse_loss(outputs, inputs, inputs[chosen], kernel, scaling="none").weights
@@ -150,7 +151,7 @@ def _flow(
 
 
 def _flow_afterwards(latents: Float[Array, "frames latent"], steps: Steps) -> Kernel:
-    """The dynamics of points that were learned without any: its kernel alone is fitted."""
+    """Fit the kernel of the dynamics to points that were learned without dynamics."""
 
     def loss_and_gradient(logs: Array) -> tuple[float, Array]:
         value, in_logs, _ = flow_loss(latents, steps, Kernel.of(KIND, logs))
@@ -161,7 +162,7 @@ def _flow_afterwards(latents: Float[Array, "frames latent"], steps: Steps) -> Ke
 
 
 def _inducing_frames(sequences: Sequences, wanted: int | None) -> Int[Array, "inducing"] | None:
-    """Evenly spaced frames of all sequences, or none where every frame counts."""
+    """Evenly spaced frames of all sequences, or None if every frame is used."""
     count = len(sequences.y)
     if wanted is None and count <= EXACT_FRAMES:
         return None
@@ -172,12 +173,12 @@ def _inducing_frames(sequences: Sequences, wanted: int | None) -> Int[Array, "in
 def _check(sequences: Sequences, structure: Structure, inducing: int | None) -> None:
     if structure.uses_transitions and not any(len(points) for points in sequences.transitions):
         raise InvalidValueError(
-            "these clips have no transition points: no foot comes to stand in them; give transitions, or leave them out"
+            "these clips have no transition points (no foot landings); give transitions, or learn without them"
         )
     for name in structure.phases:
         if name in sequences.phases and np.ptp(sequences.phases[name]) < np.pi:
             raise InvalidValueError(
-                f"no rhythm was found for the phase {name!r}; a circle needs motions that repeat, or given phases"
+                f"no rhythm was found for the phase {name!r}; a circle needs cyclic motions or given phases"
             )
     if inducing is not None and inducing < 2:
         raise InvalidValueError(f"at least two inducing frames are needed; got {inducing}")

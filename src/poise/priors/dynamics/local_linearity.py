@@ -1,8 +1,8 @@
-"""The locally linear prior: each latent coordinate is what its neighbours say it is (Urtasun et al. 2008, Eqs. 4, 5).
+"""The locally linear prior: each latent coordinate is predicted from its neighbours (Urtasun et al. 2008, Eqs. 4, 5).
 
-Weights come from squared distances alone (Roweis and Saul 2000, kernelised): the Gram matrix of frame i's neighbours,
-seen from i, is C_jk = (D_ij + D_ik - D_jk) / 2. Each latent dimension may have distances, neighbours and weights of
-its own.
+The weights follow from squared distances alone (Roweis and Saul 2000, kernelised): the Gram matrix of frame i's
+neighbours, relative to i, is C_jk = (D_ij + D_ik - D_jk) / 2. Each latent dimension may have its own distances,
+neighbours and weights.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 
 NEIGHBOURS = 8
-REGULARISED = 1e-2  # of the trace of C, added to its diagonal: neighbours may be more than dimensions
-LEAST_TRACE = 1e-3  # of C, as the regularisation sees it: frames that nearly coincide share their weights
+REGULARISED = 1e-2  # of the trace of C, added to its diagonal: there may be more neighbours than dimensions
+LEAST_TRACE = 1e-3  # smallest trace of C in the regularisation: nearly coincident frames share weights
 LEAST_DEVIATION = (
-    0.1  # of the latent space's unit: frames are not asked to agree better, or an axis shrinks to nothing
+    0.1  # of the latent space's unit: smallest deviation, so that an axis does not shrink to nothing
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LocalWeights:
-    """Per frame its neighbours and their weights, which sum to one."""
+    """The neighbours of each frame and their weights, which sum to one."""
 
     neighbours: Int[Array, "frames near"]
     weights: Float[Array, "frames near"]
 
     def left_over(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames"]:
-        """x_i less what its neighbours say."""
+        """x_i minus the prediction from its neighbours."""
         return coordinate - np.einsum("nk,nk->n", self.weights, coordinate[self.neighbours])
 
     def smoothed(self, coordinate: Float[Array, "frames"], strength: float) -> Float[Array, "frames"]:
-        """The coordinate that is nearest to one given and agrees with its neighbours, so much more of the latter."""
+        """Smooth a coordinate: trade off closeness to it and, weighted by `strength`, agreement with neighbours."""
         count = len(coordinate)
         left = sparse.eye_array(count, format="csr") - sparse.csr_array(
             (
@@ -50,7 +50,7 @@ class LocalWeights:
         return np.asarray(spsolve(system.tocsc(), coordinate))
 
     def spread_back(self, in_left: Float[Array, "frames"]) -> Float[Array, "frames"]:
-        """The gradient in the coordinate, from that in what is left over."""
+        """The gradient by the coordinate, from that by the residual."""
         out = in_left.copy()
         np.add.at(out, self.neighbours.ravel(), (-self.weights * in_left[:, None]).ravel())
         return out
@@ -62,9 +62,9 @@ def local_weights(
     neighbours: int = NEIGHBOURS,
     across: Bool[Array, "frames frames"] | None = None,
 ) -> LocalWeights:
-    """The nearest frames of each and the weights that make it of them (Eq. 4).
+    """The nearest neighbours of each frame and the weights that reconstruct it from them (Eq. 4).
 
-    Where frames lead across, from one activity into another, up to half of the neighbours are taken from those.
+    Of the frames marked in `across`, which lead into another activity, up to half of the neighbours are taken.
     """
     count = len(squared)
     near = min(neighbours, count - 1)
@@ -99,7 +99,7 @@ def _nearest(
 def local_loss(
     local: LocalWeights, coordinate: Float[Array, "frames"]
 ) -> tuple[float, Float[Array, "frames"]]:
-    """-ln p(x | w) of one latent dimension at the deviation that makes it most likely (Eq. 5), and its gradient."""
+    """-ln p(x | w) of one latent dimension at its maximum-likelihood deviation (Eq. 5), and its gradient."""
     left = local.left_over(coordinate)
     count = len(left)
     variance = float(left @ left) / count + LEAST_DEVIATION**2

@@ -1,8 +1,8 @@
-"""What makes frames alike (Urtasun et al. 2008, section 4): squared distances for local linearity, similarities for
-back-constraints, by pose, by phase on the unit circle (Eqs. 7, 8), or by being points of transition (Eqs. 6, 9).
+"""Distances and similarities of frames (Urtasun et al. 2008, section 4): squared distances for local linearity,
+similarities for back-constraints, by pose, by phase on the unit circle (Eqs. 7, 8), or by transition (Eqs. 6, 9).
 
-Both may be multiplied or added (section 4.3). Distances multiplied are small where any is (a transition between poses
-that differ), distances added where all are; similarities added are large where any is, multiplied where all are.
+Both may be multiplied or added (section 4.3). Multiplied distances are small if any factor is (a transition between
+different poses), added distances only if all are; added similarities are large if any is, multiplied if all are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scipy.spatial.distance import cdist
 
 from poise.types import Array
 
-POSE_WIDTH = 1.0  # of the median distance between poses: the reach of a pose back-constraint
-CIRCLE_WIDTH = 0.6  # of the unit circle's radius: the reach of a phase back-constraint
-TRANSITION_FRAMES = 2.0  # the reach in time of a transition point
-TRANSITION_PHASE = 0.7  # radians, its reach where similarities are multiplied
-KEPT = 0.3  # of a similarity's root at a transition, where similarities are multiplied
-TRACE = 1e-3  # of their distance as poses, that frames at the same moment of a transition keep
+POSE_WIDTH = 1.0  # of the median distance between poses: width of a pose back-constraint
+CIRCLE_WIDTH = 0.6  # of the unit circle's radius: width of a phase back-constraint
+TRANSITION_FRAMES = 2.0  # frames: width of a transition point in time
+TRANSITION_PHASE = 0.7  # radians: width of a transition point in phase, for multiplied similarities
+KEPT = 0.3  # factor on the root of a similarity at a transition, for multiplied similarities
+TRACE = 1e-3  # fraction of the pose distance that is kept between frames at the same moment of a transition
 
 
 def pose_distances(
@@ -38,7 +38,7 @@ def circle_coordinate(radians: Float[Array, "frames"], part: str) -> Float[Array
 def circle_distances(
     coordinate: Float[Array, "frames"], others: Float[Array, "others"]
 ) -> Float[Array, "frames others"]:
-    """Squared gaps of one coordinate, the cosine or the sine of a phase (Eqs. 7, 8)."""
+    """Squared differences of one coordinate, the cosine or the sine of a phase (Eqs. 7, 8)."""
     return np.asarray((coordinate[:, None] - others) ** 2)
 
 
@@ -47,8 +47,8 @@ def transition_distances(
 ) -> Float[Array, "frames frames"]:
     """1 - exp(-zeta (t_i - t_j)^2) for frames at the same transition (Eq. 6), one elsewhere.
 
-    Times of a transition are counted from its nearest point, so that the same moment of a step is the same time. A
-    trace is left of every distance, so that of frames at the same moment those with like poses are nearest.
+    Times are counted from the nearest point of the transition, so that the same moment of a step has the same time. A
+    small part of every distance is kept, so that among frames at the same moment those with similar poses are nearest.
     """
     distances = np.ones((len(times), len(times)))
     for since, near in _moments(times, sets):
@@ -60,7 +60,7 @@ def transition_distances(
 def same_transition(
     times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Bool[Array, "frames frames"]:
-    """Which frames are at the same transition."""
+    """Mask of pairs of frames at the same transition."""
     same = np.zeros((len(times), len(times)), dtype=bool)
     for _, near in _moments(times, sets):
         same[np.ix_(near, near)] = True
@@ -75,7 +75,7 @@ def similarity(squared: Float[Array, "frames others"], width: float) -> Float[Ar
 def transition_bumps(
     times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Float[Array, "frames sets"]:
-    """Per set, an RBF in time about each of its points, summed: K_trans = bumps bumps' is Eq. 9."""
+    """Per set, the sum of RBFs in time about its points: K_trans = bumps bumps' is Eq. 9."""
     bumps = [
         similarity((times[:, None] - times[points]) ** 2, TRANSITION_FRAMES).sum(axis=1) for points in sets
     ]
@@ -85,10 +85,10 @@ def transition_bumps(
 def transition_shares(
     radians: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Float[Array, "frames"]:
-    """Per frame what is kept of its similarities, times the other's share: little at the phase of a transition.
+    """Per frame the factor on its similarities (times the other frame's): small at the phase of a transition.
 
-    An axis that is a function of such similarities narrows at transitions, whatever poses they join; what tells
-    different transitions apart there is the phase, of each its points' mean.
+    An axis that is a function of such similarities narrows at transitions, whatever poses they join. Different
+    transitions are separated there by the phase, each at the mean phase of its points.
     """
     places = [np.angle(np.exp(1j * radians[points]).mean()) for points in sets if len(points)]
     apart = np.angle(np.exp(1j * (radians[:, None] - np.array(places))))
@@ -98,7 +98,7 @@ def transition_shares(
 def _moments(
     times: Float[Array, "frames"], sets: Sequence[Int[Array, "_points"]]
 ) -> Iterator[tuple[Float[Array, "_near"], Int[Array, "_near"]]]:
-    """Per set, the frames near one of its points, and how long after it each is."""
+    """Per set, the frames near one of its points, and their times relative to it."""
     for points in sets:
         since = _since_nearest(times, times[points])
         near = np.flatnonzero(np.abs(since) <= TRANSITION_FRAMES)

@@ -1,8 +1,8 @@
-"""What a motion model minimises over kernels and latent points: poses, dynamics and local linearity (Eqs. 1, 2, 5).
+"""The objective of a motion model over kernels and latent points: poses, dynamics, local linearity (Eqs. 1, 2, 5).
 
-The latent space is measured in reaches of the pose kernel (its signal variance and inverse width are one, the scales
-of the features take up the rest). Without such a unit the dynamics' and the locally linear priors would grow without
-bound as all points shrink together. Every gradient is a reverse pass written by hand.
+The latent space's unit is the width of the pose kernel (its signal variance and inverse width are one; the features'
+scales absorb the rest). Without a fixed unit the dynamics' and locally linear priors would grow without bound as all
+points shrink together. Every gradient is a hand-written reverse pass.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from poise.priors.dynamics.layout import Layout
 from poise.types import Array
 
 KIND = "rbf"
-LOCAL_SHARE = 16.0  # what local linearity counts beside the dynamics: with less, transitions stay apart
-FIRST_NOISE = 0.05  # of the poses' kernel, as learning starts
-FIRST_FLOW = (1.0, 1e3, 0.5)  # alpha, beta, gamma of every dynamics, as learning starts
+LOCAL_SHARE = 16.0  # weight of local linearity relative to the dynamics: with less, transitions stay apart
+FIRST_NOISE = 0.05  # initial noise of the pose kernel
+FIRST_FLOW = (1.0, 1e3, 0.5)  # initial alpha, beta, gamma of every dynamics
 
-# Of logarithms: noise neither vanishes nor drowns what moves, and a dynamics reaches about as far as the pose kernel.
+# Of logarithms: noise neither vanishes nor hides the motion, and the dynamics' width is about that of the pose kernel.
 NOISE_BOUNDS = (np.log(4.0), np.log(1e4))
 FLOW_BOUNDS = [(-5.0, 7.0), (np.log(30.0), np.log(1e4)), (np.log(0.02), np.log(1.0))]
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Everything that is learned, apart."""
+    """The learned parameters by name."""
 
     kernel: Kernel
     flows: tuple[Kernel, ...]
@@ -41,12 +41,12 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class MotionLoss:
-    """The negative log-posterior of a layout; on inducing frames where those are given."""
+    """The negative log-posterior of a layout; with inducing frames if given."""
 
     layout: Layout
     inducing: Int[Array, "inducing"] | None = None
     scaling: Literal["one", "each"] = "each"
-    balance: float = 1.0  # what the priors of x are multiplied by (Urtasun et al. 2006)
+    balance: float = 1.0  # weight of the priors on x (Urtasun et al. 2006)
 
     @cached_property
     def steps(self) -> tuple[Steps, ...]:
@@ -60,7 +60,7 @@ class MotionLoss:
         return tuple(self._steps_in(name, order, pace) for name in sequences.activity_names)
 
     def _steps_in(self, activity: str, order: int, pace: float) -> Steps:
-        """The steps of one activity; on circles it is expected to go round at its own pace."""
+        """The steps of one activity; on circles the mean function rotates at the activity's pace."""
         sequences, structure = self.layout.sequences, self.layout.structure
         doing = zip(sequences.bounds(), sequences.activities, strict=True)
         bounds = [bound for bound, name in doing if name == activity]
@@ -79,12 +79,12 @@ class MotionLoss:
         return steps_of(bounds, order=order, pace=pace, turn=turn, homing=homing)
 
     def starts(self) -> list[Float[Array, "unknowns"]]:
-        """All unknowns, where learning may start: logarithms first, then the layout's parameters."""
+        """Initial values of all unknowns: logarithms first, then the layout's parameters."""
         flows = np.log(FIRST_FLOW * len(self._flow_steps))
         return [np.concatenate([[-np.log(FIRST_NOISE)], flows, own]) for own in self.layout.starts]
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Of every unknown: noise neither vanishes nor drowns what moves."""
+        """Bounds of all unknowns: noise neither vanishes nor hides the motion."""
         count = sum(self.layout.sizes)
         return [NOISE_BOUNDS, *FLOW_BOUNDS * len(self._flow_steps), *[(None, None)] * count]
 
@@ -117,14 +117,14 @@ class MotionLoss:
     def pose_loss(
         self, latents: Float[Array, "frames latent"], kernel: Kernel
     ) -> tuple[float, float, Float[Array, "frames latent"], Float[Array, "features"]]:
-        """-ln p(Y | X) at the best scales (Eq. 1), its gradients in ln beta and in X, and the features' scales."""
+        """-ln p(Y | X) at the best scales (Eq. 1), its gradients by ln beta and X, and the features' scales."""
         sequences = self.layout.sequences
         loss = process_loss(sequences.scaled, latents, kernel, scaling=self.scaling, inducing=self.inducing)
         scales = loss.scales / sequences.centred.std(axis=0)
         return loss.value + float(kernel.logs[1]), float(loss.in_logs[1]) + 1.0, loss.in_inputs, scales
 
     def inducing_steps(self, steps: Steps) -> Int[Array, "chosen"] | None:
-        """Which steps start at an inducing frame, where those are given."""
+        """Indices of the steps that start at an inducing frame, if those are given."""
         return None if self.inducing is None else np.flatnonzero(np.isin(steps.now, self.inducing))
 
     @property
@@ -134,7 +134,7 @@ class MotionLoss:
     def _place_loss(
         self, latents: Float[Array, "frames latent"]
     ) -> tuple[float, Float[Array, "frames latent"]]:
-        """|x|^2 / 2 of the points that no dynamics leads to; a model without dynamics has no prior of x (Eq. 1)."""
+        """|x|^2 / 2 of the points that no dynamics predicts; a model without dynamics has no prior on x (Eq. 1)."""
         gradient = np.zeros_like(latents)
         order = self.layout.structure.order if self.layout.structure.dynamics else 0
         for first, _ in self.layout.sequences.bounds():

@@ -16,12 +16,12 @@ from poise.priors.dynamics.sequences import count_bodies
 from poise.priors.dynamics.structure import Structure
 from poise.priors.registry import PriorOptions
 
-CYLINDER = "transitions"  # the model that is learned if nothing else is asked for
+CYLINDER = "transitions"  # the default model
 
 
 @dataclass(frozen=True)
 class DynamicsOptions(PriorOptions):
-    """Transitions are found at the feet's landings, or given with the rhythm, or left out."""
+    """Transitions are detected at foot landings, given with the rhythm, or left out."""
 
     topology: Annotated[str | None, "how its latent space is laid out; transitions"] = None
     transitions: Annotated[Literal["auto", "none"] | None, "auto, where feet land; or none"] = None
@@ -44,9 +44,9 @@ class DynamicsOptions(PriorOptions):
     ] = None
 
     def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:
-        """The latent space, and what the rhythm file says of the clips, by their names."""
+        """The latent space, and the rhythm file's data for the clips, by clip name."""
         if self.rhythm is not None and self.activities:
-            raise InvalidValueError("the rhythm file states the activities; give them there, or leave it out")
+            raise InvalidValueError("the rhythm file already has the activities; change them there")
         arguments: dict[str, Any] = {"topology": self.structure(motions), "inducing": self.active}
         if self.activities:
             arguments["activities"] = [name.strip() for name in self.activities.split(",")]
@@ -56,9 +56,9 @@ class DynamicsOptions(PriorOptions):
         return arguments
 
     def structure(self, motions: Sequence[Motion]) -> Structure:
-        """The latent space of a motion model of these clips, as described.
+        """The latent space for a motion model of these clips, as described.
 
-        Where it is not described, clips of several bodies have an axis more: people differ in more ways than one.
+        By default, clips of several bodies get one more axis, because people differ in several ways.
         """
         structure = structure_from_text(self.topology or CYLINDER)
         if self.topology is None and count_bodies(motions) > 1:

@@ -1,8 +1,8 @@
-"""A phase that is learned along with the model, as the paper's fourth footnote proposes.
+"""A phase that is learned along with the model, as proposed in the paper's fourth footnote.
 
-In every sequence the phase that was found is changed smoothly, phi = phi_0 + H w: H are cubic B-splines with a knot
-about every quarter of a second, and w is expected to be small. A back-constrained circle follows: its kernel is seen
-from the phases that were found, B(phi) = k(c(phi), c(phi_0)) M with c the cosine or the sine, so that
+In every sequence the detected phase is changed smoothly, phi = phi_0 + H w: H are cubic B-splines with a knot about
+every quarter of a second, and w has a prior around zero. A back-constrained circle follows: its kernel is relative to
+the detected phases, B(phi) = k(c(phi), c(phi_0)) M with c the cosine or the sine, so that
 d x / d phi = -+ B'(c) b sin or cos of phi.
 """
 
@@ -18,11 +18,11 @@ from poise.priors.dynamics import measures
 from poise.types import Array
 
 KNOT_FRAMES = 8  # at 30 Hz, between knots
-DEVIATION = 0.3  # radians that a phase is changed by, typically
+DEVIATION = 0.3  # radians: prior standard deviation of a phase change
 
 
 def warp_design(lengths: tuple[int, ...]) -> Float[Array, "frames weights"]:
-    """H: the splines of every sequence, each in its own frames."""
+    """H: the splines of every sequence, in its own frames."""
     parts = [_splines(length) for length in lengths]
     design = np.zeros((sum(lengths), sum(part.shape[1] for part in parts)))
     row = column = 0
@@ -39,7 +39,7 @@ def warp_loss(weights: Float[Array, "weights"]) -> tuple[float, Float[Array, "we
 
 @dataclass(frozen=True, eq=False)
 class CircleBasis:
-    """What a back-constrained cosine or sine is a combination of, at phases other than those found."""
+    """The basis of a back-constrained cosine or sine, at phases other than the detected ones."""
 
     centres: Float[Array, "centres"]
     mixing: Float[Array, "centres directions"]
@@ -50,7 +50,7 @@ class CircleBasis:
         return np.column_stack([kernel @ self.mixing, np.ones(len(coordinate))])
 
     def slope(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames directions_and_constant"]:
-        """B', in the coordinate."""
+        """B', the derivative by the coordinate."""
         apart = (coordinate[:, None] - self.centres) / measures.CIRCLE_WIDTH**2
         return np.column_stack([-(apart * self._kernel(coordinate)) @ self.mixing, np.zeros(len(coordinate))])
 

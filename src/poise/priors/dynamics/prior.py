@@ -1,4 +1,4 @@
-"""The motion prior: a latent space of motion, for the solver like a style, with dynamics and a root that moves."""
+"""The motion prior: a latent space of motion with dynamics and a moving root; for the solver, like a style."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class RootModel:
 
 
 class ExpectedFeatures(NamedTuple):
-    """What a motion model expects of all features at latent points, the root's last, and how sure it is."""
+    """A motion model's prediction of all features at latent points, the root's last, with its variance."""
 
     features: Float[Array, "n features"]
     slopes: Float[Array, "n latent features"]
     variance: Float[Array, "n"]
-    in_variance: Float[Array, "n latent"]  # its slope
+    in_variance: Float[Array, "n latent"]  # gradient of the variance
 
 
 def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
-    """The latent space's arrays, the root's, what is known of the frames, and every activity's flow."""
+    """The arrays of the latent space, the root, the training frames and every activity's flow."""
     phases = str(len(Structure.restored(header["structure"]).phases))
     found: dict[str, Numbers | Indices] = {
         **declared(header, lengths),
@@ -97,10 +97,10 @@ def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared
 
 
 class DynamicsPrior(LatentPrior):
-    """A model of motion over one skeleton: a latent space whose points follow each other and whose root goes along."""
+    """A model of motion of one skeleton: a latent space with dynamics, and the root's motion."""
 
     kind = "dynamics"
-    learns_again = False  # without parts of its clips, for a held-out record: it would take minutes
+    learns_again = False  # without parts of its clips, for a held-out record: too slow
     about = (
         "a latent space of motion, such as a cylinder of walks and runs, for poise simulate and poise animate"
     )
@@ -145,7 +145,7 @@ class DynamicsPrior(LatentPrior):
         transitions: Sequence[Int[Array, "_points"]] | None = None,
         **options: Any,
     ) -> DynamicsPrior:
-        """Learn from clips of one topology; the latent space is laid out as described (see `description`)."""
+        """Learn from clips of one topology, with the latent space given by `topology` (see `description`)."""
         sequences = sequences_of(motions, activities=activities, phases=phases, transitions=transitions)
         structure = structure_from_text(topology) if isinstance(topology, str) else topology
         learned = learn_motion(sequences, structure, progress=progress, **options)
@@ -155,7 +155,7 @@ class DynamicsPrior(LatentPrior):
 
     @property
     def summary(self) -> str:
-        """What has been learned, in a few words."""
+        """A short description of the learned model."""
         labels = ", ".join(each.label for each in self.structure.dimensions)
         doing = ", ".join(
             f"{self.frames.activities.count(name)} x {name}" for name in self.frames.activity_names
@@ -164,7 +164,7 @@ class DynamicsPrior(LatentPrior):
 
     @classmethod
     def of_learned(cls, learned: Learned) -> DynamicsPrior:
-        """The prior of what was learned; still features are stiff and stay at their mean."""
+        """Create the prior from a learned model; features without variation are stiff and stay at their mean."""
         sequences, count = learned.sequences, learned.sequences.features.dimension
         mean, scales = sequences.mean, sequences.all_scales(learned.scales)
         recorded = sequences.y - mean
@@ -208,18 +208,18 @@ class DynamicsPrior(LatentPrior):
 
     @cached_property
     def process(self) -> Posterior:
-        """Of all features, less their mean, the root's last."""
+        """The posterior of all features minus their mean, the root's last."""
         known = self.model.posterior
         return replace(known, weights=np.hstack([known.weights, known.inverse @ self.root.outputs]))
 
     @cached_property
     def all_mean(self) -> Float[Array, "features"]:
-        """Of all features, the root's last."""
+        """The mean of all features, the root's last."""
         return np.concatenate([self.model.mean, self.root.mean])
 
     @cached_property
     def all_scales(self) -> Float[Array, "features"]:
-        """Of all features, the root's last."""
+        """The scales of all features, the root's last."""
         return np.concatenate([self.model.scales, self.root.scales])
 
     def features_of(self, q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames features"]:
@@ -227,7 +227,7 @@ class DynamicsPrior(LatentPrior):
         return np.hstack([self.model.features.of_frames(q, fps), root_features(q, fps)])
 
     def expected(self, x: Float[Array, "n latent"]) -> ExpectedFeatures:
-        """All features at latent points, with their slopes."""
+        """The prediction of all features at latent points, with its gradients."""
         process = self.process
         k, dk = process.kernel.slopes_in_x(x, process.inputs)
         slopes = np.stack([dk[:, :, a] @ process.weights for a in range(x.shape[1])], axis=1)
@@ -238,13 +238,13 @@ class DynamicsPrior(LatentPrior):
     def advance(
         self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
-        """Where latent points go in a step of the dynamics (1/30 s), and the variance of that."""
+        """The next latent points after one step of the dynamics (1/30 s), and their variance."""
         return mixed(self.flows, now, before)[:2]
 
     def advance_slopes(
         self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
     ) -> Float[Array, "n latent latent"]:
-        """How where they go changes with the points."""
+        """The Jacobian of the next points by the current ones."""
         slopes = np.stack([flow.slopes(now, before)[0] for flow in self.flows])
         return np.asarray(np.einsum("nf,fnab->nab", mixed(self.flows, now, before)[2], slopes))
 
@@ -263,7 +263,7 @@ class DynamicsPrior(LatentPrior):
         pace: float = 1.0,
         name: str = "",
     ) -> Motion:
-        """The motion along a latent path, the root going as the model expects, faster on a path at a faster pace."""
+        """The motion along a latent path, with the root as the model predicts, scaled by `pace`."""
         features = self.predict_all(latents)
         features[:, -ROOT_FEATURES + 1 :] *= pace
         q = self.poses_of(features, fps=fps, at=at, yaw=yaw)
@@ -278,17 +278,17 @@ class DynamicsPrior(LatentPrior):
         at: tuple[float, float] = (0.0, 0.0),
         yaw: float = 0.0,
     ) -> Float[Array, "frames size"]:
-        """Pose vectors of features, the root's steps added up from a place and a yaw."""
+        """Pose vectors of features, with the root's steps summed from a position and a yaw."""
         return poses_from_features(self.space, features, fps, at=at, yaw=yaw)
 
     @cached_property
     def surface(self) -> Surface:
-        """Where its training points lie, if it has phases: a cylinder, a torus."""
+        """The surface through its training points, if it has phases: a cylinder, a torus."""
         return surface_through(self.structure, self.model.latents, dict(self.frames.phases))
 
     @property
     def unrolled(self) -> tuple[Ring, int] | None:
-        """Where it is a cylinder: the ring through the training points, by their angle around its middle."""
+        """For a cylinder: the ring through the training points, by angle around its centre, and the other dimension."""
         if self.model.dimensions != 3 or len(self.structure.phases) != 1:
             return None
         (source,) = self.structure.phases
@@ -300,7 +300,7 @@ class DynamicsPrior(LatentPrior):
         return ring, along
 
     def start_in(self, activity: str | None = None) -> int:
-        """A training frame to start from: the first of an activity."""
+        """The index of a training frame to start from: the first of an activity."""
         if activity is None:
             return 0
         if activity not in self.frames.activity_names:
@@ -310,7 +310,7 @@ class DynamicsPrior(LatentPrior):
     # --- files -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
-        """What has been learned, by name."""
+        """The learned arrays, by name."""
         frames = self.frames
         own = {
             "root.mean": self.root.mean,
@@ -326,7 +326,7 @@ class DynamicsPrior(LatentPrior):
         return {**super().arrays(), **own}
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from, and how."""
+        """The clips it was learned from, and the settings."""
         return {
             **super().header(),
             "structure": self.structure.header(),
@@ -339,7 +339,7 @@ class DynamicsPrior(LatentPrior):
 
     @classmethod
     def restored(cls, stored: Stored) -> DynamicsPrior:
-        """The prior again, from what `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         arrays, header = stored.arrays, stored.header
         _check_together(arrays, header)
         structure = Structure.restored(header["structure"])
@@ -376,7 +376,7 @@ class DynamicsPrior(LatentPrior):
 
 
 def _check_together(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> None:
-    """What the arrays and the header of a model say about each other."""
+    """Check that the arrays and the header of a model are consistent."""
     structure, (poses, latent) = Structure.restored(header["structure"]), arrays["latents"].shape
     lengths, activities = arrays["frames.lengths"], dict.fromkeys(header["activities"])
     agree = {
@@ -402,7 +402,7 @@ def _check_together(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> N
 def _likelihoods(
     prior: DynamicsPrior, maps: Float[Array, "frames maps"], sequences: Sequences
 ) -> list[float]:
-    """Of training poses, some of them, each at its own tilt."""
+    """Log-likelihoods of a sample of training poses, each at its own tilt."""
     ups = sequences.y[:, maps.shape[1] : maps.shape[1] + 3]
     chosen = np.arange(0, len(maps), max(1, len(maps) // SAMPLED))
     q = np.zeros((len(chosen), prior.space.size))

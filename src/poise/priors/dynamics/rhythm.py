@@ -1,10 +1,10 @@
-"""The rhythm of clips, to be looked at and corrected: what each does, its phase, and where it may lead over.
+"""The rhythm of clips, for inspection and correction: activity, phase and transition points.
 
 A rhythm file is TOML, written by `poise phase` and read by `poise learn --rhythm`; times are in seconds.
 
 [clips.walk_1]
 activity = "walk"
-phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]     # at each time so many turns; straight lines between
+phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]     # [seconds, turns]; linear in between
 transitions = { left = [0.12, 1.15], right = [0.63] }
 """
 
@@ -27,12 +27,12 @@ from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip,
 from poise.skeleton.roles import SIDES
 from poise.types import Array
 
-LEAST_STEP = 1e-4  # seconds between two keys of a phase, the last digit that is written
+LEAST_STEP = 1e-4  # seconds: smallest interval between two phase keys, the last digit written
 
 
 @dataclass(frozen=True, eq=False)
 class Rhythm:
-    """What one clip does, its phase as turns at times, and the times at which it may lead over, by sets."""
+    """A clip's activity, its phase in turns over time, and its transition times by set."""
 
     name: str
     activity: str
@@ -42,13 +42,13 @@ class Rhythm:
     source: str = "given"
 
     def radians(self, at: Float[Array, "frames"]) -> Float[Array, "frames"]:
-        """The phase at some times."""
+        """The phase at these times."""
         return phase_through(at, self.times, 2.0 * np.pi * self.turns)
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRhythm:
-    """The arguments of a motion model that rhythms decide."""
+    """The arguments of a motion model that rhythms determine."""
 
     activities: list[str]
     phases: list[Float[Array, "_frames"]]
@@ -71,7 +71,7 @@ class _Clip:
         ):
             raise FieldError(
                 "phase",
-                f"expected two keys [seconds, turns] or more, times rising by {LEAST_STEP:g} s and turns not falling",
+                f"expected two keys [seconds, turns] or more, times rising by {LEAST_STEP:g} s, turns not decreasing",
             )
 
 
@@ -89,7 +89,7 @@ class _RhythmFile:
 
 
 def rhythm_of(motion: Motion, *, name: str = "") -> tuple[Rhythm, Contacts | None]:
-    """The rhythm that is found in a clip, and the foot contacts it was found by."""
+    """The rhythm detected in a clip, and the foot contacts it was detected from."""
     standing = contacts_in_clip(motion)
     found = phase(motion, contacts=standing)
     times, turns = _keys(found.radians, motion.fps)
@@ -101,7 +101,7 @@ def rhythm_of(motion: Motion, *, name: str = "") -> tuple[Rhythm, Contacts | Non
 
 
 def rhythm_text(rhythms: Sequence[Rhythm]) -> str:
-    """A rhythm file, to be changed by hand."""
+    """The text of a rhythm file, to be edited by hand."""
     lines = []
     for rhythm in rhythms:
         keys = ", ".join(f"[{t:.4f}, {n:.4f}]" for t, n in zip(rhythm.times, rhythm.turns, strict=True))
@@ -120,7 +120,7 @@ def rhythm_text(rhythms: Sequence[Rhythm]) -> str:
 
 
 def read_rhythms(path: Path) -> dict[str, Rhythm]:
-    """The rhythms in a file, by the names of their clips."""
+    """The rhythms in a file, by clip name."""
     clips = read_declared(_RhythmFile, path).clips
     return {
         name: Rhythm(name, own.activity, own.phase[:, 0], own.phase[:, 1], own.transitions)
@@ -131,7 +131,7 @@ def read_rhythms(path: Path) -> dict[str, Rhythm]:
 def given_rhythm(
     rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]
 ) -> GivenRhythm:
-    """What rhythms say of clips with these names, as a motion model takes it: at 30 frames a second."""
+    """The rhythms of the named clips as arguments of a motion model, at 30 frames a second."""
     for name in names:
         if name not in rhythms:
             raise UnknownNameError("clip in the rhythm file", name, rhythms)
@@ -151,7 +151,7 @@ def given_rhythm(
 
 
 def _frames_of(rhythms: Sequence[Rhythm], counts: Sequence[int]) -> list[Int[Array, "_points"]]:
-    """The frames of every set over all clips."""
+    """The frame numbers of every set over all clips."""
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     names = dict.fromkeys(name for rhythm in rhythms for name in rhythm.transitions)
     return [
@@ -168,7 +168,7 @@ def _frames_of(rhythms: Sequence[Rhythm], counts: Sequence[int]) -> list[Int[Arr
 
 
 def _keys(radians: Float[Array, "frames"], fps: float) -> tuple[Float[Array, "keys"], Float[Array, "keys"]]:
-    """Times at which half turns are full, and the ends of the clip."""
+    """The times of completed half turns, and both ends of the clip."""
     turns = radians / (2.0 * np.pi)
     halves = 0.5 * np.arange(np.ceil(2.0 * turns[0] + 1e-9), np.floor(2.0 * turns[-1] - 1e-9) + 1.0)
     frames = np.interp(halves, turns, np.arange(len(turns)))

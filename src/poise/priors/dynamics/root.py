@@ -1,8 +1,8 @@
-"""What a motion model knows of the root: how high it is and how it goes over the floor, seen from the body.
+"""Root features of a motion model: its height and its steps over the floor, relative to the body.
 
-The root's rotation is a yaw about the vertical after the smallest tilt that leaves it upright (swing and twist), so
-that the world's up in the root's frame and the yaw together are the rotation. From frame to frame the root steps to
-the left and forward and turns; steps are per 1/30 s, so that recordings of any frame rate agree.
+The root's rotation is split into a yaw about the vertical and the smallest tilt from upright (swing and twist), so
+that the world's up in the root's frame and the yaw determine the rotation. From frame to frame the root steps left and
+forward and turns. Steps are per 1/30 s, so that recordings of any frame rate agree.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 
 def yaws(quaternions: Float[Array, "*frames 4"]) -> Float[Array, "*frames"]:
-    """The turn about the vertical that each rotation ends with, in radians from -pi to pi."""
+    """The yaw about the vertical of each rotation, in radians from -pi to pi."""
     angle = 2.0 * np.arctan2(quaternions[..., 2], quaternions[..., 0])
     return np.asarray(np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi)
 
 
 def yaw_slope(quaternion: Float[Array, "4"]) -> Float[Array, "3"]:
-    """d yaw / d w, where w turns the root in its own frame."""
+    """d yaw / d w, where w rotates the root in its own frame."""
     w, x, y, z = quaternion
     in_w, in_y = -0.5 * np.array([x, y, z]), 0.5 * np.array([z, w, -x])
     return np.asarray(2.0 * (w * in_y - y * in_w) / max(w * w + y * y, 1e-12))
 
 
 def rotation_from(up: Float[Array, "*frames 3"], yaw: Float[Array, "*frames"]) -> Float[Array, "*frames 4"]:
-    """The root's rotation whose frame sees the world's up there, turned by a yaw."""
+    """The root rotation with this world up direction in its frame and this yaw."""
     tilt = rotations.quaternion_between(up, np.broadcast_to(_UP, up.shape))
     turn = rotations.quaternion_from_expmap(np.multiply.outer(yaw, _UP))
     return rotations.multiply(turn, tilt)
 
 
 def root_features(q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames 4"]:
-    """Height and step of every frame; the last repeats the step before it."""
+    """Height and step of every frame; the last frame repeats the previous step."""
     yaw = yaws(q[:, 3:7])
     steps = np.zeros((len(q), 3))
     if len(q) > 1:
@@ -54,7 +54,7 @@ def root_features(q: Float[Array, "frames size"], fps: float) -> Float[Array, "f
 def root_path(
     features: Float[Array, "frames 4"], fps: float, *, at: tuple[float, float] = (0.0, 0.0), yaw: float = 0.0
 ) -> tuple[Float[Array, "frames 3"], Float[Array, "frames"]]:
-    """Root positions and yaws along steps, from a place and a yaw at the first frame."""
+    """Root positions and yaws from the steps, starting at a position and a yaw."""
     steps = features[:-1, 1:] / (fps * REFERENCE_SECONDS)
     turned = yaw + np.concatenate([[0.0], np.cumsum(steps[:, 2])])
     gone = np.cumsum(_to_world(turned[:-1], steps[:, :2]), axis=0)
@@ -70,7 +70,7 @@ def poses_from_features(
     at: tuple[float, float] = (0.0, 0.0),
     yaw: float = 0.0,
 ) -> Float[Array, "frames size"]:
-    """Pose vectors of exponential maps, the world's up and the root's features, from a place and a yaw."""
+    """Pose vectors from exponential maps, the world's up and root features, starting at a position and a yaw."""
     maps = space.size - ROOT_SIZE
     q = np.empty((len(features), space.size))
     q[:, ROOT_SIZE:] = features[:, :maps]
@@ -83,7 +83,7 @@ def poses_from_features(
 def root_jacobians(
     first: Float[Array, "size"], second: Float[Array, "size"], fps: float
 ) -> tuple[Float[Array, "4 6"], Float[Array, "4 6"]]:
-    """The slopes of a frame's root features in the root's freedoms at the frame and at the one after it."""
+    """Jacobians of a frame's root features by the root's degrees of freedom at that frame and at the next."""
     rate = fps * REFERENCE_SECONDS
     own, after = np.zeros((ROOT_FEATURES, ROOT_FREEDOMS)), np.zeros((ROOT_FEATURES, ROOT_FREEDOMS))
     yaw = float(yaws(first[3:7]))
@@ -100,7 +100,7 @@ def root_jacobians(
 
 
 def _seen_from(yaw: Float[Array, "n"], ground: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
-    """Steps (x, z) in the world as steps to the left and forward of a body with that yaw."""
+    """World steps (x, z) as steps left and forward of a body with that yaw."""
     sine, cosine = np.sin(yaw), np.cos(yaw)
     x, z = ground.T
     return np.stack([cosine * x - sine * z, sine * x + cosine * z], axis=-1)

@@ -1,4 +1,4 @@
-"""From clips to what a motion model is learned from: features per frame, phases, activities and transition points."""
+"""Training data of a motion model from clips: features per frame, phases, activities and transition points."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton, read_only
 from poise.types import Array
 
-RATE = 30.0  # frames a second that are learned from
-FLIGHT = 0.15  # of a clip's frames without a foot on the floor: from here on it is a run
-FEWEST_FRAMES = 4  # of a sequence, to have a second-order dynamics
-TOGETHER = 0.5  # correlation of the feet's standing: from here on they leave and land together
+RATE = 30.0  # frames per second of the training data
+FLIGHT = 0.15  # share of a clip's frames with both feet off the floor above which it is a run
+FEWEST_FRAMES = 4  # shortest sequence for second-order dynamics
+TOGETHER = 0.5  # correlation of the feet's contacts above which they leave and land together
 WALK, RUN, JUMP, OTHER = "walk", "run", "jump", "other"
 
 
 class Clips:
-    """Sequences of frames, one after the other, in each of which something is done."""
+    """Consecutive sequences of frames, each with one activity."""
 
     lengths: tuple[int, ...]
     activities: tuple[str, ...]
@@ -44,13 +44,13 @@ class Clips:
 
     @cached_property
     def activity_of(self) -> Int[Array, "frames"]:
-        """The number, in `activity_names`, of what is done in each frame."""
+        """The index in `activity_names` of each frame's activity."""
         numbers = np.array([self.activity_names.index(name) for name in self.activities])
         return np.asarray(numbers[self.sequence_of])
 
     @cached_property
     def activity_names(self) -> tuple[str, ...]:
-        """What is done in the sequences, each once, in the order in which it first appears."""
+        """The distinct activities, in order of first appearance."""
         return tuple(dict.fromkeys(self.activities))
 
     def bounds(self) -> list[tuple[int, int]]:
@@ -61,7 +61,7 @@ class Clips:
 
 @dataclass(frozen=True, eq=False)
 class LearnedFrames(Clips):
-    """What a model remembers of the frames that it was learned from."""
+    """The description of its training frames that a model keeps."""
 
     lengths: tuple[int, ...]
     activities: tuple[str, ...]
@@ -71,7 +71,7 @@ class LearnedFrames(Clips):
 
 @dataclass(frozen=True, eq=False)
 class Sequences(Clips, TrainingFeatures):
-    """Frames of several clips, one after the other, with what is known of them.
+    """Frames of several clips, one after the other, with phases, activities and transitions.
 
     Features are the exponential maps, the world's up in the root's frame, and the root's height and steps.
     """
@@ -87,7 +87,7 @@ class Sequences(Clips, TrainingFeatures):
         object.__setattr__(self, "y", read_only(self.y))
         if sum(self.lengths) != len(self.y) or len(self.activities) != len(self.lengths):
             raise InvalidValueError(
-                f"{len(self.y)} frames cannot be sequences of {self.lengths} frames doing {self.activities}"
+                f"{len(self.y)} frames cannot be sequences of {self.lengths} frames with activities {self.activities}"
             )
         if min(self.lengths) < FEWEST_FRAMES:
             raise InvalidValueError(
@@ -102,17 +102,17 @@ class Sequences(Clips, TrainingFeatures):
 
     @cached_property
     def features(self) -> Features:  # type: ignore[override]
-        """The features that one pose decides."""
+        """The features that depend on a single pose."""
         return Features(self.space, up=True, velocity=False)
 
     @cached_property
     def scaled(self) -> Float[Array, "frames varying"]:
-        """The same at a variance of one each: where distances between poses are taken."""
+        """The features scaled to unit variance, for distances between poses."""
         return np.asarray(self.centred / self.centred.std(axis=0))
 
     @cached_property
     def times(self) -> Float[Array, "frames"]:
-        """Frame numbers with wide gaps between sequences: no time is shared."""
+        """Frame numbers with wide gaps between sequences, so that their times do not overlap."""
         return np.arange(len(self.y)) + 1000.0 * self.sequence_of
 
 
@@ -123,7 +123,7 @@ def sequences_of(
     phases: Sequence[Float[Array, "_frames"]] | None = None,
     transitions: Sequence[Int[Array, "_points"]] | None = None,
 ) -> Sequences:
-    """Clips of one topology at 30 frames a second, with phases, activities and transition points found or given.
+    """Clips of one topology at 30 frames a second, with phases, activities and transitions detected or given.
 
     Phases are given per clip and frame, transitions as sets of frame numbers over all clips, both at 30 Hz.
     """
@@ -155,24 +155,24 @@ def sequences_of(
 
 
 def count_bodies(motions: Sequence[Motion]) -> int:
-    """How many bodies, of different limb lengths, clips are of."""
+    """The number of bodies with different limb lengths in the clips."""
     return len({motion.skeleton.offsets.tobytes() for motion in motions})
 
 
 def contacts_in_clip(motion: Motion) -> Contacts | None:
-    """When the feet stand; nothing for a body without any."""
+    """The foot contacts; None for a body without feet."""
     return foot_contacts(motion) if _has_feet(motion.skeleton) else None
 
 
 def frames_at_rate(motion: Motion) -> int:
-    """How many frames of a clip are learned from."""
+    """The number of training frames of a clip."""
     return len(resample(motion, RATE))
 
 
 def activity_in(contacts: Contacts | None) -> str:
-    """Walking or running where the feet stand in turn, distinguished by flight; jumping where they land together.
+    """Walk or run if the feet stand in turn (run with flight); jump if they land together.
 
-    Other, where there are no feet, or where they do neither.
+    Other if there are no feet, or if neither is the case.
     """
     if contacts is None or np.any(contacts.feet.std(axis=0) == 0.0):
         return OTHER
@@ -185,7 +185,7 @@ def activity_in(contacts: Contacts | None) -> str:
 def landings(
     standing: Sequence[Contacts | None], rates: Sequence[float], lengths: Sequence[int]
 ) -> tuple[Int[Array, "_points"], ...]:
-    """Frames at which the left foot comes to stand, and those at which the right one does, over all clips.
+    """Landing frames of the left foot, and of the right foot, over all clips.
 
     Contacts are at the clips' own frame rates; frames are numbered over the clips at 30 Hz, of these lengths.
     """
@@ -200,7 +200,7 @@ def landings(
 
 
 def _on_body(motion: Motion, body: Skeleton) -> Motion:
-    """On one body, roots going as far as its legs do; bodies without legs stay as they are."""
+    """The motion on one body, with root travel scaled to its legs; bodies without legs are left unchanged."""
     return retarget(motion, body, keep_floor=_has_feet(body)) if leg_length(body) > 0.0 else motion
 
 

@@ -1,6 +1,6 @@
-"""Simulating motion, from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
+"""Simulate motion from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
 
-Many paths are followed at once. A plan says which activity is wanted when; without one the mixture decides alone.
+Many paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from poise.types import Array
 Inference = Literal["guided", "plain"]
 GUIDED: Inference = "guided"
 PLAIN: Inference = "plain"
-BLEND_SECONDS = 1.0  # over which one activity leads over into another
+BLEND_SECONDS = 1.0  # duration of the transition between two activities
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Latent paths with how unsure the dynamics was at each step, squared."""
+    """Latent paths, with the variance of the dynamics at each step."""
 
     latents: Float[Array, "paths frames latent"]
     variances: Float[Array, "paths frames"]
@@ -46,15 +46,15 @@ def simulate(
     rng: np.random.Generator | None = None,
     inference: Inference | None = None,
 ) -> Paths:
-    """Paths of so many frames from starting points; by the mean, or sampled where a generator is given.
+    """Simulate paths of `frames` frames from starting points: the mean, or a sample if a generator is given.
 
-    Guided, a point stays on the surface of a latent space with a topology, every phase advances, and wishes lead home;
-    plain, the dynamics alone decides (Eq. 2), as it does of models learned as published. A pace of 2 goes twice as far
-    in a frame along the same way.
+    "guided": points stay on the surface of a latent space with a topology, every phase advances, and wishes lead home.
+    "plain": the dynamics alone decide (Eq. 2), as for models learned as published. A `pace` of 2 goes twice as far per
+    frame along the same path.
     """
     guided = (inference or (PLAIN if prior.structure.published else GUIDED)) == GUIDED
     if frames < 1:
-        raise InvalidValueError(f"a simulation has at least one frame; got {frames}")
+        raise InvalidValueError(f"a simulation needs at least one frame; got {frames}")
     flows, surface = prior.flows, prior.surface if guided else NO_SURFACE
     size, rate = start.shape[1], np.broadcast_to(np.asarray(pace, dtype=np.float64), (len(start),))[:, None]
     latents = np.empty((len(start), frames, size))
@@ -81,7 +81,7 @@ def simulate(
 def plan(
     prior: DynamicsPrior, activities: Sequence[str], *, frames: int, blend: float = BLEND_SECONDS
 ) -> Float[Array, "frames activities"]:
-    """Shares of the activities over time: each for an equal part, leading over smoothly into the next."""
+    """Shares of the activities over time: each for an equal part, with smooth transitions."""
     names = prior.frames.activity_names
     for name in activities:
         if name not in names:
@@ -100,7 +100,7 @@ def plan(
 def start_points(
     prior: DynamicsPrior, frames: Sequence[int] | Array
 ) -> tuple[Float[Array, "n latent"], Float[Array, "n latent"]]:
-    """Training points to start from, and the points before them (themselves, at the start of a sequence)."""
+    """Training points to start from, and their predecessors (themselves, at the start of a sequence)."""
     chosen = np.asarray(frames, dtype=np.int64)
     latents, firsts = prior.model.latents, {first for first, _ in prior.frames.bounds()}
     before = np.array([frame if frame in firsts else frame - 1 for frame in chosen], dtype=np.int64)

@@ -1,8 +1,7 @@
-"""How a latent space is laid out: what each of its dimensions stands for and how that is imposed (section 4).
+"""The layout of a latent space: the meaning of each dimension and how it is imposed (section 4).
 
-A dimension is free, or a function of what it stands for (back-constraints), or locally linear in it. It stands for
-the pose, or for the cosine or sine of a phase: a circle is two dimensions, a cylinder a circle and an axis, a torus
-two circles.
+A dimension is free, a function of its source (back-constraints), or locally linear in it. The source is the pose, or
+the cosine or sine of a phase: a circle is two dimensions, a cylinder a circle and an axis, a torus two circles.
 """
 
 from __future__ import annotations
@@ -45,17 +44,17 @@ HEADER = record(
 
 @dataclass(frozen=True)
 class Dimension:
-    """One latent dimension: by which means it is bound, and to what ("pose", or a phase's cosine or sine)."""
+    """One latent dimension: the means that constrain it, and its source ("pose", or a phase's cosine or sine)."""
 
     means: Means = FREE
     source: str = "pose"
     part: Literal["", "cos", "sin"] = ""
-    transitions: Joined = ""  # how what it is bound to knows of them (4.3), if it does
+    transitions: Joined = ""  # how transitions enter its source (4.3), if they do
     name: str = ""
 
     @property
     def label(self) -> str:
-        """What a picture writes along it."""
+        """The axis label in pictures."""
         if self.part:
             return f"{self.part} {self.source}"
         return self.name or {FREE: "free", BACK: "pose", LOCAL: "smooth"}[self.means]
@@ -63,51 +62,51 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Structure:
-    """The dimensions of a latent space, and whether frames follow each other by a learned dynamics."""
+    """The dimensions of a latent space, and whether it has learned dynamics."""
 
     dimensions: tuple[Dimension, ...]
     dynamics: bool = True
     order: int = 1
-    learned_phase: bool = False  # whether phases are learned along, from those found or given
-    published: bool = False  # as Urtasun et al. 2008 have it: see `as_published`
+    learned_phase: bool = False  # whether phases are learned too, starting from those detected or given
+    published: bool = False  # as in Urtasun et al. 2008: see `as_published`
 
     def __post_init__(self) -> None:
         if not self.dimensions:
             raise InvalidValueError("a latent space needs at least one dimension")
         if self.order not in (1, 2):
-            raise InvalidValueError(f"dynamics are of the first or the second order; got {self.order}")
+            raise InvalidValueError(f"the order of the dynamics must be 1 or 2; got {self.order}")
         circles = [each for each in self.dimensions if each.part]
         if not circles and any(
             each.means == BACK and each.transitions == MULTIPLIED for each in self.dimensions
         ):
             raise InvalidValueError(
-                "back-constraints are multiplied by transitions beside a circle, which keeps different ones apart: "
+                "multiplied transitions need a circle, which separates them: "
                 "describe a circle or a cylinder, or write 'added transitions'"
             )
         if self.learned_phase and (not circles or any(each.means != BACK for each in circles)):
             raise InvalidValueError(
-                "a phase is learned through back-constraints: describe a circle or a cylinder by back-constraints, "
-                "or leave the phase as it is found"
+                "a learned phase needs back-constraints: describe a circle or a cylinder by back-constraints, "
+                "or use the detected phase"
             )
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The phases that it needs, each once."""
+        """The phases it needs, each once."""
         return tuple(dict.fromkeys(each.source for each in self.dimensions if each.part))
 
     def places_of(self, source: str) -> list[int]:
-        """Which dimensions are the cosine and the sine of a phase."""
+        """The dimensions of the cosine and the sine of a phase."""
         return [number for number, each in enumerate(self.dimensions) if each.part and each.source == source]
 
     @property
     def uses_transitions(self) -> bool:
-        """Whether any dimension knows of transitions."""
+        """Whether any dimension uses transitions."""
         return any(each.transitions for each in self.dimensions)
 
     def with_transitions(self, joined: Joined | None = None) -> Structure:
-        """The same, bound dimensions knowing of transitions; back-constraints by phase have them together anyway.
+        """The same with transitions in all constrained dimensions; those constrained by phase have them already.
 
-        Back-constraints are multiplied by them if nothing is said and a circle keeps different transitions apart.
+        By default, back-constraints are multiplied by them if a circle separates different transitions, else added.
         """
 
         def of(each: Dimension) -> Joined:
@@ -120,24 +119,24 @@ class Structure:
         )
 
     def as_published(self) -> Structure:
-        """The same model as the paper has it.
+        """The model as in the paper.
 
-        Transitions are added (Eq. 9), local linearity counts as Eq. 5 does and takes its neighbours wherever they are,
-        the dynamics has no mean function (Eq. 2), and simulations go by it alone.
+        Transitions are added (Eq. 9), local linearity is weighted as in Eq. 5 and takes neighbours from everywhere,
+        the dynamics have no mean function (Eq. 2), and simulations use the dynamics alone.
         """
         means = self.with_transitions(ADDED) if self.uses_transitions else self
         return replace(means, published=True, learned_phase=False)
 
     def with_another_axis(self) -> Structure:
-        """The same with one dimension more, of the last one's kind."""
+        """The same with one more dimension, of the last one's kind."""
         return replace(self, dimensions=(*self.dimensions, self.dimensions[-1]))
 
     def without_transitions(self) -> Structure:
-        """The same, no dimension knowing of transitions."""
+        """The same without transitions in any dimension."""
         return replace(self, dimensions=tuple(replace(each, transitions="") for each in self.dimensions))
 
     def header(self) -> dict[str, Any]:
-        """As JSON."""
+        """The structure as JSON."""
         return {
             "dimensions": [
                 [each.means, each.source, each.part, each.transitions, each.name] for each in self.dimensions
@@ -150,7 +149,7 @@ class Structure:
 
     @classmethod
     def restored(cls, header: Mapping[str, Any]) -> Structure:
-        """The structure again."""
+        """Create the structure from JSON."""
         dimensions = tuple(Dimension(*each) for each in header["dimensions"])
         return cls(
             dimensions,
@@ -182,4 +181,4 @@ MODELS: Mapping[str, Structure] = {
         (*circle("phase", BACK), Dimension(LOCAL, transitions=MULTIPLIED, name="style")), learned_phase=True
     ),
 }
-"""The paper's models by name, all of three dimensions: Figs. 1 and 2; transitions multiplied, where it adds them."""
+"""The paper's models by name, all of three dimensions: Figs. 1 and 2; with transitions multiplied instead of added."""

@@ -1,7 +1,7 @@
-"""The surface on which a latent space with phases lies: a closed curve per phase, a line for every other dimension.
+"""The surface of a latent space with phases: a closed curve per phase, a line for every other dimension.
 
-The curve is a Fourier series in the phase through the training points. The phase of a point is that of the nearest
-place of the curve. A simulated gait stays on it, so it neither spirals in nor loses its beat.
+The curve is a Fourier series in the phase through the training points. A point's phase is that of the nearest point of
+the curve. A simulated gait stays on the surface, so it neither spirals inward nor loses its beat.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 HARMONICS = 4
-PLACES = 360  # of a curve that are tried; the best is refined
-REFINED = 3  # steps of Newton's method from there
-LEAST_BEND = 0.1  # of its value on the curve, below which Newton's method is not trusted
+PLACES = 360  # sampled points of a curve; the nearest is refined
+REFINED = 3  # Newton steps of the refinement
+LEAST_BEND = 0.1  # of the curvature on the curve: Newton's method is not used below this fraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,11 @@ class Ring:
     series: Float[Array, "waves 2"]
 
     def at(self, radians: Float[Array, "*n"], derivative: int = 0) -> Float[Array, "*n 2"]:
-        """Where a phase lies, or a derivative of that."""
+        """The point at a phase, or a derivative of it."""
         return np.asarray(waves(radians, derivative=derivative) @ self.series)
 
     def phase_of(self, points: Float[Array, "n 2"]) -> Float[Array, "n"]:
-        """The phase of the nearest place, from 0 to 2 pi."""
+        """The phase of the nearest point of the curve, from 0 to 2 pi."""
         radians = ((points[:, None] - self._table) ** 2).sum(axis=2).argmin(axis=1) * (2.0 * np.pi / PLACES)
         start = radians
         for _ in range(REFINED):
@@ -45,12 +45,12 @@ class Ring:
         return np.asarray(np.clip(radians, start - np.pi / PLACES, start + np.pi / PLACES) % (2.0 * np.pi))
 
     def phase_slopes(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
-        """How the phase of the nearest place, which is given, changes with the point."""
+        """The gradient of the phase of the nearest point (given in `radians`) by the point."""
         return np.asarray(self.at(radians, 1) / self._stiffness(radians, points)[:, None])
 
     def _stiffness(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n"]:
-        """Half the second derivative of the squared distance along the curve; near its middle, where that vanishes,
-        as on the curve itself."""
+        """Half the second derivative of the squared distance along the curve; near the centre, where it vanishes, its
+        value on the curve itself."""
         ahead = (self.at(radians, 1) ** 2).sum(axis=1)
         bent = ahead + ((self.at(radians) - points) * self.at(radians, 2)).sum(axis=1)
         return np.asarray(np.where(bent > LEAST_BEND * ahead, bent, np.maximum(ahead, 1e-12)))
@@ -74,7 +74,7 @@ class Surface:
     def along(
         self, radians: Float[Array, "n phases"], moves: Float[Array, "n latent"]
     ) -> Float[Array, "n phases"]:
-        """How far phases continue when points of these phases move so."""
+        """The phase changes when points at these phases make these moves."""
         parts = zip(self.rings, radians.T, strict=True)
         found = [
             (ring.phase_slopes(own, ring.at(own)) * moves[:, ring.dimensions]).sum(axis=1)
@@ -88,7 +88,7 @@ class Surface:
         radians: Float[Array, "phases"],
         elsewhere: Float[Array, "latent latent"],
     ) -> Float[Array, "n latent latent"]:
-        """How the points so far ahead of those nearest to x change with x; other dimensions as given."""
+        """Jacobians by x of the points `radians` ahead on the surface; `elsewhere` holds those of other dimensions."""
         slopes = np.tile(elsewhere, (len(x), 1, 1))
         for ring, own, beat in zip(self.rings, self.phases_of(x).T, radians, strict=False):
             turned = ring.phase_slopes(own, x[:, ring.dimensions])
@@ -99,7 +99,7 @@ class Surface:
         return slopes
 
     def at(self, radians: Float[Array, "n phases"], x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
-        """The points of these phases, elsewhere as given."""
+        """The points at these phases, with the other dimensions from x."""
         out = x.copy()
         for ring, own in zip(self.rings, radians.T, strict=True):
             out[:, ring.dimensions] = ring.at(own)
@@ -126,7 +126,7 @@ def surface_through(
 def cyclic_surface(
     structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
-    """The surface whose rings are the limit cycles of a model's dynamics; as published a model has none."""
+    """The surface whose rings are the limit cycles of a model's dynamics; published models have none."""
     return NO_SURFACE if structure.published else surface_through(structure, latents, phases)
 
 

@@ -1,8 +1,8 @@
-"""What handles alone say of a style's pose: a regression on recorded poses, limb by limb.
+"""Prediction of a style's pose from the handles alone: a regression on recorded poses, limb by limb.
 
-A latent space of few dimensions does not hold how each arm moves by itself. The regression does: half of the mean of a
-pose is what it answers, half what the style expects at the latent point. What both leave open does not grow where the
-style has seen nothing: few poses say little of how deviations go together there.
+A latent space of few dimensions does not represent independent arm motion; the regression does. The mean of a pose is
+half the regression's prediction and half the style's at the latent point. The remaining covariance does not grow
+outside the style's data, where few poses determine how deviations correlate.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
 
 
-MOST = 200  # poses, evenly spaced, that it goes by
-SHARE = 0.5  # of the answer in the mean of a pose
-WHOLE_SHARE = 0.1  # of the covariance of all poses in what is left open
+MOST = 200  # largest number of evenly spaced poses used
+SHARE = 0.5  # of the prediction in the mean of a pose
+WHOLE_SHARE = 0.1  # of the covariance of all poses in the remaining one
 
 
 class Answers:
-    """From where handles are in the root's frame to a pose, and the covariance of what is left open."""
+    """Map from handle positions in the root's frame to a pose, and the remaining covariance."""
 
     def __init__(self, prior: LatentPrior, handles: Handles) -> None:
         model, maps = prior.model, prior.mean.size
@@ -47,7 +47,7 @@ class Answers:
         self.covariance = usual + widely + BETA * np.eye(maps)
 
     def __call__(self, points: Float[Array, "handles 3"]) -> Float[Array, "maps"]:
-        """The pose for handles at these points."""
+        """The pose for handles at these positions."""
         mean = np.zeros(len(self.covariance))
         self._process.add(points.ravel(), mean)
         return mean

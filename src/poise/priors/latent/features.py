@@ -1,7 +1,7 @@
-"""Features y(q) of a pose (Grochow et al. 2004, section 4): what a style is sensitive to.
+"""Features y(q) of a pose (Grochow et al. 2004, section 4), which a style models.
 
 Joint angles are the exponential maps of q; vertical orientation is the second row of the root's rotation matrix, since
-our up axis is Y (the paper's is Z). Velocity and acceleration of both are differences to the frames before. The paper
+our up axis is Y (the paper's is Z). Velocity and acceleration of both are differences to previous frames. The paper
 takes them per frame; here they are scaled to frames of 1/30 s, so that recordings of any frame rate agree.
 """
 
@@ -18,12 +18,12 @@ from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
-REFERENCE_SECONDS = 1.0 / 30.0  # the frame in whose units velocity and acceleration are
+REFERENCE_SECONDS = 1.0 / 30.0  # frame duration that is the unit of time of velocity and acceleration
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Which features of a pose there are; y = [angles, up] and then, if wanted, their velocity and acceleration."""
+    """The choice of features: y = [angles, up], then optionally their velocity and acceleration."""
 
     space: PoseSpace
     up: bool = True
@@ -32,7 +32,7 @@ class Features:
 
     @property
     def pose_count(self) -> int:
-        """How many features one frame alone decides: y[:pose_count]."""
+        """The number of features that depend on one frame alone: y[:pose_count]."""
         return self.space.size - ROOT_SIZE + (3 if self.up else 0)
 
     @property
@@ -49,7 +49,7 @@ class Features:
         return np.concatenate([one + first for first in wanted])
 
     def of_frames(self, q: Float[Array, "frames size"], fps: float) -> Float[Array, "frames features"]:
-        """Features along one clip; frames before its first are such that it starts at its first known velocity."""
+        """Features along one clip, extrapolated before its first frame with the first known velocity."""
         pose = self.of_poses(q)
         rate = frame_rate(fps)
         velocity, acceleration = np.zeros_like(pose), np.zeros_like(pose)
@@ -69,7 +69,7 @@ class Features:
         *,
         fps: float = 1.0 / REFERENCE_SECONDS,
     ) -> Float[Array, "features"]:
-        """Features of a pose after the frames before it; where those are not known, it does not move."""
+        """Features of a pose after the previous frames; without those, it is at rest."""
         rate, now = frame_rate(fps), self.of_poses(q)
         velocity, acceleration = np.zeros_like(now), np.zeros_like(now)
         if previous is not None:
@@ -87,7 +87,7 @@ class Features:
         *,
         fps: float = 1.0 / REFERENCE_SECONDS,
     ) -> Float[Array, "features freedoms"]:
-        """dy/dd of `of_pose`, d the tangent of q; the frames before are constants (section 4)."""
+        """dy/dd of `of_pose`, d the tangent of q; previous frames are constants (section 4)."""
         maps = self.space.size - ROOT_SIZE
         pose = np.zeros((self.pose_count, self.space.freedoms))
         pose[:maps, ROOT_FREEDOMS:] = np.eye(maps)
@@ -100,9 +100,9 @@ class Features:
         return self._wanted(pose.T, velocity.T, acceleration.T).T
 
     def of_poses(self, q: Float[Array, "*frames size"]) -> Float[Array, "*frames pose"]:
-        """The features that a pose alone decides: y[:pose_count]."""
+        """The features that depend on a pose alone: y[:pose_count]."""
         if q.shape[-1] != self.space.size:
-            raise InvalidValueError(f"pose vectors here have {self.space.size} numbers; got {q.shape[-1]}")
+            raise InvalidValueError(f"pose vectors must have {self.space.size} numbers; got {q.shape[-1]}")
         angles = q[..., ROOT_SIZE:]
         if not self.up:
             return angles
@@ -123,7 +123,7 @@ class Features:
 
 
 def frame_rate(fps: float) -> float:
-    """Frames in the unit of time of velocities and accelerations."""
+    """Frames per unit of time of velocities and accelerations."""
     if not (np.isfinite(fps) and fps > 0):
         raise InvalidValueError(f"features need a positive frame rate; got {fps}")
     return fps * REFERENCE_SECONDS

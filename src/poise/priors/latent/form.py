@@ -1,9 +1,9 @@
-"""A style as the compiled loop takes it: Gauss-Newton on the latent point and the pose together.
+"""A style as a form of the compiled loop: Gauss-Newton on the latent point and the pose together.
 
-At every step the style gives its local shape around the pose and its latent point (see `local_gaussian`), over all
-freedoms: the maps', the root's tilt as the style expects it, and nothing about where the root is and which way it
-faces. The rows' pull then moves the latent point. The stages of a solve follow section 6.2 of Grochow et al. 2004: the
-annealed model, the one between, then the model itself.
+At every step the style gives its local Gaussian around the pose and its latent point (see `local_gaussian`), over all
+degrees of freedom: the maps', the root's expected tilt, and no information about the root's position and heading. The
+rows' pull then moves the latent point. The stages of a solve follow section 6.2 of Grochow et al. 2004: the annealed
+model, the intermediate one, then the model itself.
 """
 
 import math
@@ -18,28 +18,28 @@ from poise.priors.latent.local_gaussian import LatentArrays, Shape, latent_step,
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
 from poise.types import Array
 
-_LATENT_REACH = 0.5  # of a kernel's width that the latent point may go in one step
-_LATENT_REST = 0.3  # of that reach, below which further steps change joints by hundredths of a degree
+_LATENT_REACH = 0.5  # of a kernel's width: largest step of the latent point
+_LATENT_REST = 0.3  # of that step: below this, further steps change joints by hundredths of a degree
 
 
 class LatentForm(NamedTuple):
-    """One stage of a style, and what the frames before decide (see `observed.ObservedFrame`)."""
+    """One stage of a style, and the terms from previous frames (see `observed.ObservedFrame`)."""
 
     style: LatentArrays
     base: Array
     ups: Array
     contrasts: Array
-    answer: Array  # (maps,): what handles alone say of the pose (see `answers`),
-    share: float  # and its share in the mean; where it has one, the latent point rests
+    answer: Array  # (maps,): the pose predicted from handles alone (see `answers`)
+    share: float  # its share in the mean; if positive, the latent point does not move
 
 
 class LatentRoom(NamedTuple):
-    """Arrays that one solve works in."""
+    """Work arrays of one solve."""
 
     covariance: Array
     local: Shape
     aims: Array
-    rests: Array  # (1,): whether the shape stays as it is
+    rests: Array  # (1,): whether the shape is kept
 
 
 def _room_for(form: LatentForm, free: Array) -> LatentRoom:
@@ -49,9 +49,9 @@ def _room_for(form: LatentForm, free: Array) -> LatentRoom:
 
 
 def _look(form: LatentForm, place: LatentRoom, q: Array, x: Array, free: Array, gap: Array) -> None:
-    """Gap and covariance of all freedoms: the maps' local shape, the root's tilt, and nothing for what is held.
+    """Gap and covariance of all degrees of freedom: the maps' local shape, the root's tilt, zero for those held.
 
-    While the latent point rests the shape stays: it would answer to a pose that handles have led elsewhere.
+    While the latent point does not move the shape is kept: otherwise it would follow a pose that handles moved away.
     """
     local, gap[:] = place.local, 0.0
     if not place.rests[0]:
@@ -80,7 +80,7 @@ def _shape(form: LatentForm, place: LatentRoom, q: Array, x: Array, gap: Array) 
 
 
 def _follow(form: LatentForm, place: LatentRoom, x: Array, pull: Array, shorten: float) -> bool:
-    """Take the latent step, no further than the reach; whether it went far."""
+    """Take the latent step, limited in length; return whether it was long."""
     if form.share > 0.0:
         return False
     reach = _LATENT_REACH / math.sqrt(form.style.parameters[2])
@@ -93,7 +93,7 @@ def _follow(form: LatentForm, place: LatentRoom, x: Array, pull: Array, shorten:
 
 @compiled
 def aim_up(q: Array, ups: Array, aims: Array) -> None:
-    """The scaled up features of the root as it is, less what is expected without k(x): the first of the aims."""
+    """The scaled up features of the root minus their prediction without k(x): the first of the aims."""
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     for i in range(ups.shape[1]):
         aims[i] = ups[0, i] * (m[3 + i] - ups[1, i])
@@ -101,7 +101,7 @@ def aim_up(q: Array, ups: Array, aims: Array) -> None:
 
 @compiled
 def expected_up(form: LatentForm, local: Shape) -> Array:
-    """The world's up in the root's frame as the style expects it where `local` was worked out, at unit length."""
+    """The expected up direction in the root's frame at the point of `local`, at unit length."""
     expected = np.empty(3)
     for i in range(3):
         expected[i] = local.checked[i] / form.ups[0, i] + form.ups[1, i]
@@ -111,7 +111,7 @@ def expected_up(form: LatentForm, local: Shape) -> Array:
 
 @compiled
 def _tilt(form: LatentForm, local: Shape, q: Array, variance: float, covariance: Array, gap: Array) -> None:
-    """The root leans as the style expects: a turn by expected x actual up, known across it and free about it."""
+    """The root's expected tilt: a rotation by expected x actual up, constrained across it and free about it."""
     expected = expected_up(form, local)
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])
     up = np.array([m[3], m[4], m[5]])

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 STARTS = 3
-PROMISING, CLOSE = 3.0, 0.1  # of the best pose's distance, and metres, within which others are starts too
-SAME_BASIN = 1.0  # of a kernel's width: an active pose no farther than that promises no other optimum
-SAME_PLACE = 0.25  # of a kernel's width, within which two starts have come together
-EDIT_VARIANCE = 0.01  # rad^2, on average over the freedoms, that an edit of a recorded pose may change
+PROMISING, CLOSE = 3.0, 0.1  # starts: poses within this ratio of the best distance, or within these metres
+SAME_BASIN = 1.0  # of a kernel's width: an active pose closer than this leads to the same optimum
+SAME_PLACE = 0.25  # of a kernel's width: two starts closer than this have merged
+EDIT_VARIANCE = 0.01  # rad^2, mean over the degrees of freedom: variance of an edit of a recorded pose
 ANSWERED = Plan(
     smooth=((4, 0, 0, 0),), finer=((0, 3, 5, 3),), tracked=((0, 0, 4, 2),), dragged=((5, 0, 0, 2),)
 )
-LATENT_REACH = 1.0  # of a kernel's width that a latent point may go in one round of a blend
+LATENT_REACH = 1.0  # of a kernel's width: largest step of a latent point in one round of a blend
 
 
 class LatentGuide(Guide):
@@ -66,15 +66,15 @@ class LatentGuide(Guide):
         self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
 
     def ask(self, asked: Asked) -> None:
-        """Go by the frames before, and by what handles of a given root say."""
+        """Use the previous frames, and the handle positions relative to a given root."""
         self._watch(asked.before)
         if asked.points is not None:
             self._aim(asked.points)
 
     def _watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Take in the frames before; their motion counts if the frame rate is known.
+        """Use the previous frames; their motion counts if the frame rate is known.
 
-        Velocities that a frame does not show are as the style expects them: no misfit, but they count in D (Eq. 3).
+        Velocities that a frame does not show are set to the expected ones: no misfit, but they count in D (Eq. 3).
         """
         known = 0 if self._fps is None else min(len(before), 2)
         if known == self._known == 0:
@@ -92,14 +92,14 @@ class LatentGuide(Guide):
         )
 
     def _aim(self, points: Float[Array, "handles 3"]) -> None:
-        """A last stage by what handles alone say too (see `answers`)."""
+        """Add a last stage that also uses the prediction from handles alone (see `answers`)."""
         if self._answers is not None:
             self.plan, fine = ANSWERED, self._forms[-1]
             style = fine.style._replace(noise=0.0 * fine.style.noise, floor=self._answers.covariance)
             self._answered = (fine._replace(style=style, answer=self._answers(points), share=SHARE),)
 
     def onward(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> Float[Array, "size"]:
-        """Where handles have said a part of the pose, what the style expects at its latent point."""
+        """If handles predicted part of the pose, the style's own pose at its latent point instead."""
         return np.concatenate([q[:ROOT_SIZE], self.prior.pose_at(state)]) if self._answered else q
 
     @cached_property
@@ -112,7 +112,7 @@ class LatentGuide(Guide):
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """The active poses that suit the handles best, apart from each other."""
+        """The active poses that fit the handles best, distinct from each other."""
         q = q.copy()
         if free_root and len(targets):
             q[:3], q[3:ROOT_SIZE] = self.place_root(targets)
@@ -120,26 +120,26 @@ class LatentGuide(Guide):
         return [Start(self._posed(q, number), self._latents[number]) for number in numbers.tolist()]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Float[Array, "latent"]:
-        """A pose's place in the latent space."""
+        """The latent point of a pose."""
         del targets
         return self.prior.place(q)[0]
 
     def moving(self, state: Float[Array, "latent"]) -> tuple[Array, Array]:
-        """The latent point itself moves."""
+        """The latent point itself is the moving state."""
         x = state.copy()
         return x, x
 
     def forms(
         self, q: Float[Array, "size"], state: Float[Array, "latent"], steps: Steps
     ) -> tuple[tuple[LatentForm, ...], Steps]:
-        """From the annealed model to the model itself, and to what handles say."""
+        """From the annealed model to the model itself, and the stage with handle predictions."""
         del q, state
         return (*self._forms, *self._answered), steps
 
     def alternative(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
     ) -> Start | None:
-        """The active pose that suits the handles best, if it lies elsewhere."""
+        """The active pose that fits the handles best, if it is in another basin."""
         if len(targets) == 0:
             return None
         number = elsewhere(self._positions, self._latents, q, targets, state, self._same_basin)
@@ -174,16 +174,16 @@ class LatentGuide(Guide):
     def expectation(
         self, q: Float[Array, "size"], state: Float[Array, "latent"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """The poses at and around the latent point."""
+        """The mean and covariance of poses around the latent point."""
         del q
         return self.prior.gaussian_at(state)
 
     def change(
         self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Around the recorded pose: half of the change as joints vary together there, half of any kind.
+        """A Gaussian around the recorded pose: half as joints vary together there, half isotropic.
 
-        An edit asks for what was not recorded.
+        An edit asks for a pose that was not recorded.
         """
         del recorded, targets
         _, covariance = self.prior.gaussian_at(self.prior.place(q)[0])
@@ -191,7 +191,7 @@ class LatentGuide(Guide):
         return q[ROOT_SIZE:], 0.5 * (alike + EDIT_VARIANCE * np.eye(len(covariance)))
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the active pose whose handles, kept at its own tilt, fit best when turned about the vertical."""
+        """The root of the active pose, at its own tilt, whose handles fit best after a rotation about the vertical."""
         root = np.empty(ROOT_SIZE)
         _place_root(self._upright, self._turns, np.ascontiguousarray(targets), root)
         return root[:3], root[3:]
@@ -201,10 +201,10 @@ class LatentGuide(Guide):
     def gaussian(
         self, q: Float[Array, "size"], state: Float[Array, "latent"], *, stage: int = -1
     ) -> Information:
-        """The local shape for a pose brought as near as the style's own poses are, and the tilt it expects.
+        """The local shape for a pose moved as close as the style's own poses are, and the expected tilt.
 
-        A pose between styles is unlike each of them. Counted in full, that would drive the latent points to where a
-        style knows nothing, and so take it out of the blend.
+        A pose between styles is unlike each of them. At its full distance it would drive the latent points away from
+        the style's data, and so remove the style from the blend.
         """
         form = self._forms[stage]
         variance = self._shape(q, state, form)
@@ -219,7 +219,7 @@ class LatentGuide(Guide):
     def spread(
         self, q: Float[Array, "size"], state: Float[Array, "latent"]
     ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """The same Gaussian by its covariance, and with what handles say."""
+        """The same Gaussian as gap and covariance, including the prediction from handles."""
         form = (*self._forms, *self._answered)[-1]
         variance = self._shape(q, state, form)
         gap, covariance = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
@@ -236,7 +236,7 @@ class LatentGuide(Guide):
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
     ) -> Float[Array, "latent"]:
-        """The latent point moved by what a new pose, brought near, implies."""
+        """The latent point updated to a new pose that is moved close."""
         del targets
         gap = q[ROOT_SIZE:] - self._local.mean
         pull = self._precision @ gap
@@ -246,7 +246,7 @@ class LatentGuide(Guide):
         return np.asarray(state + step * min(1.0, reach / max(float(np.linalg.norm(step)), 1e-300)))
 
     def misfit(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
-        """L_IK under the fine model, but with misfits in units of its noise, wherever the latent point is."""
+        """L_IK under the fine model, but with misfits in units of its noise at every latent point."""
         form = self._forms[-1]
         *_, variance, misfit = self._misfit(form, q, state)
         uncertainty = form.style.features * math.log(variance) + float(state @ state)
@@ -255,11 +255,11 @@ class LatentGuide(Guide):
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _posed(self, q: Float[Array, "size"], number: int) -> Float[Array, "size"]:
-        """An active pose at the root of another."""
+        """An active pose with the root of another."""
         return np.concatenate([q[:ROOT_SIZE], self._poses[number]])
 
     def _aims(self, form: LatentForm, q: Float[Array, "size"]) -> Float[Array, "checks"]:
-        """What the pose does not decide: the scaled up of its root, and how far motion and pose disagree."""
+        """The residuals that the maps do not determine: the root's scaled up, and contrasts between motion and pose."""
         aims = np.concatenate([np.zeros(form.ups.shape[1]), form.contrasts])
         aim_up(q, form.ups, aims)
         return aims
@@ -267,7 +267,7 @@ class LatentGuide(Guide):
     def _misfit(
         self, form: LatentForm, q: Float[Array, "size"], x: Float[Array, "latent"]
     ) -> tuple[Array, Array, float, float]:
-        """At the latent point: the prediction, what it leaves of the aims, sigma^2 and the squared misfit."""
+        """At the latent point: the prediction, the remaining aims, sigma^2 and the squared misfit."""
         style, aims = form.style, self._aims(form, q)
         curves, mean, left = curves_of(style.actives), np.empty(len(q) - ROOT_SIZE), np.empty(len(aims))
         variance = shape.spread_at(style, x, curves, np.empty(len(x)))
@@ -275,7 +275,7 @@ class LatentGuide(Guide):
         return mean, left, variance, misfit
 
     def _shape(self, q: Float[Array, "size"], state: Float[Array, "latent"], form: LatentForm) -> float:
-        """Fill the local shape for a pose brought near; sigma^2 at the latent point."""
+        """Fill in the local shape for a pose moved close; return sigma^2 at the latent point."""
         maps = q[ROOT_SIZE:]
         mean, left, variance, misfit = self._misfit(form, q, state)
         shown = len(maps) + len(left)
@@ -286,7 +286,7 @@ class LatentGuide(Guide):
         return variance
 
     def _lean(self, form: LatentForm, q: Array, variance: float) -> tuple[Array, Array]:
-        """The root's turn: known across the vertical as the style expects it, free about it."""
+        """The root's rotation: constrained across the vertical to the expected tilt, free about it."""
         up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
         across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
         stiffness = (np.eye(3) - np.outer(up, up)) / across
@@ -295,7 +295,7 @@ class LatentGuide(Guide):
 
 @compiled
 def _place_root(upright: Array, turns: Array, targets: Array, root: Array) -> None:
-    """Fill in the root; `turns` take each of the upright poses to its own tilt."""
+    """Fill in the root; `turns` rotate each of the upright poses to its own tilt."""
     w0, x0, y0, z0 = turns[closest_root(upright, targets, root, True)]
     w, x, y, z = root[3], root[4], root[5], root[6]
     root[3], root[4] = w * w0 - x * x0 - y * y0 - z * z0, w * x0 + x * w0 + y * z0 - z * y0
@@ -304,7 +304,7 @@ def _place_root(upright: Array, turns: Array, targets: Array, root: Array) -> No
 
 @compiled
 def _squares(positions: Array, q: Array, targets: Array) -> Array:
-    """How far the handles of poses are from targets, squared, seen from the root of q."""
+    """Squared distances of the poses' handles from the targets, relative to the root of q."""
     seen, squares = in_root_frame(q, targets), np.zeros(len(positions))
     for n in range(len(positions)):
         for h in range(len(seen)):
@@ -323,7 +323,7 @@ def _apart(x: Array, y: Array, reach: float) -> bool:
 
 @compiled
 def elsewhere(positions: Array, latents: Array, q: Array, targets: Array, state: Array, basin: float) -> int:
-    """The pose whose handles are closest to targets, or -1 where it is in the basin of a state."""
+    """The pose whose handles are closest to the targets, or -1 if it is in the basin of `state`."""
     best = int(np.argmin(_squares(positions, q, targets)))
     return best if _apart(latents[best], state, basin) else -1
 
@@ -332,9 +332,9 @@ def elsewhere(positions: Array, latents: Array, q: Array, targets: Array, state:
 def nearest_apart(
     positions: Array, latents: Array, q: Array, targets: Array, apart: float, count: int
 ) -> Int[Array, "chosen"]:
-    """The poses whose handles are closest to targets, each farther than `apart` from those before it.
+    """The poses whose handles are closest to the targets, each farther than `apart` from those before it.
 
-    Poses that are much farther from the targets than the best promise nothing, and are left out.
+    Poses much farther from the targets than the best are left out.
     """
     distances = np.sqrt(_squares(positions, q, targets))
     chosen, held = np.empty(count, dtype=np.int64), 0

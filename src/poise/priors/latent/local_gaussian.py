@@ -1,21 +1,21 @@
-"""The local shape of a style at a latent point, compiled: what the solver's step needs of L_IK (Eqs. 3 to 6, 16 to 19).
+"""The local Gaussian of a style at a latent point, compiled: the solver's step on L_IK (Eqs. 3 to 6, 16 to 19).
 
-Seen from x, L_IK is least squares in the pose plus a few smooth terms in x. With a pose's exponential maps theta, the
+At x, L_IK is least squares in the pose plus a few smooth terms in x. With a pose's exponential maps theta, the
 prediction m(x) = base + k(x) weights and precisions w^2 of its scaled features,
 
     L_IK = sum w^2 (theta - m(x))^2 / (2 s) + sum r(x)^2 / (2 s) + D/2 ln s + |x|^2 / 2,        s = sigma^2(x),
 
-where r are features that the pose does not decide here (the vertical orientation of a given root, velocities that
+where r are features that the pose does not determine here (the vertical orientation of a given root, velocities that
 disagree with positions). To second order in a change dx (the terms in x alone by their Hessian made positive, the rest
-by Gauss-Newton) the pose is a Gaussian once dx is integrated out:
+by Gauss-Newton) the pose is a Gaussian after dx is integrated out:
 
     theta ~ N(m + F a, s N + F A^-1 F'),      F = dm/dx,   A the curvature and a = -A^-1 b the step of the x terms.
 
-N is what the style leaves open, for a variance of one. In the paper it is 1 / w^2, each feature by itself; ours is that
-with the correlations between features that the style's own residuals show (see `prior`).
+N is the residual covariance of the style for a variance of one. In the paper it is 1 / w^2, each feature
+independently; here it includes the correlations between features in the style's own residuals (see `prior`).
 
 So a style is one more (mean, covariance) for the dual step; the pull P = S^-1 (theta + d - mean) of its rows gives the
-latent step dx = a + A^-1 F' P. Nothing is alternated: it is the Gauss-Newton step on (x, q) together.
+latent step dx = a + A^-1 F' P. This is the joint Gauss-Newton step on (x, q), without alternation.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from poise.compiled import compiled
 from poise.gp.covariance import Curves, curves_of, kernel_curves, kernel_self, self_bend, weighed_bends
 from poise.types import Array
 
-_FLOOR = 1e-6  # of k(x, x), below which rounding must not bring a predicted variance
+_FLOOR = 1e-6  # of k(x, x): lower bound of a predicted variance, against rounding
 
 
 class LatentArrays(NamedTuple):
@@ -40,15 +40,15 @@ class LatentArrays(NamedTuple):
     precisions: Array  # (maps,): squared scales of the maps
     checks: Array  # (active, checks): r(x) = aims - k(x) checks, in scaled units
     features: float  # D, the number of features in use
-    noise: Array  # (maps, maps): covariance of what the style leaves open, for a variance of one
-    floor: Array  # (maps, maps): and of what it leaves open everywhere
+    noise: Array  # (maps, maps): residual covariance of the style, for a variance of one
+    floor: Array  # (maps, maps): residual covariance that is added everywhere
 
 
 class Shape(NamedTuple):
-    """Room for the local shape at a latent point."""
+    """Work arrays for the local shape at a latent point."""
 
     mean: Array  # (maps,)
-    covariance: Array  # (maps, maps), behind as many rows and columns for the root as there is room for
+    covariance: Array  # (maps, maps), after the rows and columns of the root, if there are any
     slopes: Array  # F' (latent, maps)
     step: Array  # a (latent,)
     inverse_curvature: Array  # A^-1 (latent, latent)
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
 
 @compiled
 def room(style: LatentArrays, root: int) -> Shape:
-    """Room for a style, and for so many freedoms of the root."""
+    """Allocate work arrays for a style and `root` degrees of freedom of the root."""
     maps, latent = style.weights.shape[1], style.actives.shape[1]
     return Shape(
         np.empty(maps),
@@ -73,7 +73,7 @@ def room(style: LatentArrays, root: int) -> Shape:
 
 @compiled
 def spread_at(style: LatentArrays, x: Array, curves: Curves, slope: Array) -> float:
-    """sigma^2(x) (Eqs. 5, 6) and its gradient (Eq. 19); leaves k(x) and dk/dx."""
+    """sigma^2(x) (Eqs. 5, 6) and its gradient (Eq. 19); writes k(x) and dk/dx."""
     whole = kernel_self(style.kind, style.parameters, x, slope)
     kernel_curves(style.kind, style.parameters, x, style.actives, curves)
     solved = np.dot(style.inverse, curves.rows[0])
@@ -85,7 +85,7 @@ def spread_at(style: LatentArrays, x: Array, curves: Curves, slope: Array) -> fl
 def misfit_at(
     style: LatentArrays, base: Array, aims: Array, maps: Array, k: Array, mean: Array, left: Array
 ) -> float:
-    """|W (y - f(x))|^2 of the features in use; leaves the prediction and what the pose does not decide."""
+    """|W (y - f(x))|^2 of the features in use; writes the prediction and the residuals of the aims."""
     mean[:], left[:] = base, aims
     for i in range(len(k)):
         weight = k[i]
@@ -112,7 +112,7 @@ def objective(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Arr
 
 @compiled
 def local_shape(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, shape: Shape) -> float:
-    """Fill the local shape at x for a pose with these maps; the value is sigma^2(x)."""
+    """Fill in the local shape at x for a pose with these maps; return sigma^2(x)."""
     latent, slope, curves = len(x), np.empty(len(x)), shape.curves
     whole = kernel_self(style.kind, style.parameters, x, slope)
     kernel_curves(style.kind, style.parameters, x, style.actives, curves)
@@ -163,7 +163,7 @@ def _curvature(style: LatentArrays, variance: float, slope: Array, curves: Curve
 
 @compiled
 def _above_one(matrix: Array) -> bool:
-    """Whether all eigenvalues of a symmetric matrix are above one: a Cholesky factor of the rest says so."""
+    """Whether all eigenvalues of a symmetric matrix are above one: whether the matrix minus I has a Cholesky factor."""
     size, factor = len(matrix), matrix.copy()
     for a in range(size):
         pivot = factor[a, a] - 1.0
@@ -180,7 +180,7 @@ def _above_one(matrix: Array) -> bool:
 
 @compiled
 def _bent_up(matrix: Array) -> Array:
-    """The symmetric matrix with the sizes of its eigenvalues, none below one, in place of those."""
+    """The symmetric matrix with its eigenvalues replaced by their magnitudes, at least one."""
     values, vectors = np.linalg.eigh(matrix)
     for a in range(len(matrix)):
         values[a] = max(abs(values[a]), 1.0)
@@ -208,13 +208,13 @@ def _gaussian(style: LatentArrays, variance: float, shape: Shape) -> None:
 
 @compiled
 def latent_step(shape: Shape, pull: Array) -> Array:
-    """dx that goes with a pose step, from the pull of the rows on the maps."""
+    """dx for a pose step, from the pull of the rows on the maps."""
     return shape.step + np.dot(shape.inverse_curvature, np.dot(shape.slopes, pull))
 
 
 @compiled
 def project(style: LatentArrays, base: Array, aims: Array, maps: Array, x: Array, steps: int) -> float:
-    """Move x to where L_IK of a given pose is least (damped Newton); the value is L_IK there."""
+    """Move x to the minimum of L_IK for a given pose (damped Newton); return L_IK there."""
     latent, slope, left, curves = len(x), np.empty(len(x)), np.empty(len(aims)), curves_of(style.actives)
     mean, value, damping = np.empty(len(base)), objective(style, base, aims, maps, x), 1e-3
     for _ in range(steps):

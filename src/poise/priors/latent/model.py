@@ -21,7 +21,7 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 ALL, ACTIVE = SPEAKERS = ("all", "active")
-_BLOCK = 4096  # points of a map predicted at once
+_BLOCK = 4096  # points of a likelihood map predicted at once
 
 LOGS = Numbers(axes="parameters", least=-40.0, most=40.0)
 """The parameters of a kernel."""
@@ -34,7 +34,7 @@ LONGEST = {"latent": 64, "active": 4000}
 
 
 def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
-    """The arrays of a model with this header, of a body with so many maps."""
+    """The arrays of a model with this header, for a body with this many maps."""
     wanted = header["features"]
     pose = lengths["maps"] + 3 * wanted["up"]
     features = str(pose * (1 + wanted["velocity"] + wanted["acceleration"]))
@@ -52,29 +52,29 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
 
 @runtime_checkable
 class LatentSpace(Protocol):
-    """Where poses lie, and how likely places there are: of a learned model, or of the prior that has one."""
+    """Latent points of poses and their likelihoods: of a learned model, or of the prior that has one."""
 
     @property
     def latents(self) -> Float[Array, "poses latent"]:
-        """Where the training poses lie."""
+        """The latent points of the training poses."""
         ...
 
     @property
     def active(self) -> Int[Array, "active"]:
-        """The numbers of the active ones."""
+        """The indices of the active poses."""
         ...
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
-        """How good places of the latent space are."""
+        """Log-likelihood (up to a constant) of latent points."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class LatentModel:
-    """What has been learned of one style. Scales are such that scaled features have a variance of one on average.
+    """A learned style. Scales are such that scaled features have a variance of one on average.
 
-    `recorded` are the features of all poses, their mean subtracted; `speakers` says whose they are in a prediction: all
-    poses', or those of the active ones alone as in the paper (see `gp.sparse.projected`).
+    `recorded` are the features of all poses minus their mean; `speakers` says which poses enter a prediction: all, or
+    the active ones alone as in the paper (see `gp.sparse.projected`).
     """
 
     features: Features
@@ -102,12 +102,12 @@ class LatentModel:
             )
 
     def __reduce__(self) -> tuple[type[LatentModel], tuple[Any, ...]]:
-        """What another process makes the same model from: arrays that came along would not be read-only there."""
+        """Rebuild the model from its fields in another process: unpickled arrays would not be read-only."""
         return LatentModel, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def dimensions(self) -> int:
-        """How many dimensions the latent space has."""
+        """The number of dimensions of the latent space."""
         return self.latents.shape[1]
 
     @cached_property
@@ -117,19 +117,19 @@ class LatentModel:
 
     @cached_property
     def outputs(self) -> Float[Array, "active features"]:
-        """Features of the active set, their mean subtracted."""
+        """Features of the active set minus their mean."""
         return read_only(self.recorded[self.active])
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What the poses say under the kernel."""
+        """The posterior process of the poses under the kernel."""
         if self.speakers == ACTIVE:
             return Posterior.given(self.kernel, self.active_latents, self.outputs)
         return projected(self.kernel, self.active_latents, self.latents, self.recorded)
 
     @property
     def inverse(self) -> Float[Array, "active active"]:
-        """Of the active set's kernel matrix, or what stands in its place when all poses speak."""
+        """The inverse kernel matrix of the active set, or its replacement if all poses enter."""
         return self.posterior.inverse
 
     @property
@@ -138,25 +138,25 @@ class LatentModel:
         return self.posterior.weights
 
     def with_kernel(self, kernel: Kernel) -> LatentModel:
-        """The same poses at the same places under another kernel, as annealing has it (section 6.2)."""
+        """The same poses at the same latent points under another kernel, for annealing (section 6.2)."""
         return replace(self, kernel=kernel)
 
     def without(self, left_out: Bool[Array, "poses"]) -> LatentModel:
-        """The same style, but that it has not seen some of its poses."""
+        """The same style without some of its poses."""
         kept = ~left_out
         active = (np.cumsum(kept) - 1)[self.active[kept[self.active]]]
         return replace(self, latents=self.latents[kept], recorded=self.recorded[kept], active=active)
 
     def predict(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points features"]:
-        """f(x), the features that the model expects at x (Eq. 4)."""
+        """f(x), the predicted features at x (Eq. 4)."""
         return (self.mean + self.posterior.mean(x.reshape(-1, self.dimensions))).reshape(*x.shape[:-1], -1)
 
     def variance(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points"]:
-        """sigma^2(x), how unsure it is of scaled features at x (Eqs. 5, 6)."""
+        """sigma^2(x), the predicted variance of scaled features at x (Eqs. 5, 6)."""
         return self.posterior.variance(x.reshape(-1, self.dimensions)).reshape(x.shape[:-1])
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
-        """-D/2 ln sigma^2(x) - |x|^2 / 2, how good places of the latent space are (Fig. 1)."""
+        """-D/2 ln sigma^2(x) - |x|^2 / 2, the log-likelihood of latent points (Fig. 1)."""
         D = self.features.dimension
         blocks = [x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK)]
         variances = [self.variance(block) for block in blocks]
@@ -165,7 +165,7 @@ class LatentModel:
         )
 
     def arrays(self) -> dict[str, Array]:
-        """What has been learned, by name."""
+        """The learned arrays, by name."""
         return {
             "kernel": self.kernel.logs,
             "annealed": self.annealed.logs,
@@ -178,7 +178,7 @@ class LatentModel:
         }
 
     def header(self) -> dict[str, Any]:
-        """The kernel's kind, which features there are, and whose are in a prediction."""
+        """The kernel's kind, the features, and the poses that enter a prediction."""
         chosen = self.features
         wanted = {"up": chosen.up, "velocity": chosen.velocity, "acceleration": chosen.acceleration}
         return {"kernel": self.kernel.kind, "features": wanted, "speakers": self.speakers}
@@ -187,7 +187,7 @@ class LatentModel:
     def restored(
         cls, space: PoseSpace, *, arrays: Mapping[str, Array], header: Mapping[str, Any]
     ) -> LatentModel:
-        """The model again, from what `arrays` and `header` gave."""
+        """Create the model from the contents of `arrays` and `header`."""
         wanted = {name: bool(header["features"][name]) for name in ("up", "velocity", "acceleration")}
         return cls(
             features=Features(space, **wanted),

@@ -1,14 +1,15 @@
-"""A style reduced to the features that a frame shows: its pose, and its motion where the frames before are known.
+"""A style reduced to the features of a frame: its pose, and its motion if previous frames are known.
 
-With those frames given, angle, velocity and acceleration of one freedom are all linear in it (section 4). Each is an
-observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predicted velocity / rate). Together they are
+With those frames given, angle, velocity and acceleration of one degree of freedom are all linear in it (section 4).
+Each is an observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predicted velocity / rate).
+Together
 
     sum_g p_g (theta - t_g)^2 = P (theta - m(x))^2 + sum of squared contrasts,      P = sum p_g,  m = sum p_g t_g / P,
 
-and the contrasts, how much the observations disagree, depend on x alone. So a style that knows motion has the shape of
-one that does not (see `local_gaussian`), with another mean and precision and more residuals in x; only what the
-previous frames shift (`ObservedFrame`) changes from frame to frame. What a sequence's first
-frames do not know is simply not observed.
+and the contrasts, the disagreements of the observations, depend on x alone. So a style with motion has the same form
+as one without (see `local_gaussian`), with another mean and precision and more residuals in x; only the shifts from
+previous frames (`ObservedFrame`) change from frame to frame. Features that a sequence's first frames do not have are
+not observed.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from poise.priors.latent.model import LatentModel
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.types import Array
 
-_CARRIED = (0.0, 1.0, 5.0)  # variances of solved frames in y, y - y1 and y - 2 y1 + y2, those of y left out
-_SETTLING = 100  # steps to the variance at which a long sequence settles
+_CARRIED = (0.0, 1.0, 5.0)  # variances from previous frames in y, y - y1 and y - 2 y1 + y2
+_SETTLING = 100  # steps to the steady-state variance of a long sequence
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedFrame:
-    """What one frame's predecessors decide, as the solver takes it."""
+    """The terms that previous frames determine, in the form of the solver."""
 
     base: Float[Array, "maps"]  # m(x) = base + k(x) weights
-    ups: Float[Array, "2 ups"]  # scales of the root's up features, and what is subtracted from them
+    ups: Float[Array, "2 ups"]  # scales of the root's up features, and their offsets
     contrasts: Float[Array, "contrasts"]  # r(x) = contrasts - k(x) checks
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A style under one kernel, for frames of which so many predecessors are known."""
+    """A style under one kernel, for frames with a fixed number of known predecessors."""
 
     arrays: LatentArrays
     model: LatentModel
@@ -48,7 +49,7 @@ class Observed:
     precisions: Float[Array, "kinds pose"]
 
     def frame(self, before: Sequence[Float[Array, "size"]]) -> ObservedFrame:
-        """For the frame after these, the newest first."""
+        """The terms for the frame after these, newest first."""
         maps = self.model.features.space.size - ROOT_SIZE
         total, mean, contrasts = _combined(self.precisions, self._offsets(before))
         ups = np.stack([np.sqrt(total[maps:]), mean[maps:]])
@@ -57,7 +58,7 @@ class Observed:
         )
 
     def _offsets(self, before: Sequence[Float[Array, "size"]]) -> list[Float[Array, "pose"]]:
-        """What each kind of feature expects of the pose, k(x) left out."""
+        """The pose predicted by each kind of feature, without k(x)."""
         features, mean = self.model.features, self.model.mean
         shifts = [np.zeros(features.pose_count)]
         if len(self.precisions) > 1:
@@ -78,7 +79,7 @@ def observed(
     fps: float | None = None,
     known: int = 0,
 ) -> Observed:
-    """A style for frames with so many known predecessors, a frame rate apart; without a rate, for single poses."""
+    """A style for frames with `known` predecessors at this frame rate; without a rate, for single poses."""
     rate = 1.0 if fps is None else frame_rate(fps)
     count, maps = model.features.pose_count, model.features.space.size - ROOT_SIZE
     kinds = 1 if fps is None else _kinds(model, known)
@@ -106,13 +107,13 @@ def observed(
 
 
 def _kinds(model: LatentModel, known: int) -> int:
-    """How many of pose, velocity and acceleration a frame with so many known predecessors shows."""
+    """The number of kinds (pose, velocity, acceleration) that a frame with this many predecessors has."""
     features = model.features
     return 1 + int(features.velocity and known > 0) + int(features.acceleration and known > 1)
 
 
 def _powers(model: LatentModel, kinds: int) -> list[int]:
-    """Of the frame rate in each kind of feature."""
+    """The power of the frame rate in each kind of feature."""
     wanted = [0, *([1] if model.features.velocity else []), *([2] if model.features.acceleration else [])]
     return wanted[:kinds]
 
@@ -120,11 +121,11 @@ def _powers(model: LatentModel, kinds: int) -> list[int]:
 def _precisions(
     scales: Sequence[Float[Array, "pose"]], powers: Sequence[int], rate: float
 ) -> Float[Array, "kinds pose"]:
-    """How much each kind of feature says about the pose, in units of 1 / sigma^2(x).
+    """Precision of each kind of feature about the pose, in units of 1 / sigma^2(x).
 
-    Of motion it is less than its scale says, since the frames before were themselves solved: their variance, here the
-    one at which a long sequence settles, adds to that of velocity and, five times, of acceleration. What motion leaves
-    open is taken to be white noise in time, so that it adds up to the same over a second whatever the frame rate.
+    For motion it is less than the scale says, because previous frames were themselves solved: their variance, here the
+    steady state of a long sequence, adds to that of velocity and, five times, of acceleration. The residual of motion
+    is treated as white noise in time, so that its sum over a second does not depend on the frame rate.
     """
     alone = np.stack(
         [scale**2 * rate ** max(2 * power - 1, 0) for scale, power in zip(scales, powers, strict=True)]
@@ -139,7 +140,7 @@ def _precisions(
 def _combined(
     precisions: Float[Array, "kinds pose"], values: Sequence[Float[Array, "*active pose"]]
 ) -> tuple[Float[Array, "pose"], Float[Array, "*active pose"], list[Float[Array, "*active pose"]]]:
-    """The joint precision and mean of observations, and by how much each disagrees with those before it."""
+    """The joint precision and mean of observations, and the disagreement of each with those before it."""
     total, mean, contrasts = precisions[0], values[0], []
     for precision, value in zip(precisions[1:], values[1:], strict=True):
         joint = total + precision

@@ -1,4 +1,4 @@
-"""What priors with a latent space share: a Gaussian process to poses, ready for the solver (Grochow et al. 2004)."""
+"""Base of priors with a latent space: a Gaussian process to poses, ready for the solver (Grochow et al. 2004)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 Own = TypeVar("Own", bound="LatentPrior")
 
 INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in the middle stage (section 6.2)
-SHARED = 200  # training poses by which correlations of residuals count half; fewer count no less
+SHARED = 200  # number of training poses at which residual correlations get half weight, the largest
 PROJECT_STEPS = 20
-SAMPLED = 300  # training poses whose likelihoods give the percentiles
+SAMPLED = 300  # training poses whose log-likelihoods give the percentiles
 
 
 def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
@@ -43,10 +43,10 @@ def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
 
 
 class LatentPrior(Savable):
-    """A latent space over the poses of one skeleton, and the process that leads from it to poses."""
+    """A latent space over the poses of one skeleton, and the process from it to poses."""
 
     kind = "latent"
-    by_handles = False  # whether handles say a part of a pose by themselves (see `answers`)
+    by_handles = False  # whether handles alone predict part of a pose (see `answers`)
     schema = Schema({**model.HEADER, "clips": CLIPS}, declared, model.LONGEST)
 
     def __init__(
@@ -66,7 +66,7 @@ class LatentPrior(Savable):
 
     @classmethod
     def restored(cls: type[Own], stored: Stored) -> Own:
-        """The prior again, from what `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         arrays, header = stored.arrays, stored.header
         model = LatentModel.restored(stored.space, arrays=arrays, header=header)
         prior = cls(model, limits=stored.limits, correlation=arrays["correlation"])
@@ -74,11 +74,11 @@ class LatentPrior(Savable):
         return prior
 
     def arrays(self) -> dict[str, Array]:
-        """What has been learned, by name."""
+        """The learned arrays, by name."""
         return {**self.model.arrays(), "quantiles": self.quantiles, "correlation": self.correlation}
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from, and how."""
+        """The clips it was learned from, and the settings."""
         return {**self.model.header(), "clips": self.clips}
 
     @property
@@ -96,17 +96,17 @@ class LatentPrior(Savable):
 
     @property
     def latents(self) -> Float[Array, "poses latent"]:
-        """Where the training poses lie."""
+        """The latent points of the training poses."""
         return self.model.latents
 
     @property
     def active(self) -> Int[Array, "active"]:
-        """The numbers of the active ones."""
+        """The indices of the active poses."""
         return self.model.active
 
     @property
     def dimensions(self) -> int:
-        """How many dimensions the latent space has."""
+        """The number of dimensions of the latent space."""
         return self.model.dimensions
 
     @property
@@ -115,11 +115,11 @@ class LatentPrior(Savable):
         return self.model.learning_curve
 
     def variance(self, x: Float[Array, "*points latent"]) -> Float[Array, "*points"]:
-        """sigma^2(x), how unsure it is of scaled features at x (Eqs. 5, 6)."""
+        """sigma^2(x), the predicted variance of scaled features at x (Eqs. 5, 6)."""
         return self.model.variance(x)
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
-        """How good places of the latent space are (Fig. 1)."""
+        """Log-likelihood (up to a constant) of latent points (Fig. 1)."""
         return self.model.likelihood_map(x)
 
     @property
@@ -129,21 +129,21 @@ class LatentPrior(Savable):
         return smooth, fine.towards(smooth, INTERMEDIATE), fine
 
     def under(self, kernel: Kernel) -> LatentSpace:
-        """The same poses at the same places under another kernel."""
+        """The same poses at the same latent points under another kernel."""
         return self.model.with_kernel(kernel)
 
     @property
     def solving(self) -> str:
-        """How its guides are solved unless another way is asked for."""
+        """The default method of its guides."""
         return LatentGuide.solving
 
     @property
     def unrolled(self) -> tuple[Ring, int] | None:
-        """The ring around which its space goes, and the dimension along it, where it is a cylinder."""
+        """For a cylinder: its ring and the dimension along it; else None."""
         return None
 
     def learned_more(self, q: Float[Array, "frames size"], *, fps: float) -> LatentPrior:
-        """The style after more poses, learned from where it was; it keeps its joint limits."""
+        """The style after training on more poses, from its current state; joint limits are kept."""
         from poise.priors.style.adding import add_poses
         from poise.priors.style.prior import StylePrior
 
@@ -153,16 +153,16 @@ class LatentPrior(Savable):
         return more
 
     def stages(self) -> tuple[shape.LatentArrays, ...]:
-        """The model from smoothest to finest (section 6.2), reduced to what one pose decides."""
+        """The model from smoothest to finest (section 6.2), reduced to the features of one pose."""
         return tuple(stage.arrays for stage in self.observed())
 
     def observed(self, *, fps: float | None = None, known: int = 0) -> tuple[Observed, ...]:
-        """The stages for frames with so many known predecessors, at a frame rate."""
+        """The stages for frames with `known` predecessors at a frame rate."""
         return tuple(observed(model, self.correlation, fps=fps, known=known) for model in self._annealed)
 
     @cached_property
     def _annealed(self) -> tuple[LatentModel, ...]:
-        """The model under each of its kernels, with what has been worked out about it; the last is the model itself."""
+        """The model under each of its kernels, with cached results; the last is the model itself."""
         return (*(self.model.with_kernel(kernel) for kernel in self.kernels[:-1]), self.model)
 
     @cached_property
@@ -170,11 +170,11 @@ class LatentPrior(Savable):
         return self.stages()[-1]
 
     def pose_at(self, x: Float[Array, "latent"]) -> Float[Array, "maps"]:
-        """The exponential maps that the style expects at a latent point."""
+        """The predicted exponential maps at a latent point."""
         return np.asarray(self.model.predict(np.asarray(x, dtype=np.float64))[: self.space.size - ROOT_SIZE])
 
     def up_at(self, x: Float[Array, "latent"]) -> Float[Array, "3"]:
-        """The direction of the world's up in the root's frame that the style expects at a latent point."""
+        """The predicted direction of the world's up in the root's frame at a latent point."""
         return self.ups_at(np.asarray(x, dtype=np.float64)[None])[0]
 
     def ups_at(self, x: Float[Array, "points latent"]) -> Float[Array, "points 3"]:
@@ -195,7 +195,7 @@ class LatentPrior(Savable):
         return local.mean, local.covariance
 
     def place(self, q: Float[Array, "size"]) -> tuple[Float[Array, "latent"], float]:
-        """Where a pose lies in the latent space, and its L_IK there; the best of the nearest active poses' basins."""
+        """The latent point of a pose and its L_IK there: the best result from the nearest active poses."""
         style = self._fine
         maps = self.space.checked(q)[ROOT_SIZE:].copy()
         aims = up_aims(self.model, q)
@@ -210,27 +210,27 @@ class LatentPrior(Savable):
         return best_x, float(best)
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
-        """-L_IK of a pose at its own place in the latent space."""
+        """-L_IK of a pose at its own latent point."""
         return -self.place(q)[1]
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one, each judged as if left out."""
+        """The percentage of training poses that are less likely than this one, each evaluated as if left out."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> LatentGuide:
-        """Made ready for these handles, and for frames that follow each other at this rate."""
+        """Return the guide for these handles, and for frames that follow each other at this rate."""
         return LatentGuide(self, handles, fps)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-        """The active poses, and how each leans."""
+        """The active poses, and the up direction of each."""
         latents = self.model.active_latents
         return np.stack([self.pose_at(x) for x in latents]), self.ups_at(latents)
 
 
 def residual_correlation(model: LatentModel, maps: Float[Array, "poses maps"]) -> Float[Array, "maps maps"]:
-    """How the joints' deviations from the style's predictions go together, shrunk halfway or less, by their number.
+    """Correlation of the joints' residuals from the style's predictions, shrunk by half or more if poses are few.
 
-    Whole, it would fit the training poses better and new ones worse: a short clip shows few independent deviations.
+    Without shrinkage it would fit the training poses better and new ones worse: a short clip has few independent ones.
     """
     left = maps - model.predict(model.latents)[:, : maps.shape[1]]
     spread = left.std(axis=0)
@@ -241,7 +241,7 @@ def residual_correlation(model: LatentModel, maps: Float[Array, "poses maps"]) -
 
 
 def up_aims(model: LatentModel, q: Float[Array, "size"]) -> Float[Array, "checks"]:
-    """The scaled up features of a pose, their mean subtracted; empty where the style does not know them."""
+    """The scaled up features of a pose minus their mean; empty if the style does not use them."""
     maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
     up = rotations.matrix_from_quaternion(q[3:7])[1]
     return np.asarray(model.scales[maps:count] * (up[: count - maps] - model.mean[maps:count]))

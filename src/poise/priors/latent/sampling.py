@@ -1,4 +1,4 @@
-"""Poses from the latent space of a style: likely places, drawn at random, and the bodies that stand there."""
+"""Poses sampled from the latent space of a style, and the standing bodies at latent points."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.skeleton import Pose
 from poise.types import Array
 
-NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation, by which active points are left
-ROUNDS = 100  # draws per place, at most, before the likeliest of those refused are taken
+NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation: steps from active points
+ROUNDS = 100  # largest number of draws per sample, before the likeliest rejected ones are taken
 
 
 def sample_latents(
     space: LatentSpace, count: int, rng: np.random.Generator
 ) -> Float[Array, "samples latent"]:
-    """Places as likely as the training poses' own, each a random step from an active one.
+    """Latent points as likely as the training poses' own, each a random step from an active one.
 
-    Active poses are spread over all that a style knows, where most frames of a clip may show one pose.
+    Active poses cover all of a style, whereas most frames of a clip may show one pose.
     """
     if count < 1:
         raise InvalidValueError(f"ask for at least one sample; got {count}")
@@ -37,7 +37,7 @@ def sample_latents(
 
 
 def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
-    """Likely places far from the training poses and from each other: what a style has made up."""
+    """Likely latent points far from the training poses and from each other: novel poses of a style."""
     pool = sample_latents(space, 60 * count, rng)
     known = space.latents
     chosen: list[int] = []
@@ -49,7 +49,7 @@ def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> F
 
 
 def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen latent"]:
-    """Training points that stand for all of them: the most central one, then always the one farthest from the rest."""
+    """Representative training points: the most central one, then always the one farthest from those chosen."""
     points = space.latents
     gaps = np.linalg.norm(points - points.mean(axis=0), axis=1)
     chosen = [int(np.argmin(gaps))]
@@ -61,7 +61,7 @@ def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen laten
 
 
 def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
-    """The pose that a style expects at a place, leaning as it expects, its lowest joint at the height 0."""
+    """The pose at a latent point, with its expected tilt, its lowest joint at height 0."""
     return prior.space.pose_from_q(prior.space.standing(prior.pose_at(x), prior.up_at(x)))
 
 

@@ -1,1 +1,1 @@
-"""Local models: poses from a few control signals, by the examples of a library that are near them."""
+"""Local models: poses from a few control signals, by nearby examples of a library."""

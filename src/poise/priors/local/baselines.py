@@ -1,8 +1,8 @@
-"""What local models are compared with: simpler answers to the same markers.
+"""Baselines for local models: simpler predictions from the same markers.
 
-Every one takes the markers of a frame and gives a pose vector, with the root where the torso's markers have it
-(Chai and Hodgins 2005, section 7.2 and Fig. 6): the nearest example, locally weighted regression, one subspace
-for the whole library, and a mixture of local linear models (a subspace per cluster).
+Each takes the markers of a frame and returns a pose vector, with the root placed by the torso's markers (Chai and
+Hodgins 2005, section 7.2 and Fig. 6): the nearest example, locally weighted regression, one subspace for the whole
+library, and a mixture of local linear models (a subspace per cluster).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.types import Array
 
-WEIGHTED = 40  # examples that locally weighted regression averages
+WEIGHTED = 40  # examples averaged by locally weighted regression
 GLOBAL_DIMENSIONS = 20
 CLUSTERS = 40
 CLUSTER_DIMENSIONS = 10
 
 
 class Baseline:
-    """A way from markers to poses over one set of examples; it remembers the last two poses, as Eq. 2 asks."""
+    """Prediction of poses from markers over one set of examples; it keeps the last two poses, as in Eq. 2."""
 
     def __init__(self, examples: Examples, handles: Handles) -> None:
         self._wear(examples, handles)
 
     def worn(self, examples: Examples, handles: Handles) -> Baseline:
-        """The same models of poses for other markers, or on another body."""
+        """The same pose models for other markers, or on another body."""
         other = copy.copy(self)
         other._wear(examples, handles)
         return other
@@ -53,7 +53,7 @@ class Baseline:
         self._last: list[Array] = []
 
     def reset(self) -> None:
-        """Forget the frames so far."""
+        """Forget previous frames."""
         self._last = []
 
     def step(self, markers: Float[Array, "markers 3"]) -> Float[Array, "size"]:
@@ -67,7 +67,7 @@ class Baseline:
         return q
 
     def _pose(self, root: Array, local: Array, markers: Array, expected: Array | None) -> Array:
-        """Nearest neighbour: the closest example as it is."""
+        """Nearest neighbour: the closest example, unchanged."""
         del markers
         near, _ = self._query(local, expected, 1)
         return np.concatenate([root, self.examples.maps[near[0]]])
@@ -79,7 +79,7 @@ class Baseline:
 
 
 class WeightedRegression(Baseline):
-    """The nearest examples, averaged by how near they are."""
+    """The nearest examples, averaged by distance."""
 
     def _pose(self, root: Array, local: Array, markers: Array, expected: Array | None) -> Array:
         del markers
@@ -114,7 +114,7 @@ class GlobalPca(Baseline):
 
 
 class LocalLinearMixture(GlobalPca):
-    """A mixture of local linear models: a subspace per cluster, that of the nearest example's cluster."""
+    """A mixture of local linear models: a subspace per cluster; the cluster of the nearest example is used."""
 
     def __init__(self, examples: Examples, handles: Handles) -> None:
         super().__init__(examples, handles)

@@ -1,9 +1,9 @@
-"""Control signals: what a few markers say about a pose, as numbers that do not depend on where in the room it is.
+"""Control signals: markers as numbers that do not depend on the position in the room.
 
-The torso's markers, fitted to where they sit on a mean pose, give a frame close to the root's (T(z, z_0) of Chai and
-Hodgins 2005, Eq. 2); in it stand every marker's place and velocity. What the room still says is kept: which way is up,
-and how high each marker is, so that a foot on the floor differs from one in the air. The same is worked out for every
-example of the library, so that a torso that bends bends its frame in both.
+The torso's markers, fitted to their positions on a mean pose, give a frame close to the root's (T(z, z_0) of Chai and
+Hodgins 2005, Eq. 2). Every marker's position and velocity are expressed in it. The up direction and each marker's
+height are kept, so that a foot on the floor differs from one in the air. The same is computed for every example of the
+library, so that a bending torso bends its frame in both.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
 PLACE, VELOCITY, HEIGHT, UP, LIFT = range(5)  # kinds of signal: the last two belong to no marker
-SHAKEN = 2e-4  # metres that the examples' markers are off: models of exact ones would make much of a hair's breadth
+SHAKEN = 2e-4  # metres: noise added to the examples' markers, so that models do not fit tiny differences
 TRUNK = ("spine", "chest", "left_shoulder", "right_shoulder")
 
 
 @dataclass(frozen=True, eq=False)
 class Torso:
-    """Which markers sit on the trunk, and where, in the frame of a root; with fewer than three it is kept upright."""
+    """The markers on the trunk and their positions in the root's frame; with fewer than three it is kept upright."""
 
     markers: Bool[Array, "markers"]
     shape: Float[Array, "torso_markers 3"]
 
     def frames(self, points: Float[Array, "frames markers 3"]) -> tuple[Array, Array]:
-        """Rotations and places of the torso, from where its markers are."""
+        """Rotations and positions of the torso from its markers."""
         turns, shifts, _ = rigid_fits(points[:, self.markers], self.shape)
         back = turns.transpose(0, 2, 1)
         return back, -np.einsum("fab,fb->fa", back, shifts)
@@ -52,7 +52,7 @@ class Control:
 
     @classmethod
     def of(cls, examples: Examples, handles: Handles) -> Control:
-        """For these markers, on the body of the examples."""
+        """The control signals for these markers on the body of the examples."""
         if len(handles) == 0:
             raise InvalidValueError("a performance needs at least one marker; got none")
         on_trunk = trunk_markers(examples.space.skeleton, handles)
@@ -61,7 +61,7 @@ class Control:
 
     @property
     def signal(self) -> Signal:
-        """What the columns are."""
+        """The meaning of the columns."""
         count = len(self.handles)
         markers = np.arange(count)
         owner = np.concatenate([markers, markers, markers, [-1, -1]])
@@ -72,7 +72,7 @@ class Control:
     def signals(
         self, points: Float[Array, "frames markers 3"], velocities: Float[Array, "frames markers 3"]
     ) -> tuple[Float[Array, "frames columns"], Array, Array]:
-        """Control signals, with the torso's rotations and places from which they are seen."""
+        """Control signals, with the torso rotations and positions that they are relative to."""
         turns, places = self.torso.frames(points)
         return self.seen(points, velocities, turns=turns, places=places), turns, places
 
@@ -84,14 +84,14 @@ class Control:
         turns: Float[Array, "frames 3 3"],
         places: Float[Array, "frames 3"],
     ) -> Float[Array, "frames columns"]:
-        """Control signals as seen from given frames."""
+        """Control signals relative to given frames."""
         count = len(points)
         local = np.einsum("fba,fmb->fma", turns, points - places[:, None]).reshape(count, -1)
         moving = np.einsum("fba,fmb->fma", turns, velocities).reshape(count, -1)
         return np.concatenate([local, moving, points[:, :, 1], turns[:, 1, :], places[:, 1:2]], axis=1)
 
     def of_examples(self, examples: Examples) -> tuple[Array, Array]:
-        """Control signals of a library, and what is to be predicted: the root as seen from the torso, and the pose."""
+        """Control signals of a library, and the outputs to predict: the root relative to the torso, and the pose."""
         rng = np.random.default_rng(0)
         now, before = (
             points + SHAKEN * rng.standard_normal(points.shape) for points in examples.markers(self.handles)
@@ -100,7 +100,7 @@ class Control:
         return inputs, np.hstack([roots_seen(examples.q, turns, places), examples.maps])
 
     def limbs(self, space: PoseSpace) -> list[Limb]:
-        """The root, and joints that move the same markers or hang from the same, each with their own markers."""
+        """The root, and groups of joints that move, or hang from, the same markers, each with those markers."""
         return [
             Limb(np.arange(ROOT_FREEDOMS), np.ones(len(self.handles), dtype=np.bool_)),
             *limbs_of(space, self.handles, first=ROOT_FREEDOMS),
@@ -108,12 +108,12 @@ class Control:
 
 
 def touched_outputs(space: PoseSpace, handles: Handles) -> Bool[Array, "outputs"]:
-    """Which of [root 6, exponential maps] move a marker."""
+    """Mask of the elements of [root 6, exponential maps] that move a marker."""
     return np.concatenate([np.ones(ROOT_FREEDOMS, dtype=np.bool_), moved_maps(space, handles)])
 
 
 def trunk_markers(skeleton: Skeleton, handles: Handles) -> Bool[Array, "markers"]:
-    """Which markers are carried by the trunk; all of them where none is."""
+    """Mask of the markers carried by the trunk; all of them if there are none."""
     trunk = {0}
     for role in TRUNK:
         if role in skeleton.roles:
@@ -132,7 +132,7 @@ def trunk_markers(skeleton: Skeleton, handles: Handles) -> Bool[Array, "markers"
 def roots_seen(
     q: Float[Array, "frames size"], turns: Float[Array, "frames 3 3"], places: Float[Array, "frames 3"]
 ) -> Float[Array, "frames 6"]:
-    """Roots as seen from torsos: where they are and how they are turned, as an exponential map."""
+    """Roots relative to torsos: position, and rotation as an exponential map."""
     back = rotations.conjugate(rotations.quaternion_from_matrix(turns))
     seen = np.einsum("fba,fb->fa", turns, q[:, :3] - places)
     return np.hstack([seen, rotations.expmap_from_quaternion(rotations.multiply(back, q[:, 3:ROOT_SIZE]))])
@@ -141,7 +141,7 @@ def roots_seen(
 def root_from_seen(
     seen: Float[Array, "6"], turn: Float[Array, "3 3"], place: Float[Array, "3"]
 ) -> Float[Array, "7"]:
-    """A root in the world, from how a torso in the world sees it."""
+    """A root in the world, from its position and rotation relative to a torso in the world."""
     quaternion = rotations.multiply(
         rotations.quaternion_from_matrix(turn), rotations.quaternion_from_expmap(seen[3:])
     )

@@ -1,8 +1,8 @@
-"""Performances as guides: local models expect pose and root together, from control signals as they come.
+"""Guides for performances: local models predict pose and root together from control signals.
 
-A guide of this kind is shown what is observed, frame by frame; what it expects of all freedoms is one Gaussian, the
-root's among them (Chai and Hodgins 2005, sections 5 and 6). Where signals are missing, examples that agree with the
-others fill them in, and then, once, the pose that came of it.
+A guide of this kind is shown the observations frame by frame; its prediction is one Gaussian over all degrees of
+freedom, including the root's (Chai and Hodgins 2005, sections 5 and 6). Missing signals are filled in from examples
+that agree with the others, and then once more from the resulting pose.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
 
 
-ROOT_OFF = (0.1, 0.1)  # metres, radians: how far off the root is where only pictures show it
-CARRIED_ON = 0.8  # of the last frame's change that the next one is expected to have
-CHANGE = 0.1  # radians: how far off that joints are
-MODELS_OFF = 0.1  # radians: how far off local models are at markers whose depths are the body's own
-SMOOTHING = 0.05  # seconds over which a root taken from the torso is smoothed
+ROOT_OFF = (0.1, 0.1)  # metres, radians: standard deviation of the root if only pictures show it
+CARRIED_ON = 0.8  # fraction of the last frame's change that the next one is expected to have
+CHANGE = 0.1  # radians: standard deviation of that expectation, per joint
+MODELS_OFF = 0.1  # radians: standard deviation of local models if marker depths come from the body
+SMOOTHING = 0.05  # seconds: smoothing of a root taken from the torso
 
 
 class ControlState(NamedTuple):
-    """One Gaussian over all freedoms; `settled` where the pose that comes of it would say nothing more."""
+    """One Gaussian over all degrees of freedom; `settled` if the resulting pose would add no information."""
 
     root: Float[Array, "7"]
     mean: Float[Array, "maps"]
@@ -48,15 +48,15 @@ class ControlState(NamedTuple):
 
     @property
     def q(self) -> Float[Array, "size"]:
-        """The pose expected."""
+        """The expected pose."""
         return np.concatenate([self.root, self.mean])
 
 
 class ControlGuide(Guide):
-    """Goes by control signals; its state is what it expects of the frame that it was shown."""
+    """A guide by control signals; its state is the prediction for the frame that it was shown."""
 
     plan = Plan(finer=((ALL,), (ALL,)))
-    noise: float | None = None  # metres by which markers may be off, where the method itself says so
+    noise: float | None = None  # metres: marker noise, if the method itself defines it
 
     def __init__(self, prior: LocalPrior) -> None:
         self.space, self.standing = prior.space, prior.standing
@@ -72,7 +72,7 @@ class ControlGuide(Guide):
         figures: tuple[Array, Array],
         progress: ShareProgress,
     ) -> None:
-        """Local regression from control signals to what is expected."""
+        """Fit the local regression from control signals to the outputs."""
         self.inputs = data.inputs
         self.regression = regression.fit(
             data,
@@ -86,36 +86,36 @@ class ControlGuide(Guide):
         self.fill = Filler(data.inputs, self.regression.scales)
 
     def reset(self) -> None:
-        """Forget what was observed so far."""
+        """Forget previous observations."""
         self.recent = Recent()
 
     @abstractmethod
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
-        """What the frame that was shown last makes likely, after these frames, the newest first."""
+        """The prediction for the frame shown last, after the frames `before` (newest first)."""
 
     def ask(self, asked: Asked) -> None:
-        """Go by the frames before."""
+        """Use the previous frames."""
         self._before = asked.before
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """What is expected, wherever the handles are: what is observed may be more than they are."""
+        """The prediction, wherever the handles are: there may be more observations than handles."""
         del q, targets
         expected = self.expected(self._before, free_root=free_root)
         return [Start(expected.q, expected)]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ControlState:
-        """What is expected, whatever the pose."""
+        """The prediction, whatever the pose."""
         del q, targets
         return self.expected(self._before, free_root=True)
 
     def forms(
         self, q: Float[Array, "size"], state: ControlState, steps: Steps
     ) -> tuple[tuple[Any, ...], Steps]:
-        """One Gaussian, of the root too, which is followed from where the steps take it.
+        """One Gaussian over all degrees of freedom; the root's part is relative to its current position.
 
-        Held to where it was expected, it is as near in walking and 0.3 % farther off in boxing.
+        Keeping it relative to the expected position is as accurate in walking and 0.3 % worse in boxing.
         """
         del q
         return fixed(state.mean, state.covariance), steps
@@ -123,12 +123,12 @@ class ControlGuide(Guide):
     def expectation(
         self, q: Float[Array, "size"], state: ControlState
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """What is expected of the joints."""
+        """The prediction for the joints."""
         del q
         return state.mean, state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
 
     def gaussian(self, q: Float[Array, "size"], state: ControlState, *, stage: int = -1) -> Information:
-        """What is expected, around a pose."""
+        """The prediction as a Gaussian around a pose."""
         del stage
         precision = np.linalg.inv(state.covariance)
         return Information(precision @ _gap(q, state), precision)
@@ -136,31 +136,31 @@ class ControlGuide(Guide):
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
     ) -> ControlState:
-        """As it was: a frame is shown once."""
+        """Unchanged: a frame is shown once."""
         del q, targets
         return state
 
     def misfit(self, q: Float[Array, "size"], state: ControlState) -> float:
-        """Half the squared distance from what is expected, in its own metric."""
+        """Half the squared Mahalanobis distance from the prediction."""
         gap = _gap(q, state)
         return float(0.5 * gap @ np.linalg.solve(state.covariance, gap))
 
 
 class MarkerGuide(ControlGuide):
-    """Goes by the markers of one set, seen from the torso."""
+    """A guide by the markers of one set, relative to the torso."""
 
     def __init__(self, prior: LocalPrior, handles: Handles) -> None:
         super().__init__(prior)
         self.handles, self.control = handles, Control.of(prior.examples, handles)
 
     def show(self, likely: Float[Array, "markers 3"], pictured: Seen | None = None) -> None:
-        """Where markers are likely to be in the next frame, NaN where nothing says so; or what only pictures show."""
+        """Set the likely marker positions of the next frame (NaN if unknown), or what only pictures show."""
         self._likely, self._pictured = likely, pictured
 
     def torso(
         self, points: Float[Array, "markers 3"], before: Sequence[Float[Array, "size"]]
     ) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
-        """How the torso is turned and where it is; markers of it that are not seen moved along with the rest."""
+        """The torso's rotation and position; its unseen markers are assumed to have moved with the rest."""
         seen = np.isfinite(points).all(axis=1)
         stand_in = (
             points if np.all(seen[self.control.torso.markers]) else self._moved_along(points, seen, before)
@@ -169,7 +169,7 @@ class MarkerGuide(ControlGuide):
         return turns[0], places[0]
 
     def _moved_along(self, points: Array, seen: Array, before: Sequence[Array]) -> Array:
-        """Where all markers are if those not seen moved along with the rest since the last frame."""
+        """Positions of all markers if the unseen ones moved rigidly with the rest since the last frame."""
         last = self.space.points((before[0] if before else self.standing)[None], self.handles)[0]
         if not np.any(seen):
             return last
@@ -178,7 +178,7 @@ class MarkerGuide(ControlGuide):
 
 
 class RegressedMarkers(MarkerGuide):
-    """Local regression from places and velocities; where most markers are only pixels, examples that look alike."""
+    """Local regression from positions and velocities; if most markers are only pixels, examples that look alike."""
 
     def __init__(
         self, prior: LocalPrior, handles: Handles, *, progress: ShareProgress = lambda _: None
@@ -196,7 +196,7 @@ class RegressedMarkers(MarkerGuide):
         )
 
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
-        """By the local models at where markers are likely to be, or by what pictures look like."""
+        """The prediction of local models at the likely marker positions, or of examples that look like the pictures."""
         self._frames_before, self._free_root = before, free_root
         if self._pictured is None or not free_root:
             return self._from_places(self._likely)
@@ -205,7 +205,7 @@ class RegressedMarkers(MarkerGuide):
     def follow(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
     ) -> ControlState:
-        """Once more with what a first pose says of the markers that were missing."""
+        """Predict once more, with the missing markers filled in from a first pose."""
         del targets
         if state.settled:
             return state
@@ -219,18 +219,18 @@ class RegressedMarkers(MarkerGuide):
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _from_places(self, likely: Array) -> ControlState:
-        """What the local models make of markers at these places."""
+        """The prediction of the local models for markers at these positions."""
         x, turn, place = self._signals(likely, self._velocities(likely))
         mean, covariance = self.regression(x)
         root = root_from_seen(mean[:ROOT_FREEDOMS], turn, place)
-        covariance[:3] = turn @ covariance[:3]  # the root's place in the world's axes instead of the torso's
+        covariance[:3] = turn @ covariance[:3]  # the root's position in world axes instead of the torso's
         covariance[:, :3] = covariance[:, :3] @ turn.T
         if not self._free_root:
             root = self._smoothed(root)
         return ControlState(root, mean[ROOT_FREEDOMS:], covariance, bool(np.isfinite(likely).all()))
 
     def _from_pictures(self, seen: Seen, before: Sequence[Float[Array, "size"]]) -> ControlState:
-        """Examples that look like what is seen, not far from where the last poses lead."""
+        """The prediction from examples that look like the observations, near the extrapolation of the last poses."""
         q = (before[0] if before else self.standing).copy()
         if len(before) > 1:
             change = CARRIED_ON * (before[0] - before[1])
@@ -241,18 +241,18 @@ class RegressedMarkers(MarkerGuide):
         return _agreed(self._opinions, q[:ROOT_SIZE].copy(), settled=False)
 
     def _signals(self, points: Array, velocities: Array) -> tuple[Array, Array, Array]:
-        """Control signals, whole, with the torso's rotation and place."""
+        """Complete control signals, with the torso's rotation and position."""
         turn, place = self.torso(points, self._frames_before)
         seen = self.control.seen(points[None], velocities[None], turns=turn[None], places=place[None])
         return self.fill(seen[0]), turn, place
 
     def _velocities(self, points: Array) -> Array:
-        """Over the lag of the examples, or as much of it as there is; NaN where a marker was not seen then."""
+        """Velocities over the examples' lag, or as much of it as is known; NaN for markers not seen then."""
         before = self.recent.before()
         return np.full_like(points, np.nan) if before is None else (points - before[1]) / before[0]
 
     def _smoothed(self, root: Array) -> Array:
-        """A root on its way from the last frame's, so that a noisy torso does not shake the body."""
+        """The root smoothed from the last frame's, so that a noisy torso does not shake the body."""
         if not self._frames_before:
             return root
         share = 1.0 - np.exp(-self.recent.step / SMOOTHING)
@@ -266,7 +266,7 @@ class RegressedMarkers(MarkerGuide):
 def _agreed(
     opinions: Sequence[tuple[Array, Array]], root: Float[Array, "7"], *, settled: bool
 ) -> ControlState:
-    """What several Gaussians of the pose agree on, the root being about there."""
+    """The product of several Gaussians of the pose, with this approximate root."""
     mean, spread = opinions[0]
     for other, wide in opinions[1:]:
         gain = np.linalg.solve(spread + wide, spread).T
@@ -277,7 +277,7 @@ def _agreed(
 
 
 def _gap(q: Float[Array, "size"], state: ControlState) -> Float[Array, "freedoms"]:
-    """The tangent step from a pose to what is expected."""
+    """The tangent step from a pose to the prediction."""
     gap = np.empty(len(q) - 1)
     root_gap(q, state.root, gap)
     gap[ROOT_FREEDOMS:] = state.mean - q[ROOT_SIZE:]

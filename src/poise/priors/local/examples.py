@@ -1,7 +1,7 @@
-"""Examples: poses of a library and, for each, the pose of a moment before; what local models are made from.
+"""Examples: poses of a library and, for each, the pose a moment earlier; the data of local models.
 
-Frames beside each other are so alike that 30 a second say nearly all there is to say; the moment before gives every
-marker a velocity. Both are kept as whole pose vectors, so that markers of any set, on any body, can be worked out.
+Consecutive frames are so similar that 30 per second are enough; the moment before gives every marker a velocity. Both
+are kept as whole pose vectors, so that markers of any set, on any body, can be computed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from poise.skeleton.retarget import scaled_places
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-RATE = 30.0  # examples a second
-ALIKE = 1e-3  # metres that bones of different performers differ by, at least
-FIGURES = 8  # coordinates, at most, that tell performers apart
-LAG = 1 / 30  # seconds between an example and its moment before
+RATE = 30.0  # examples per second
+ALIKE = 1e-3  # metres: smallest bone difference between performers
+FIGURES = 8  # largest number of coordinates that distinguish performers
+LAG = 1 / 30  # seconds between an example and the pose before it
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Pose vectors, those of `LAG` seconds before, the piece of the recordings that each is from, and whose it is."""
+    """Pose vectors, those `LAG` seconds earlier, and for each its block of the recordings and its performer."""
 
     space: PoseSpace
     q: Float[Array, "examples size"]
@@ -55,7 +55,7 @@ class Examples:
 
     @classmethod
     def by_one(cls, space: PoseSpace, q: Array, before: Array, blocks: Int[Array, "examples"]) -> Examples:
-        """Examples of the performer whose body the space is of."""
+        """Examples of a single performer, with the body of the space."""
         return cls(space, q, before, blocks, np.zeros(len(q), dtype=np.int64), space.skeleton.offsets[None])
 
     @classmethod
@@ -69,7 +69,7 @@ class Examples:
 
     @classmethod
     def of_poses(cls, poses: Poses, performers: Sequence[Skeleton] = ()) -> Examples:
-        """The examples of a library, and the body that performed each clip where they are known."""
+        """The examples of a library, with the body of each clip's performer if known."""
         now, before = [], []
         for first, last, fps in zip(poses.starts[:-1], poses.starts[1:], poses.rates, strict=True):
             lag, stride = max(1, round(fps * LAG)), max(1, round(fps / RATE))
@@ -97,7 +97,7 @@ class Examples:
         )
 
     def figures(self) -> tuple[Float[Array, "examples figures"], Float[Array, "figures"]]:
-        """Whose each example is and who performs now, as coordinates: near each other where bones are alike."""
+        """Coordinates of each example's performer and of the current body: close together if their bones are alike."""
         flat = self.bodies.reshape(len(self.bodies), -1)
         centre = flat.mean(axis=0)
         _, sizes, axes = np.linalg.svd(flat - centre, full_matrices=False)
@@ -106,11 +106,11 @@ class Examples:
         return own[self.whose], now
 
     def markers(self, handles: Handles) -> tuple[Array, Array]:
-        """Where each example has markers in the world, now and a moment before (Chai and Hodgins 2005, Eq. 1)."""
+        """World marker positions of each example, now and a moment earlier (Chai and Hodgins 2005, Eq. 1)."""
         return self.space.points(self.q, handles), self.space.points(self.before, handles)
 
     def __getitem__(self, which: slice | Bool[Array, "examples"]) -> Examples:
-        """Some of them."""
+        """A subset."""
         return replace(
             self,
             q=self.q[which],
@@ -120,7 +120,7 @@ class Examples:
         )
 
     def every(self, stride: int) -> Examples:
-        """Every `stride`-th of them."""
+        """Every `stride`-th example."""
         return self[::stride]
 
 
@@ -138,7 +138,7 @@ def _placed(q: Float[Array, "examples size"], source: Skeleton, target: Skeleton
 def _told_apart(
     performers: Sequence[Skeleton],
 ) -> tuple[Float[Array, "bodies joints 3"], Int[Array, "clips"]]:
-    """The bodies that clips are of, each once, and the number of each clip's."""
+    """The distinct bodies of the clips, and the index of each clip's body."""
     offsets = np.stack([skeleton.offsets for skeleton in performers])
     _, first, whose = np.unique(
         offsets.reshape(len(offsets), -1).round(4), axis=0, return_index=True, return_inverse=True

@@ -1,7 +1,7 @@
-"""Kernels of local regression, limb by limb, and how they are chosen: by what they predict of held-out recordings.
+"""Kernels of local regression, limb by limb, chosen by their prediction error on held-out recordings.
 
-How much a limb's own markers, the others', their velocities and heights count, and how noisy it is, are those that
-predict held-out pieces of the recordings best, on a few neighbourhoods of the examples.
+The weights of a limb's own markers, other markers, their velocities and heights, and the noise are those that predict
+held-out parts of the recordings best, on a few neighbourhoods of the examples.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from poise.gp.regression import held_out_errors, profiles
 from poise.priors.limbs import Limb
 from poise.types import Array
 
-FIGURE = 1000  # the kind of signal that tells performers apart
-OTHERS = 0.03  # how much the markers of other limbs count, to begin with
-STEPS = (8.0, 3.0)  # factors by which each weight is tried larger and smaller, round after round
-NOISE = 0.01  # of the signal's variance, to begin with
-REACH = 4.0  # typical distances between examples over which they are alike, to begin with
+FIGURE = 1000  # the kind of signal that identifies performers
+OTHERS = 0.03  # initial weight of other limbs' markers
+STEPS = (8.0, 3.0)  # factors by which each weight is tried larger and smaller, round by round
+NOISE = 0.01  # initial noise, of the signal's variance
+REACH = 4.0  # initial width, in typical distances between examples
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What the columns of control signals are: units (a marker's place, its velocity ...), by owner and kind."""
+    """The meaning of control signal columns: units (a marker's position, its velocity ...), by owner and kind."""
 
     unit: Int[Array, "columns"]  # the unit of each column
-    owner: Int[Array, "units"]  # the marker that each unit is of; -1 for what belongs to no marker
-    kind: Int[Array, "units"]  # what it is of that marker
+    owner: Int[Array, "units"]  # the marker of each unit; -1 if it belongs to none
+    kind: Int[Array, "units"]  # the quantity of that marker
 
     @property
     def columns(self) -> int:
-        """How many numbers there are."""
+        """The number of columns."""
         return len(self.unit)
 
     def with_figure(self, columns: int) -> Signal:
-        """The same and, in so many more columns, who performs."""
+        """The same with `columns` more columns that identify the performer."""
         if columns == 0:
             return self
         unit = np.append(self.unit, np.full(columns, len(self.owner)))
@@ -49,7 +49,7 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Control signals and what they go with, example by example; those of one block are held out together."""
+    """Control signals and outputs of examples; those of one block are held out together."""
 
     inputs: Float[Array, "examples columns"]
     outputs: Float[Array, "examples outputs"]
@@ -65,7 +65,7 @@ class Data:
 def choose_kernel(
     data: Data, signal: Signal, limb: Limb, trials: Sequence[Int[Array, "_"]]
 ) -> tuple[Float[Array, "units"], float]:
-    """The weight of each unit and the noise, by descent along one coordinate after the other, on held-out pieces."""
+    """The weight of each unit and the noise, by coordinate descent on held-out blocks."""
     groups = _groups(signal, limb)
     parts = [
         _Trial(data.inputs[own], data.outputs[np.ix_(own, limb.components)], data.blocks[own], groups, signal)
@@ -88,7 +88,7 @@ def choose_kernel(
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Units that share a weight: one kind of signal, of a limb's own markers or of the others."""
+    """Units with a common weight: one kind of signal, of a limb's own markers or of the others."""
 
     units: Array
     own: bool
@@ -106,7 +106,7 @@ def _groups(signal: Signal, limb: Limb) -> list[_Group]:
 
 
 class _Trial:
-    """A neighbourhood on which kernels are tried: squared distances by group, ready to be weighted."""
+    """A neighbourhood for the choice of kernels: squared distances by group, ready to be weighted."""
 
     def __init__(
         self, inputs: Array, outputs: Array, blocks: Array, groups: Sequence[_Group], signal: Signal
@@ -124,12 +124,12 @@ class _Trial:
 
 
 def _misfit(parts: Sequence[_Trial], logs: Array) -> float:
-    """Errors by their logarithms, so that no neighbourhood outweighs the others."""
+    """The sum of log errors, so that no neighbourhood dominates."""
     return sum(math.log(max(part.error(logs), 1e-300)) for part in parts)
 
 
 def _first_logs(groups: Sequence[_Group], parts: Sequence[_Trial]) -> Array:
-    """To begin with: every kind of signal counts the same, others' less, over a few typical distances."""
+    """Initial logarithms: equal weights for all kinds of signal, less for others' markers, over typical distances."""
     shares = np.array([1.0 if group.own else OTHERS for group in groups])
     typical = np.array(
         [max(np.mean([part.squares[g].mean() for part in parts]), 1e-9) for g in range(len(groups))]
@@ -139,11 +139,11 @@ def _first_logs(groups: Sequence[_Group], parts: Sequence[_Trial]) -> Array:
 
 
 def _moves(groups: int, step: float) -> list[Array]:
-    """All weights together, each weight, and the noise."""
+    """Search directions: all weights together, each weight, and the noise."""
     together = np.append(np.full(groups, 0.7 * step), 0.0)
     return [together, *(step * np.eye(groups + 1))]
 
 
 def several(blocks: Int[Array, "examples"]) -> Int[Array, "examples"]:
-    """Blocks to hold out, where all examples are of one: eight pieces of it."""
+    """Blocks to hold out; if all examples belong to one block, eight parts of it."""
     return blocks if np.any(blocks != blocks[0]) else np.arange(len(blocks)) * 8 // len(blocks)

@@ -1,10 +1,10 @@
-"""Examples that look like what is seen: a local Gaussian of poses from the rays and places of markers.
+"""Examples that look like the observations: a local Gaussian of poses from rays and positions of markers.
 
-A marker that one camera sees is on a ray: two of its coordinates are known, the third is not. Every example, turned as
-the root is thought to be, is shifted to where its markers are nearest to all rays and places at once (a linear problem
-whose matrix is the same for all); how far they still are says how unlike it is. The nearest examples, the more alike
-the weightier, give mean and covariance of the pose: the local model of Chai and Hodgins 2005, section 5, asked in the
-picture instead of in the room. It keeps no memory, so that depths that are wrong once do not stay wrong.
+A marker that one camera sees is on a ray: two of its coordinates are known, the third is not. Every example, with the
+assumed root rotation, is shifted to where its markers are nearest to all rays and positions (a linear problem with the
+same matrix for all); the remaining distance measures dissimilarity. The nearest examples, weighted by similarity, give
+mean and covariance of the pose: the local model of Chai and Hodgins 2005, section 5, in the picture instead of the
+room. It has no memory, so a wrong depth does not persist.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.types import Array
 
-MOST = 3000  # examples that are looked at, spread over the library
-NEAREST = 600  # of them that make the Gaussian
+MOST = 3000  # largest number of examples compared, spread over the library
+NEAREST = 600  # examples in the Gaussian
 BETA = 1e-3  # radians squared, added to every variance
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Markers with a point that each is at or on a ray through, and what takes from a gap to it all that is known."""
+    """Markers, each with a point that it is at or on a ray through, and the projection of gaps to the known axes."""
 
     markers: Int[Array, "seen"]
     through: Float[Array, "seen 3"]
@@ -36,7 +36,7 @@ class Seen:
 
 
 class Lookalikes:
-    """The examples of a library, as markers on them are seen."""
+    """The examples of a library, compared by their markers."""
 
     def __init__(self, examples: Examples, handles: Handles) -> None:
         some = examples.every(-(-len(examples) // MOST))
@@ -47,7 +47,7 @@ class Lookalikes:
     def __call__(
         self, root: Float[Array, "7"], seen: Seen
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of the pose, with the root turned about like this, and about there."""
+        """Mean and covariance of the pose for an approximate root."""
         squares = self.squared_gaps(root, seen)
         near = np.argpartition(squares, min(NEAREST, len(squares) - 1))[:NEAREST]
         apart = squares[near]
@@ -58,7 +58,7 @@ class Lookalikes:
         return mean, spread.T @ spread + BETA * np.eye(len(mean))
 
     def squared_gaps(self, root: Float[Array, "7"], seen: Seen) -> Float[Array, "examples"]:
-        """How far each example's markers are from where they are seen, once it is shifted there."""
+        """Squared distance of each example's markers from the observations, after the best shift."""
         turn = rotations.matrix_from_quaternion(root[3:ROOT_SIZE])
         placed = self._shapes[seen.markers] @ turn.T + (root[:3] - seen.through)[:, None]
         return shifts_across(placed, seen.across)[1]

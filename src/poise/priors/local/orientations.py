@@ -1,9 +1,9 @@
-"""Control signals of sensors that tell orientations alone: how a few segments are turned, seen from the root's.
+"""Control signals of orientation sensors: rotations of a few segments relative to the root's.
 
-Chai and Hodgins (2005, section 9) propose a few inertial sensors instead of markers. One is on the root: seen from it,
-the others' rotations and angular velocities do not depend on the way a performer faces; which way is up is kept. No
-sensor tells where anyone is. So the root's height and velocity are predicted with the pose, and its place is where that
-velocity has led.
+Chai and Hodgins (2005, section 9) propose a few inertial sensors instead of markers. One is on the root: relative to
+it, the others' rotations and angular velocities do not depend on the performer's heading; the up direction is kept.
+Sensors do not measure position. So the root's height and velocity are predicted with the pose, and its position is
+integrated from that velocity.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.types import Array
 
 TURN, SPIN, UP = range(3)  # kinds of signal
-ROOT_OUTPUTS = 4  # of the root: its height, and its velocity as seen from it
-SHAKEN = 0.005  # radians that the examples' sensors are off, as real ones are: models of exact ones would follow noise
-_BESIDE = (0.0, 0.1, 0.0)  # a point that turns with its joint, as the sensor does
+ROOT_OUTPUTS = 4  # of the root: its height, and its velocity in its own frame
+SHAKEN = 0.005  # radians: noise added to the examples' sensors, as in real ones, against overfitting
+_BESIDE = (0.0, 0.1, 0.0)  # a point that rotates with its joint, as the sensor does
 
 
 @dataclass(frozen=True, eq=False)
 class Sensors:
-    """Which segments have a sensor; the first is the root's."""
+    """The segments with a sensor; the first is the root's."""
 
     space: PoseSpace
     joints: Int[Array, "sensors"]
@@ -41,14 +41,14 @@ class Sensors:
         joints = np.array([space.skeleton.index(name) for name in names], dtype=np.int64)
         if len(joints) < 2 or joints[0] != 0 or len(set(joints.tolist())) < len(joints):
             raise InvalidValueError(
-                "sensors are on different segments, the root (pelvis) first and at least one more; "
+                "sensors must be on different segments: the root (pelvis) first, and at least one more; "
                 f"got {', '.join(names) or 'none'}"
             )
         return cls(space, joints)
 
     @property
     def signal(self) -> Signal:
-        """What the columns are."""
+        """The meaning of the columns."""
         others = np.arange(1, len(self.joints))
         owner = np.concatenate([others, np.arange(len(self.joints)), [-1]])
         kind = np.repeat([TURN, SPIN, UP], [len(others), len(self.joints), 1])
@@ -68,7 +68,7 @@ class Sensors:
         return np.concatenate([seen, _turns_per_second(spun, lag).reshape(count, -1), turns[:, 0, 1]], axis=1)
 
     def of_examples(self, examples: Examples) -> tuple[Array, Array]:
-        """Control signals of a library, and what is to be predicted: the root's height and velocity, and the pose."""
+        """Control signals of a library, and the outputs to predict: the root's height and velocity, and the pose."""
         now, before = (self.space.forward(q)[1] for q in (examples.q, examples.before))
         rng = np.random.default_rng(0)
         inputs = self.signals(*(_shaken(turns[:, self.joints], rng) for turns in (now, before)))
@@ -77,7 +77,7 @@ class Sensors:
 
     @property
     def limbs(self) -> list[Limb]:
-        """The root, and joints that turn the same sensors or hang from the same, each with their own sensors."""
+        """The root, and groups of joints that rotate, or hang from, the same sensors, each with those sensors."""
         return [
             Limb(np.arange(ROOT_OUTPUTS), np.ones(len(self.joints), dtype=np.bool_)),
             *limbs_of(self.space, self._handles, first=ROOT_OUTPUTS),
@@ -85,7 +85,7 @@ class Sensors:
 
     @property
     def touched(self) -> Bool[Array, "outputs"]:
-        """Which outputs turn a sensor; the root's do not."""
+        """Mask of the outputs that rotate a sensor; the root's do not."""
         return np.concatenate([np.zeros(ROOT_OUTPUTS, dtype=np.bool_), moved_maps(self.space, self._handles)])
 
     @property

@@ -2,9 +2,9 @@
 
 After Chai and Hodgins 2005, sections 5 and 6; the published method as a whole is in `published`.
 
-Leaving an example out of a principal subspace needs no new one: with the directions held, what remains of an example
-outside the subspace grows by 1 / (1 - h), h its leverage (1/K plus its squared scores over K times their variances).
-A pose is predicted from a part of it, so its components are left out too: 1 / (1 - B/D), with D of them (both factors
+Leaving an example out of a principal subspace needs no new one: with fixed directions, the residual of an example
+outside the subspace grows by 1 / (1 - h), h its leverage (1/K plus its squared scores over K times their variances). A
+pose is predicted from a part of it, so its components are left out too: 1 / (1 - B/D), with D of them (both factors
 are those of generalised cross-validation for PCA, Josse and Husson 2012, with each example's own leverage).
 The paper does not give units for Eq. 9's weights; here markers count in centimetres and angles in radians.
 """
@@ -35,11 +35,11 @@ CONTROL_WEIGHT, SMOOTHNESS_WEIGHT = 0.8 * 100.0**2, 0.2  # alpha and beta of Eq.
 COUNTS = (12, 24, 48, 96)  # candidates for K
 MOST_DIMENSIONS = 12
 ITERATIONS = 20
-FLAT = 1e-8  # radians squared: directions with less variance carry nothing
+FLAT = 1e-8  # radians squared: directions with less variance are dropped
 
 
 class Query:
-    """The query metric of Eq. 2 over all examples, asked frame after frame by the coherent search of a library."""
+    """The query metric of Eq. 2 over all examples, with the coherent search of a library from frame to frame."""
 
     def __init__(
         self, markers: Float[Array, "examples markers 3"], maps: Float[Array, "examples maps"]
@@ -56,7 +56,7 @@ class Query:
         expected: Float[Array, "maps"] | None,
         count: int,
     ) -> tuple[Int[Array, "count"], Float[Array, "count"]]:
-        """The closest examples in order, with their squared distances; markers that are NaN do not count."""
+        """The closest examples in order, with their squared distances; NaN markers are ignored."""
         going = self._unknown if expected is None else expected
         query = np.concatenate([self._control * markers.ravel(), self._continuity * going])
         found = self._search.nearest(query.astype(np.float32), count)
@@ -64,7 +64,7 @@ class Query:
 
 
 def _spread(values: Float[Array, "examples *columns"]) -> float:
-    """The standard deviation of all columns together: Eq. 2 adds metres to radians, so each counts by its spread."""
+    """The standard deviation of all columns together, as unit: Eq. 2 adds metres to radians."""
     return max(math.sqrt(float(values.var(axis=0).sum())), 1e-9)
 
 
@@ -82,17 +82,17 @@ class Subspace:
         return len(self.variances)
 
     def cut(self, dimension: int) -> Subspace:
-        """Only its first directions."""
+        """The subspace of its first directions."""
         basis = np.ascontiguousarray(self.basis[:, :dimension])
         return Subspace(self.mean, basis, self.variances[:dimension])
 
     def project(self, maps: Float[Array, "maps"]) -> Float[Array, "maps"]:
-        """The pose of the subspace that is closest to this one."""
+        """The closest pose in the subspace."""
         return np.asarray(self.mean + self.basis @ (self.basis.T @ (maps - self.mean)))
 
 
 def principal_subspace(poses: Float[Array, "poses maps"], dimension: int | None = None) -> Subspace:
-    """The directions in which poses vary most; all that carry anything where no dimension is given."""
+    """The directions of largest variance; by default all with a significant one."""
     mean = poses.mean(axis=0)
     centred = poses - mean
     if len(poses) <= poses.shape[1]:
@@ -110,9 +110,9 @@ def principal_subspace(poses: Float[Array, "poses maps"], dimension: int | None 
 def candidates(
     near: Float[Array, "examples maps"], most: int
 ) -> Iterator[tuple[int, Subspace, Float[Array, "dimensions"]]]:
-    """For every candidate K, the subspace of so many of the nearest, and its leave-one-out error by dimension."""
+    """For every candidate K, the subspace of the K nearest, and its leave-one-out error by dimension."""
     for count in sorted({min(k, len(near)) for k in COUNTS}):
-        # as many dimensions as examples would leave nothing to judge by
+        # with as many dimensions as examples no error would remain
         subspace = principal_subspace(near[:count], max(1, min(most, count // 2)))
         if subspace.dimension > 0:
             centred = near[:count] - subspace.mean
@@ -121,7 +121,7 @@ def candidates(
 
 @compiled
 def leave_one_out(centred: Array, basis: Array, variances: Array) -> Array:
-    """Per dimension, the mean squared error of examples left out, of the nearer half: those the query is among."""
+    """Per dimension, the mean squared leave-one-out error of the nearer half of the examples."""
     count, dimensions = len(centred), len(variances)
     scores = np.dot(centred, basis)
     errors = np.zeros(dimensions)
@@ -149,7 +149,7 @@ def synthesize(
     start: Float[Array, "maps"],
     expected: Float[Array, "maps"] | None,
 ) -> Float[Array, "size"]:
-    """The pose of a subspace that minimises Eq. 9; `expected` is where the last two poses were going."""
+    """The pose of a subspace that minimises Eq. 9; `expected` is the extrapolation of the last two poses."""
     q = np.concatenate([root, start])
     going = np.empty(0) if expected is None else expected
     seen = np.isfinite(targets).all(axis=1)
@@ -162,7 +162,7 @@ def synthesize(
 def energy(
     w: Array, q: Array, chain: Chain, around: Around, expected: Array, residuals: Array, jacobian: Array
 ) -> float:
-    """Eq. 9 at w as a sum of squares: leaves its residuals and their Jacobian, and puts the pose into q."""
+    """Eq. 9 at w as a sum of squares; writes its residuals and their Jacobian, and the pose into q."""
     (links, rest, joints, offsets, targets), (mean, basis, variances) = chain, around
     dimensions, rows = len(w), 3 * len(joints)
     for i in range(len(mean)):
@@ -198,7 +198,7 @@ def energy(
 
 @compiled
 def minimise(q: Array, chain: Chain, around: Around, expected: Array) -> int:
-    """Levenberg-Marquardt on Eq. 9 from the pose in q, which moves; returns the iterations."""
+    """Levenberg-Marquardt on Eq. 9 from the pose in q, in place; return the iterations."""
     mean, basis, variances = around
     dimensions = len(variances)
     w = np.dot(basis.T.copy(), q[ROOT_SIZE:] - mean)

@@ -1,9 +1,8 @@
-"""The local prior: a library's examples, from which poses near any handles are predicted by local regression.
+"""The local prior: a library's examples, from which local regression predicts poses near any handles.
 
-What it knows are the examples themselves; models are made when it is prepared for a set of handles, on the body at
-hand. In the solver it gives mean and covariance as every prior does (after Chai and Hodgins 2005, section 5, whose
-subspaces are too hard for small libraries: see `regression`). How likely a pose is follows from the examples nearest
-to it.
+Its data are the examples themselves; models are built when it is prepared for a set of handles, on the current body.
+For the solver it gives mean and covariance like every prior (after Chai and Hodgins 2005, section 5, whose subspaces
+are too rigid for small libraries: see `regression`). The likelihood of a pose follows from the examples nearest to it.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 from poise.types import Array, ShareProgress
 
-NEAREST = 60  # examples that say how likely a pose is
-PREPARED = 8  # sets of handles for which a prior keeps its predictions
-STARTS = 200  # examples, at most, that a solve without positions may start from
-PLACES = 400  # examples among which a root is placed
+NEAREST = 60  # nearest examples that determine the likelihood of a pose
+PREPARED = 8  # sets of handles whose predictions are cached
+STARTS = 200  # largest number of examples that a solve without positions may start from
+PLACES = 400  # examples tried when a root is placed
 BETA = 1e-3  # radians squared, added to the covariance of the nearest examples
-SAMPLED = 200  # examples from which percentiles are taken
+SAMPLED = 200  # examples whose log-likelihoods give the percentiles
 OURS, PUBLISHED = "regression", "chai2005"
 
 
 @dataclass(frozen=True)
 class LocalOptions(registry.PriorOptions):
-    """Which local models are made of the examples."""
+    """The choice of local models."""
 
     method: Annotated[
         Literal["regression", "chai2005"] | None,
@@ -96,7 +95,7 @@ class LocalPrior(Savable):
         later={
             "performers": (flag, False),
             "method": (choice(OURS, PUBLISHED), OURS),
-            "control_unit": (real(0.0, 1e6), 0.0),  # none: chosen by the examples
+            "control_unit": (real(0.0, 1e6), 0.0),  # 0: chosen from the examples
             "smoothness_unit": (real(1e-6, 1e6), Units.angles),
         },
     )
@@ -122,7 +121,7 @@ class LocalPrior(Savable):
         smoothness_unit: float = Units.angles,
         progress: Callable[[float], None] = lambda _: None,
     ) -> LocalPrior:
-        """From clips of one topology, on the body of the first; local models as published by `method="chai2005"`."""
+        """Learn from clips of one topology, on the body of the first; as published with `method="chai2005"`."""
         if method not in (OURS, PUBLISHED):
             raise UnknownNameError("method of local models", method, (OURS, PUBLISHED))
         common_frames(motions)
@@ -134,7 +133,7 @@ class LocalPrior(Savable):
 
     @classmethod
     def of_poses(cls, poses: Poses, performers: Sequence[Skeleton] = ()) -> LocalPrior:
-        """From the poses of a library, and the body that performed each clip where they are known."""
+        """Create it from the poses of a library, with the body of each clip's performer if known."""
         prior = cls(Examples.of_poses(poses, performers))
         prior.clips = tuple((name, "") for name in poses.names)
         prior._learn_quantiles(lambda _: None)
@@ -142,7 +141,7 @@ class LocalPrior(Savable):
 
     @classmethod
     def restored(cls, stored: Stored) -> LocalPrior:
-        """The prior again, from what `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         arrays, header = stored.arrays, stored.header
         examples = Examples.by_one(stored.space, arrays["poses"], arrays["before"], arrays["blocks"])
         if header["performers"]:
@@ -168,7 +167,7 @@ class LocalPrior(Savable):
         }
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from, and which local models are made of it."""
+        """The clips it was learned from, and the choice of local models."""
         control, smoothness = self.units.markers or 0.0, self.units.angles
         return {
             "clips": self.clips,
@@ -180,7 +179,7 @@ class LocalPrior(Savable):
 
     @property
     def summary(self) -> str:
-        """What has been learned, in a few words."""
+        """A short description of the learned model."""
         return f"{len(self.examples)} examples of {self.examples.maps.shape[1]} rotational freedoms"
 
     @property
@@ -197,30 +196,30 @@ class LocalPrior(Savable):
         return prior
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> LocalGuide | PublishedPoses:
-        """Made ready to predict poses from the positions of these handles; frames are poses by themselves."""
+        """Return the guide that predicts poses from the positions of these handles; frames are independent."""
         del fps
         published = partial(PublishedPoses, units=self.units)
         make = partial(published if self.method == PUBLISHED else LocalGuide, self)
         return prepared_for(handles, self._prepared, make, most=PREPARED)
 
     def marker_guide(self, handles: Handles, *, progress: ShareProgress = lambda _: None) -> MarkerGuide:
-        """Made ready to follow a performer's markers, velocities and missing ones included."""
+        """Return the guide for a performer's markers, their velocities, and missing ones."""
         if self.method == PUBLISHED:
             return PublishedMarkers(self, handles, units=self.units, progress=progress)
         return RegressedMarkers(self, handles, progress=progress)
 
     def sensor_guide(self, names: Sequence[str], *, progress: ShareProgress = lambda _: None) -> SensorGuide:
-        """Made ready to follow inertial sensors on these segments, the root's first."""
+        """Return the guide for inertial sensors on these segments, the root's first."""
         return SensorGuide(self, Sensors.on(self.space, names), progress=progress)
 
     @property
     def standing(self) -> Float[Array, "size"]:
-        """The mean pose, where examples are on average."""
+        """The mean pose at the mean root position of the examples."""
         q = np.concatenate([self.examples.q[:, :3].mean(axis=0), rotations.IDENTITY, self.mean])
         return np.asarray(q)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-        """Some of the examples, upright."""
+        """A selection of the examples, upright."""
         return upright(self.examples.maps[:: -(-len(self.examples) // STARTS)])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
@@ -228,11 +227,11 @@ class LocalPrior(Savable):
         return self._log_density(self.space.checked(q)[ROOT_SIZE:], np.inf)
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of training poses, in percent, that are less likely than this one."""
+        """The percentage of training poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
     def _log_density(self, maps: Float[Array, "maps"], left_out: float) -> float:
-        """Without the examples of one block, for poses that are examples themselves."""
+        """The log density without the examples of one block, for poses that are examples themselves."""
         gaps = np.where((self.examples.blocks == left_out)[:, None], np.inf, 0.0)
         distances = np.sum(((self.examples.maps - maps) * self._measure) ** 2 + gaps[:, :1], axis=1)
         count = min(NEAREST, int(np.isfinite(distances).sum()))
@@ -252,7 +251,7 @@ class LocalPrior(Savable):
 
 
 class LocalGuide(PredictingGuide):
-    """Local regression from the places of one set of handles, in the root's frame, to poses."""
+    """Local regression from the positions of one set of handles, in the root's frame, to poses."""
 
     def __init__(self, prior: LocalPrior, handles: Handles) -> None:
         super().__init__(prior.space, handles)
@@ -283,7 +282,7 @@ class LocalGuide(PredictingGuide):
         return self.regression(np.ascontiguousarray(targets).ravel())
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the example whose handles, moved rigidly, fit best."""
+        """The root of the example whose handles fit best in a rigid alignment."""
         turns, shifts, distances = rigid_fits(self._shapes, targets)
         best = np.argmin(distances)
         return shifts[best], rotations.quaternion_from_matrix(turns[best])

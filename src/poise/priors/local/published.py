@@ -1,18 +1,18 @@
 """Local models as published: K nearest examples, their principal subspace, Eq. 9 in it (Chai and Hodgins 2005).
 
-Per frame (`--kind local --method chai2005`): the K examples closest to the markers and to where the last two poses were
-going (Eq. 2), their principal directions (Eq. 3), K and the dimension B by leave-one-out (section 5), then prior,
+Per frame (`--kind local --method chai2005`): the K examples closest to the markers and to the extrapolated last two
+poses (Eq. 2), their principal directions (Eq. 3), K and the dimension B by leave-one-out (section 5), then prior,
 control and smoothness energies in that subspace (Eqs. 6 to 9).
 
-Leave-one-out judges what is *not* given: an example's pose is estimated from its markers alone, by Eq. 9 in the
-subspace of the others. Frames beside each other are copies, so that a whole piece of a recording is left out with it.
+Leave-one-out evaluates what is *not* given: an example's pose is estimated from its markers alone, by Eq. 9 in the
+subspace of the others. Neighbouring frames are near-copies, so its whole block of the recording is left out with it.
 
-Eq. 9 in a subspace is a Gaussian of w and soft constraints: prior and smoothness have the covariance
-(V^-1 + beta I)^-1 with V the variances along the directions, markers have the variance 1/alpha. So the solver's own
-steps minimise it. The paper leaves open in which units alpha and beta weigh markers against angles: the unit of markers
-is the one with the least error over the library under the same leave-one-out; angles count in radians. What the
-paper's 18 joints leave out (toes, fingers) and the root, which the paper has from the torso's markers, follow the
-coefficients linearly; the root is solved with them.
+Eq. 9 in a subspace is a Gaussian of w with soft constraints: prior and smoothness have the covariance (V^-1 + beta
+I)^-1 with V the variances along the directions, markers have the variance 1/alpha. So the solver's own steps minimise
+it. The paper does not give the units in which alpha and beta weight markers against angles: the unit of markers is the
+one with the least leave-one-out error over the library; angles are in radians. Joints that the paper's 18 leave out
+(toes, fingers), and the root, which the paper takes from the torso's markers, follow the coefficients linearly; the
+root is solved with them.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ if TYPE_CHECKING:
 ALPHA, BETA = 0.8, 0.2  # of Eq. 9
 SMOOTHNESS_UNIT = 1.0  # radians
 UNITS = (0.003, 0.01, 0.03, 0.1)  # metres: candidates for the unit of markers
-JUDGED = 12  # of the nearest examples, left out in turn
-FEWEST = 4  # examples that a subspace is made of
-SAMPLED = 60  # examples of the library by which the unit is chosen
-SLACK = 1e-8  # radians squared: what is left of the directions outside a subspace, so that covariances have inverses
-MEETING = 1e-3  # the same where handles are to be met exactly
+JUDGED = 12  # nearest examples that are left out in turn
+FEWEST = 4  # smallest number of examples in a subspace
+SAMPLED = 60  # examples of the library on which the unit is chosen
+SLACK = 1e-8  # radians squared: variance outside a subspace, so that covariances are invertible
+MEETING = 1e-3  # the same if handles are met exactly
 
 
 @dataclass(frozen=True)
 class Units:
-    """In which units Eq. 9 weighs markers (metres; chosen by the library where None) and angles (radians)."""
+    """The units in which Eq. 9 weights markers (metres; chosen from the library if None) and angles (radians)."""
 
     markers: float | None = None
     angles: float = SMOOTHNESS_UNIT
 
 
 class LocalSubspace(NamedTuple):
-    """The local model of a frame: its mean, what w moves, the variances of w, and what of the root w leaves open."""
+    """The local model of a frame: its mean, the basis and variances of w, and the root's residual covariance."""
 
-    mean: Float[Array, "outputs"]  # the root as the torso sees it, and the maps
+    mean: Float[Array, "outputs"]  # the root relative to the torso, and the maps
     basis: Float[Array, "outputs dimension"]
     variances: Float[Array, "dimension"]
     left: Float[Array, "6 6"]
@@ -70,7 +70,7 @@ class LocalSubspace(NamedTuple):
 
 
 class Neighbourhoods:
-    """Local models of a library's examples, by where markers are from the torso or from the root."""
+    """Local models of a library's examples, by marker positions relative to the torso or the root."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Neighbourhoods:
         self._maps, self._markers = maps, markers.reshape(len(maps), -1)
         self._most = min(
             COUNTS[-1], max(COUNTS[0], len(maps) // 4), len(maps)
-        )  # a neighbourhood, not all of a library
+        )  # a neighbourhood, not the whole library
         self._outputs = np.hstack([roots, maps])
         self._own = np.repeat(paper_joints(space.skeleton)[space.moving], 3)
         if not np.any(self._own):
@@ -96,20 +96,20 @@ class Neighbourhoods:
         self.unit = unit or self._best_unit()
 
     def near(self, seen: Float[Array, "markers 3"], expected: Float[Array, "maps"] | None) -> LocalSubspace:
-        """The local model for markers, and for where the last two poses were going."""
+        """The local model for markers and the extrapolation of the last two poses."""
         near, _ = self.query(seen, expected, self._most)
         known = np.repeat(np.isfinite(seen).all(axis=1), 3)
         return self._model(near, *self._sizes(near, known, self.unit))
 
     def expected(self, going: Float[Array, "maps"], model: LocalSubspace) -> Float[Array, "dimension"]:
-        """The coefficients of a pose, as near as the subspace has it."""
+        """The coefficients of the closest pose in the subspace."""
         own = np.concatenate([np.zeros(ROOT_FREEDOMS, dtype=np.bool_), self._own])
         return np.asarray(model.basis[own].T @ (going[self._own] - model.mean[own]))
 
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _sizes(self, near: Int[Array, "near"], known: Bool[Array, "columns"], unit: float) -> tuple[int, int]:
-        """K of the least leave-one-out error, and the smallest B that is as good."""
+        """K with the least leave-one-out error, and the smallest B that is as good."""
         angles, markers = self._angles[near], self._markers[near][:, known]
         best, chosen = np.inf, (len(near), 1)
         for count in sorted({min(count, len(near)) for count in COUNTS}):
@@ -131,7 +131,7 @@ class Neighbourhoods:
         return LocalSubspace(mean, basis, subspace.variances, left.T @ left / count, count)
 
     def _best_unit(self) -> float:
-        """The unit of markers with the least error over the library, each example estimated by other pieces of it."""
+        """The unit of markers with the least error over the library, each example estimated from other blocks."""
         sample = np.unique(np.linspace(0, len(self._maps) - 1, SAMPLED).astype(int))
         errors = np.zeros(len(UNITS))
         known = np.ones(self._markers.shape[1], dtype=np.bool_)
@@ -144,7 +144,7 @@ class Neighbourhoods:
         return UNITS[int(errors.argmin())]
 
     def _error_of(self, k: int, near: Int[Array, "near"], sizes: tuple[int, int], precision: float) -> float:
-        """The squared error of an example's pose, estimated from its markers by examples near it."""
+        """The squared error of an example's pose, estimated from its markers by nearby examples."""
         count, dimension = sizes
         chosen = near[:count]
         return float(
@@ -160,7 +160,7 @@ class Neighbourhoods:
 
 
 class PublishedMarkers(MarkerGuide):
-    """A performance as published: Eq. 9 around the local model of every frame."""
+    """The published performance method: Eq. 9 around the local model of every frame."""
 
     def __init__(
         self, prior: LocalPrior, handles: Handles, *, units: Units, progress: ShareProgress = lambda _: None
@@ -183,7 +183,7 @@ class PublishedMarkers(MarkerGuide):
         progress(1.0)
 
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
-        """The local model of the frame that was shown, and where the last two poses were going."""
+        """The local model of the frame shown, and the extrapolation of the last two poses."""
         going = 2 * before[0][ROOT_SIZE:] - before[1][ROOT_SIZE:] if len(before) > 1 else None
         turn, place = self.torso(self._likely, before)
         model = self.model = self.local.near((self._likely - place) @ turn, going)
@@ -199,7 +199,7 @@ class PublishedMarkers(MarkerGuide):
     def _in_world(
         self, mean: Array, covariance: Array, turn: Array, place: Array, *, seen: bool
     ) -> ControlState:
-        """What the torso sees, in the world; a root that only pictures show may be farther off."""
+        """The prediction in the world instead of the torso's frame; a root seen only in pictures gets more variance."""
         covariance[:3] = turn @ covariance[:3]
         covariance[:, :3] = covariance[:, :3] @ turn.T
         if not seen:
@@ -209,7 +209,7 @@ class PublishedMarkers(MarkerGuide):
 
 
 class PublishedPoses(PredictingGuide):
-    """The same local models for handles seen from the root; what lies outside a subspace gives way to meet them."""
+    """The same local models for handles relative to the root; directions outside a subspace give way to meet them."""
 
     def __init__(self, prior: LocalPrior, handles: Handles, *, units: Units) -> None:
         super().__init__(prior.space, handles)
@@ -233,7 +233,7 @@ class PublishedPoses(PredictingGuide):
         return model.mean[ROOT_FREEDOMS:], basis * model.variances @ basis.T + MEETING * np.eye(len(basis))
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root of the example whose handles, moved rigidly, fit best."""
+        """The root of the example whose handles fit best in a rigid alignment."""
         turns, shifts, distances = rigid_fits(self._shapes, targets)
         best = np.argmin(distances)
         return shifts[best], rotations.quaternion_from_matrix(turns[best])
@@ -245,7 +245,7 @@ _ROOT = np.arange(ROOT_FREEDOMS)
 def smallest_dimension(errors: Float[Array, "judged dimensions"]) -> int:
     """The first dimension whose mean error is within one standard error of the least (Breiman et al. 1984).
 
-    A handful of examples judges: the least error is often that of a larger subspace by chance.
+    With few examples, the least error often belongs to a larger subspace by chance.
     """
     mean = errors.mean(axis=0)
     doubt = errors[:, mean.argmin()].std() / math.sqrt(max(1, len(errors) - 1))
@@ -254,7 +254,7 @@ def smallest_dimension(errors: Float[Array, "judged dimensions"]) -> int:
 
 @compiled
 def left_out(angles: Array, markers: Array, pieces: Array, precision: float, most: int) -> Array:
-    """Squared errors of the nearest examples, each estimated from its markers by other pieces; a column a dimension."""
+    """Squared errors of the nearest examples, each estimated from its markers by other blocks, per dimension."""
     judged = min(JUDGED, len(angles))
     errors, kept = np.empty((judged, most)), most
     for i in range(judged):

@@ -1,12 +1,12 @@
 """Local regression: Gaussian processes from control signals to poses, one per neighbourhood of the examples.
 
-Chai and Hodgins (2005, section 5) fit a model to the examples around each query. Here the library is covered by
-neighbourhoods that overlap, each with a Gaussian process of its own; a query blends those around it by weights that
-fade to zero before a neighbourhood drops out, so that nothing jumps. They are fitted when a query first comes near, or
-all ahead (`fit_everywhere`), so that no frame of a performance has to wait.
+Chai and Hodgins (2005, section 5) fit a model to the examples around each query. Here overlapping neighbourhoods cover
+the library, each with its own Gaussian process. A query blends those around it by weights that fade to zero before a
+neighbourhood drops out, so that nothing jumps. They are fitted when a query first comes near, or all in advance
+(`fit_everywhere`), so that no frame of a performance has to wait.
 
-Each limb has its own kernel (Matern 3/2, see `kernels`). What the processes get wrong about held-out pieces of the
-recordings has a covariance, taken at neighbourhoods spread over the library: the S of the solver's exact finish.
+Each limb has its own kernel (Matern 3/2, see `kernels`). The errors of the processes on held-out parts of the
+recordings have a covariance, estimated at neighbourhoods spread over the library: the S of the solver's exact finish.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from poise.priors.limbs import Limb
 from poise.priors.local.kernels import Data, Signal, choose_kernel, several
 from poise.types import Array
 
-WHOLE = 2100  # examples up to which one neighbourhood holds them all
-MEMBERS = 300  # examples of a neighbourhood of a larger library
-SPACING = 150  # examples to a neighbourhood's centre: each is in about two
-ANCHORS = 150  # examples of the performer from all over the library that every neighbourhood has too
-SAME = 0.005  # metres by which all bones of one performer differ together, at most
-MANY = 200  # neighbourhoods from which on they are of that size; where there are fewer, they are larger
-BLENDED = 2  # neighbourhoods that answer a query
+WHOLE = 2100  # largest number of examples in a single neighbourhood
+MEMBERS = 300  # examples per neighbourhood of a larger library
+SPACING = 150  # examples per neighbourhood centre: each is in about two neighbourhoods
+ANCHORS = 150  # examples of the performer from all over the library, added to every neighbourhood
+SAME = 0.005  # metres: largest total bone difference of one performer
+MANY = 200  # number of neighbourhoods above which they have that size; with fewer, they are larger
+BLENDED = 2  # neighbourhoods blended for a query
 TRIALS = 6  # neighbourhoods on which a kernel is chosen
 TRIAL_MEMBERS = 840  # examples in all of them together
 MOST_MEMBERS = 280  # examples in one of them
-SURVEYED = 24  # neighbourhoods whose mistakes stand for those around them
-WHOLE_SHARE = 0.5  # of the mean of their covariances in each one
-DIAGONAL_SHARE = 0.3  # of a covariance that is only its diagonal: few pieces of recordings are held out
+SURVEYED = 24  # neighbourhoods whose error covariances are estimated; others use the nearest
+WHOLE_SHARE = 0.5  # of the mean of those covariances in each one
+DIAGONAL_SHARE = 0.3  # of a covariance that is only its diagonal: few blocks are held out
 BETA = 3e-4  # radians (or metres) squared, added to every variance
-THREADS = 4  # that neighbourhoods are fitted in, at most
-UNTOUCHED = 0.5  # how much joints that move no marker follow those that do, of what the residuals say
+THREADS = 4  # largest number of threads for fitting
+UNTOUCHED = 0.5  # factor on the covariance between joints that move no marker and those that do
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """The processes through examples around a centre, and how wrong they were about held-out ones."""
+    """The processes through examples around a centre, and their held-out error covariance."""
 
     regression: Regression
-    surveyed: int  # which of the covariances is that of its mistakes
+    surveyed: int  # index of its error covariance
 
 
 class Cover:
-    """Neighbourhoods of examples, near which centre each is; who belongs to one is looked up when it is wanted."""
+    """Neighbourhoods of examples by their centres; members are looked up on demand."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class Cover:
         self._own = own
         more = max(1.0, MANY / count) ** (
             1 / 3
-        )  # fewer neighbourhoods may be larger, for as much work in all
+        )  # fewer neighbourhoods may be larger, for the same total cost
         self._near, self._anchors = round(more * MEMBERS), round(more * ANCHORS)
 
     def __len__(self) -> int:
         return len(self.centres)
 
     def members(self, number: int) -> Int[Array, "_"]:
-        """The examples of a neighbourhood and the anchors, in their order."""
+        """The examples of a neighbourhood and the anchors, in order."""
         count = len(self._scaled)
         if len(self) == 1 or count <= self._near:
             return np.arange(count)
@@ -103,7 +103,7 @@ class Cover:
 
 
 class LocalRegression:
-    """Neighbourhoods of examples, fitted as they are needed or all at once, and the kernels that they share."""
+    """Neighbourhoods of examples, fitted on demand or all at once, and their common kernels."""
 
     def __init__(
         self,
@@ -121,12 +121,12 @@ class LocalRegression:
 
     @property
     def scales(self) -> Float[Array, "columns"]:
-        """How much each column of control signals counts."""
+        """The weight of each column of control signals."""
         return self.cover.scales[: len(self.cover.scales) - len(self._figure)]
 
     @property
     def fitted(self) -> int:
-        """How many neighbourhoods are fitted."""
+        """The number of fitted neighbourhoods."""
         return len(self._places)
 
     def fit_everywhere(self, progress: Callable[[float], None] = lambda _: None) -> None:
@@ -150,27 +150,27 @@ class LocalRegression:
         return mean, covariance
 
     def _place(self, number: int) -> Neighbourhood:
-        """A neighbourhood, fitted when it is first asked for."""
+        """A neighbourhood, fitted at first use."""
         if number not in self._places:
             self._places[number] = self._fit(number)
         return self._places[number]
 
     def _fit(self, number: int) -> Neighbourhood:
-        """The processes of one neighbourhood; its mistakes are like those of the nearest that was surveyed."""
+        """Fit the processes of one neighbourhood; its error covariance is that of the nearest surveyed one."""
         data, centres = self._data[self.cover.members(number)], self.cover.centres
         fitted = self.groups.through(data.inputs, data.outputs, centre=data.outputs.mean(axis=0))
         nearest = np.argmin(((centres[self._surveyed] - centres[number]) ** 2).sum(axis=1))
         return Neighbourhood(fitted, int(nearest))
 
     def _survey(self) -> tuple[Int[Array, "surveyed"], Float[Array, "surveyed outputs outputs"]]:
-        """Neighbourhoods spread over the library, and the covariance of mistakes at each: partly that of all."""
+        """Neighbourhoods spread over the library, and the error covariance at each, partly averaged over all."""
         chosen = _spread(len(self.cover), SURVEYED)
         with _workers() as pool:
             wrong = np.stack(list(pool.map(lambda k: self._wrong(self.cover.members(int(k))), chosen)))
         return chosen, (1.0 - WHOLE_SHARE) * wrong + WHOLE_SHARE * wrong.mean(axis=0)
 
     def _wrong(self, members: Int[Array, "_"]) -> Float[Array, "outputs outputs"]:
-        """The covariance of what the processes of a neighbourhood get wrong on held-out pieces."""
+        """The error covariance of a neighbourhood's processes on held-out blocks."""
         data = self._data[members]
         centred = data.outputs - data.outputs.mean(axis=0)
         wrong = self.groups.held_out(data.inputs, centred, several(data.blocks))
@@ -187,7 +187,7 @@ def fit(
     seed: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> LocalRegression:
-    """Regression through examples. `touched` outputs move a marker; `figures` are the performers' and who asks."""
+    """Fit to examples. `touched` outputs move a marker; `figures` are those of the performers and of the user."""
     whose, figure = figures or (np.empty((len(data), 0)), np.empty(0))
     data, signal = replace(data, inputs=np.hstack([data.inputs, whose])), signal.with_figure(len(figure))
     cover = Cover(data.inputs, signal, _by_the_performer(whose, figure), seed)
@@ -205,25 +205,25 @@ def fit(
 
 
 def _by_the_performer(whose: Array, figure: Array) -> Int[Array, "_"]:
-    """The performer's own examples; all of them where nobody in the library has his bones."""
+    """The performer's own examples; all of them if no performer in the library has these bones."""
     own = np.flatnonzero(np.linalg.norm(whose - figure, axis=1) < SAME)
     return own if len(own) else np.arange(len(whose))
 
 
 def _workers() -> ThreadPoolExecutor:
-    """Threads for what is mostly compiled code and lets others run meanwhile."""
+    """Threads for compiled code, which releases the GIL."""
     return ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1))
 
 
 def _made_safe(covariance: Array, touched: Array) -> Array:
-    """A covariance of few held-out pieces, fit to be followed: nearer to its diagonal, and nowhere too sure."""
+    """A covariance from few held-out blocks, made robust: shrunk to its diagonal, with a lower bound on variances."""
     follow = np.where(touched[:, None] == touched[None, :], 1.0, UNTOUCHED) * (1.0 - DIAGONAL_SHARE)
     np.fill_diagonal(follow, 1.0)
     return np.asarray(follow * covariance + BETA * np.eye(len(covariance)))
 
 
 def _scales(inputs: Array, signal: Signal) -> Array:
-    """Each kind of signal counts in proportion to its spread, so that no unit of measure matters."""
+    """Scales of the columns: each kind of signal by its spread, so that units do not matter."""
     kinds = signal.kind[signal.unit]
     spread = inputs.var(axis=0)
     scales = np.empty(inputs.shape[1])

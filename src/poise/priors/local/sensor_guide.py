@@ -1,4 +1,4 @@
-"""Performances by inertial sensors as a guide: pose, height and velocity expected from how segments are turned."""
+"""A guide for inertial sensors: pose, height and velocity predicted from the orientations of segments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SensorGuide(ControlGuide):
-    """What sensors say; the root is as its sensor is turned, where the expected velocity has led."""
+    """Predictions from sensors; the root has its sensor's rotation, at the position integrated from the velocity."""
 
     def __init__(
         self, prior: LocalPrior, sensors: Sensors, *, progress: Callable[[float], None] = lambda _: None
@@ -39,16 +39,16 @@ class SensorGuide(ControlGuide):
         self.standing[:ROOT_SIZE] = [0.0, prior.examples.q[:, 1].mean(), 0.0, *rotations.IDENTITY]
 
     def reset(self) -> None:
-        """Forget what was observed so far; the next frame is at the origin."""
+        """Forget previous observations; the next frame is at the origin."""
         super().reset()
         self._placed = 0.0
 
     def show(self, turned: Float[Array, "sensors 4"]) -> None:
-        """How the segments are turned in the next frame, NaN where a sensor is not heard."""
+        """Set the segments' orientations in the next frame, NaN for a sensor without data."""
         self._turned = turned
 
     def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
-        """By the local models at how the sensors are turned and how they move."""
+        """The prediction of the local models from the sensors' orientations and angular velocities."""
         del free_root
         last, turned = (before[0] if before else self.standing), self._turned[0]
         turn = turned if np.all(np.isfinite(turned)) else last[3:ROOT_SIZE]
@@ -60,7 +60,7 @@ class SensorGuide(ControlGuide):
         return ControlState(np.array([moved[0], mean[0], moved[2], *turn]), mean[ROOT_OUTPUTS:], whole)
 
     def signals(self, turned: Float[Array, "sensors 4"], root: Float[Array, "4"]) -> Float[Array, "columns"]:
-        """Control signals of a frame that was just noted, whole; the root is turned like this."""
+        """Complete control signals of the frame just noted, for a root with this rotation."""
         turns = rotations.matrix_from_quaternion(np.concatenate([root[None], turned[1:]]))
         lag, then = self.recent.before() or (1.0, np.full_like(turned, np.nan))
         before = rotations.matrix_from_quaternion(then)

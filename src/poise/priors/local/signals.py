@@ -1,4 +1,4 @@
-"""What performances take in: the last moment of it, and what stands in for signals that are missing."""
+"""Inputs of performances: the most recent observations, and estimates of missing signals."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from poise.priors.local.examples import LAG
 from poise.types import Array
 
 FILLED_FROM = 400  # examples from which missing signals are predicted
-CAUTION = 1.0  # of the examples' mean spread: how firmly that stays near their mean
+CAUTION = 1.0  # ridge of that prediction, of the examples' mean spread
 
 
 class Recent:
-    """What was seen over the last moment, and when: velocities follow from it."""
+    """The most recent observations with their times, from which velocities follow."""
 
     def __init__(self) -> None:
-        self.clock, self.step = 0.0, 0.0  # seconds, at the last frame and since the one before
+        self.clock, self.step = 0.0, 0.0  # seconds: time of the last frame, and since the one before
         self._seen: list[tuple[float, Array]] = []
 
     def forget(self) -> None:
-        """Nothing was seen so far; the clock goes on."""
+        """Forget the observations; the clock keeps running."""
         self._seen = []
 
     def note(self, values: Array, *, step: float, at: float | None) -> None:
-        """Take note of a frame, so many seconds after the last unless its time is given."""
+        """Store a frame, `step` seconds after the last unless its time `at` is given."""
         earlier, self.clock = self.clock, at if at is not None else self.clock + step
         self.step = max(self.clock - earlier, 0.0)
         lately = [entry for entry in self._seen if 0.0 <= self.clock - entry[0] < 1.5 * LAG]
         self._seen = [*lately, (self.clock, values)]
 
     def exchange(self, first: int, second: int) -> None:
-        """Two of the rows were each other's until now."""
+        """Swap two rows in all stored observations."""
         for _, values in self._seen:
             values[[first, second]] = values[[second, first]]
 
     def before(self) -> tuple[float, Array] | None:
-        """The frame nearest to the examples' lag before the last: how many seconds before, and what was seen."""
+        """The stored frame nearest to the examples' lag before the last: its age in seconds, and the observation."""
         earlier = self._seen[:-1]
         if not earlier:
             return None
@@ -45,7 +45,7 @@ class Recent:
 
 
 class Filler:
-    """Fills in control signals that are missing, by a linear model through the examples that agree with the others."""
+    """Fills in missing control signals by a linear model through the examples that agree with the others."""
 
     def __init__(self, inputs: Float[Array, "examples columns"], scales: Float[Array, "columns"]) -> None:
         self._scales = scales
@@ -67,7 +67,7 @@ class Filler:
         return np.where(known, x, (typical + (seen @ weights) @ spread) / self._scales)
 
     def _agreeing(self, values: Array, known: Array) -> tuple[Array, Array]:
-        """The examples nearest to what is known, and their shares."""
+        """The examples nearest to the known signals, and their weights."""
         distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
         near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
         apart = np.maximum(distances[near] + values @ values, 0.0).astype(np.float64)

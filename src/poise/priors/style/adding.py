@@ -1,9 +1,9 @@
-"""More poses for a learned style, without starting again: what section 7.3 of Grochow et al. (2004) wishes for.
+"""Add poses to a learned style without learning it from scratch (a wish in section 7.3 of Grochow et al. 2004).
 
-New poses start where a linear regression of x on features, learned from the old ones, puts them: L_IK alone would crowd
-those that are unlike all before at the edge of what is known. The active set is chosen again once; then L_GP of it
-(Eq. 2) is brought down over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all that are not active,
-and the scales follow in closed form: one round for the ten of learning.
+New poses start at the latent points given by a linear regression of x on features, learned from the old ones: L_IK
+alone would crowd very different poses at the edge of the known region. The active set is chosen again once. Then L_GP
+of it (Eq. 2) is minimised over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all inactive poses,
+and the scales follow in closed form: one round instead of the ten of learning.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from poise.priors.style.data import TrainingPoses
 from poise.priors.style.learning import WORKING_POSES, model_of
 from poise.types import Array
 
-DESCENT_STEPS = 10  # of L-BFGS over the kernel and the x of new active poses
-ANNEALING_STEPS = 8  # of L-BFGS over the annealed kernel, from the one before
-RIDGE = 0.1  # of the mean variance of a feature, which holds the regression of places on features back
+DESCENT_STEPS = 10  # L-BFGS steps over the kernel and the x of new active poses
+ANNEALING_STEPS = 8  # L-BFGS steps over the annealed kernel, from the previous one
+RIDGE = 0.1  # ridge of the regression of x on features, of the mean variance of a feature
 
 
 def add_poses(model: LatentModel, y: Float[Array, "new features"], *, seed: int = 0) -> LatentModel:
-    """The style with more poses learned, from where it was."""
+    """The style with more poses learned, from its current state."""
     _check_features(model, y)
     poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
     latents = np.concatenate([model.latents, laid_out(model.latents, poses.centred)])
@@ -47,7 +47,7 @@ def add_poses(model: LatentModel, y: Float[Array, "new features"], *, seed: int 
 def laid_out(
     latents: Float[Array, "old latent"], centred: Float[Array, "poses features"]
 ) -> Float[Array, "new latent"]:
-    """Where the poses after the old ones should lie, by ridge regression of places on features."""
+    """Initial latent points of the new poses, by ridge regression of x on features."""
     scaled = centred / centred.std(axis=0)
     old, new = scaled[: len(latents)], scaled[len(latents) :]
     middle, average = old.mean(axis=0), latents.mean(axis=0)
@@ -58,7 +58,7 @@ def laid_out(
 
 
 def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) -> Fit:
-    """A fit whose new poses have found their places and whose kernel and scales have followed."""
+    """The fit with the new poses placed, and its kernel and scales updated."""
     own = replace(fit, latents=fit.latents[fit.active])
     own = descended(centred[fit.active], own, moving=is_new[fit.active], steps=DESCENT_STEPS)
     latents = fit.latents.copy()
@@ -68,7 +68,7 @@ def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) 
 
 
 def _active_count(model: LatentModel, pose_count: int) -> int:
-    """As many as before; where all poses were active, as many as choosing by the data may give."""
+    """The previous number; if all poses were active, the largest number that the choice by data may give."""
     own = len(model.active)
     return own if own < len(model.latents) else min(pose_count, max(own, choice.ACTIVE_COUNTS[-1]))
 

@@ -1,8 +1,8 @@
-"""Choosing the latent dimension, the size of the active set and the kernel by the likelihood of poses left out.
+"""Choose the latent dimension, active set size and kernel by the likelihood of held-out poses.
 
-Contiguous blocks are left out, for neighbouring frames are nearly the same pose. The likelihood of a pose left out is
-its evidence, x integrated out, so that spaces of different dimension compare. A larger model must earn its cost. Two
-dimensions are never chosen: the paper found three as good or better in all cases, and so do recordings never seen.
+Contiguous blocks are held out, because neighbouring frames are nearly the same pose. The likelihood of a held-out pose
+is its evidence, with x integrated out, so that spaces of different dimension are comparable. A larger model must earn
+its cost. Two dimensions are never chosen: in the paper and on unseen recordings, three are as good or better.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from poise.types import Array, ShareProgress
 DIMENSIONS = (3, 4, 5, 6)
 ACTIVE_COUNTS = (50, 100, 200)
 KERNELS = ("rbf", "matern32", "matern52", "rational-quadratic", "rbf+linear", "periodic")
-SAMPLE = 500  # poses, evenly spaced, on which choices are made
-BLOCKS = 10  # of which every second one is left out, then the others
-ROUNDS = 4  # of the heuristic for each candidate
-WORTH = 0.01  # nats per feature that each further dimension must gain on a pose left out
-ACTIVE_WORTH = 0.01  # and each step to a larger active set, which slows every solve
+SAMPLE = 500  # evenly spaced poses on which choices are made
+BLOCKS = 10  # every second one is held out, then the others
+ROUNDS = 4  # of the heuristic per candidate
+WORTH = 0.01  # nats per feature of a held-out pose that each further dimension must gain
+ACTIVE_WORTH = 0.01  # the same for each step to a larger active set, which slows every solve
 
 
 @dataclass(frozen=True)
 class StyleSettings:
-    """What a style is learned with."""
+    """The settings of a style."""
 
     dimensions: int
     active: int
@@ -44,7 +44,7 @@ def choose(
     kernel: str,
     progress: ShareProgress = lambda _: None,
 ) -> StyleSettings:
-    """Settings with what was left open (None, or a kernel "auto") chosen: kernel, then dimension, then active set."""
+    """Fill in the open settings (None, or a kernel "auto"): kernel, then dimension, then active set."""
     sample = centred[:: -(-len(centred) // SAMPLE)]
     most = min(active or 100, len(sample))
     chosen = StyleSettings(dimensions or 3, most, "rbf" if kernel == "auto" else kernel)
@@ -62,7 +62,7 @@ def choose(
 
 
 def held_out_likelihood(centred: Float[Array, "poses features"], settings: StyleSettings) -> float:
-    """Mean log-evidence of poses left out, per feature: every second block by the others, and the other way round."""
+    """Mean log-evidence of held-out poses, per feature: every second block by the others, and vice versa."""
     odd = np.arange(len(centred)) * BLOCKS // len(centred) % 2 == 1
     totals = [_likelihood(centred, left_out, settings) for left_out in (odd, ~odd)]
     return float(np.concatenate(totals).mean()) / centred.shape[1]
@@ -85,7 +85,7 @@ def _likelihood(
 def _with_active_count(
     sample: Float[Array, "poses features"], settings: StyleSettings, pose_count: int
 ) -> StyleSettings:
-    """The best active set; of poses so few that a trial, which learns from half, cannot tell, as many as may be."""
+    """The best active set size; if there are too few poses for a trial, which uses half, the largest possible."""
     if len(sample) // 2 <= ACTIVE_COUNTS[-1]:
         return replace(settings, active=min(pose_count, ACTIVE_COUNTS[-1]))
     return _best(sample, [replace(settings, active=count) for count in ACTIVE_COUNTS], worth=ACTIVE_WORTH)
@@ -94,7 +94,7 @@ def _with_active_count(
 def _best(
     centred: Float[Array, "poses features"], candidates: Sequence[StyleSettings], *, worth: float
 ) -> StyleSettings:
-    """The likeliest candidate, each step up the list charged for."""
+    """The likeliest candidate, with a cost for each step up the list."""
     if len(candidates) == 1:
         return candidates[0]
     likelihoods = [held_out_likelihood(centred, candidate) for candidate in candidates]

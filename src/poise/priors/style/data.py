@@ -1,4 +1,4 @@
-"""From clips to what a style is learned from: features of every kept frame."""
+"""Training data of a style from clips: features of every kept frame."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
-FEWEST_FRAMES = 200  # below which no frame is skipped
-MOST_FRAMES = 20_000  # above which more are
+FEWEST_FRAMES = 200  # below this number no frame is skipped
+MOST_FRAMES = 20_000  # above this number more frames are skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class TrainingPoses(TrainingFeatures):
 
     def __post_init__(self) -> None:
         if len(self.y) < 2 or not np.any(self.varying):
-            raise InvalidValueError("a style is learned from at least two frames in which something moves")
+            raise InvalidValueError("a style needs at least two frames with motion")
 
 
 def thinned(motions: Sequence[Motion]) -> list[Motion]:

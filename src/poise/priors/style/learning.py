@@ -1,4 +1,4 @@
-"""Learning a style from clips (Grochow et al. 2004, section 5 and appendix B)."""
+"""Learn a style from clips (Grochow et al. 2004, section 5 and appendix B)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, ShareProgress
 
 ALGORITHMS = ("heuristic", "full")
-WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced, that are learned from; the rest is placed
+WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced training poses; others are only placed
 
 
 def learn_style(
@@ -42,11 +42,11 @@ def learn_style(
     seed: int = 0,
     progress: ShareProgress = lambda _: None,
 ) -> tuple[PoseSpace, LatentModel, Float[Array, "poses maps"]]:
-    """A style, its pose space and the exponential maps of the frames it was learned from.
+    """Return a style, its pose space and the exponential maps of its training frames.
 
-    The latent dimension, the size of the active set and (for "auto") the kernel are chosen by the data where not given.
-    All poses speak in predictions, or, as in the paper, the active ones alone: `speakers="active"`; scales are of all
-    poses too, or of the active ones alone: `active_scales`.
+    By default, the data determine the latent dimension, the size of the active set and (for "auto") the kernel. All
+    poses enter predictions, or, as in the paper, the active ones alone: `speakers="active"`. Scales are also of all
+    poses, or of the active ones alone: `active_scales`.
     """
     space = pose_space_of(motions)
     features = Features(space, up=up, velocity=velocity, acceleration=acceleration)
@@ -77,12 +77,12 @@ def learn_model(
     seed: int = 0,
     progress: ShareProgress = lambda _: None,
 ) -> LatentModel:
-    """A style of these poses; see `learn_style`."""
+    """Learn a style of these poses; see `learn_style`."""
     _check(poses, dimensions=dimensions, active=active, kernel=kernel, algorithm=algorithm)
     working = np.arange(0, len(poses.y), -(-len(poses.y) // WORKING_POSES[algorithm]))
     centred = poses.centred[working]
     is_open = dimensions is None or active is None or kernel == "auto"
-    share = 0.6 if is_open else 0.0  # of the progress that choosing takes
+    share = 0.6 if is_open else 0.0  # share of the progress for choosing settings
     chosen = choice.choose(
         centred,
         dimensions=dimensions,
@@ -129,7 +129,7 @@ def placing_loss_of(model: LatentModel, varying: Bool[Array, "features"]) -> Pla
 
 
 def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:
-    """A fit of some poses with all others placed by L_IK."""
+    """A fit of some poses, with all others placed by L_IK."""
     latents = np.empty((len(centred), fit.latents.shape[1]))
     others = np.ones(len(centred), dtype=np.bool_)
     others[working] = False
@@ -148,7 +148,7 @@ def _check(
         raise UnknownNameError("kernel", kernel, ("auto", *KERNELS))
     if dimensions is not None and not 1 <= dimensions <= poses.centred.shape[1]:
         raise InvalidValueError(
-            f"a latent space of these poses has 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"
+            f"the latent space must have 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"
         )
     if active is not None and active < 2:
         raise InvalidValueError(f"an active set needs at least two poses; got {active}")

@@ -1,6 +1,6 @@
-"""A mixture of Gaussians on principal components, by EM: what Fig. 2 of Grochow et al. (2004) compares the style with.
+"""A mixture of Gaussians on principal components, by EM: the comparison of Fig. 2 of Grochow et al. (2004).
 
-(Bishop 1995; Redner and Walker 1984.) Its density is bumpy where the style's is smooth; it is not a prior for solving.
+(Bishop 1995; Redner and Walker 1984.) Its density is less smooth than the style's; it is not a prior for solving.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from poise.gp.latent import principal_latents
 from poise.types import Array
 
 STEPS = 200
-FLOOR = 1e-4  # of the components' unit variance, added to every covariance: no Gaussian shrinks to a point
+FLOOR = 1e-4  # of the components' unit variance, added to every covariance, so that no Gaussian collapses
 ENOUGH = 1e-6  # nats per pose: EM stops when it gains less
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Gaussians over points of principal components, with the components of the poses it was fitted to."""
+    """Gaussians over principal components, with the components of the training poses."""
 
     means: Float[Array, "gaussians latent"]
     covariances: Float[Array, "gaussians latent latent"]
@@ -35,9 +35,9 @@ class Mixture:
     def fit(
         cls, y: Float[Array, "poses features"], *, gaussians: int = 10, dimensions: int = 2, seed: int = 0
     ) -> Mixture:
-        """Reduce poses by PCA, every component to a variance of one, and fit Gaussians to them by EM."""
+        """Reduce poses by PCA to components of unit variance, and fit Gaussians to them by EM."""
         if not 1 <= gaussians <= len(y):
-            raise InvalidValueError(f"{len(y)} poses take 1 to {len(y)} Gaussians; got {gaussians}")
+            raise InvalidValueError(f"{len(y)} poses allow 1 to {len(y)} Gaussians; got {gaussians}")
         points = principal_latents(y - y.mean(axis=0), dimensions)
         parts = _apart(points, gaussians, np.random.default_rng(seed))
         curve: list[float] = []
@@ -51,14 +51,14 @@ class Mixture:
         return cls(*parts, points=points, learning_curve=np.array(curve))
 
     def log_likelihood(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
-        """The log density at points of the space of principal components."""
+        """The log density at points in the space of principal components."""
         return np.asarray(logsumexp(_terms(x, self.means, self.covariances, self.shares), axis=1))
 
 
 def _apart(
     points: Float[Array, "poses latent"], count: int, rng: np.random.Generator
 ) -> tuple[Float[Array, "k latent"], Float[Array, "k latent latent"], Float[Array, "k"]]:
-    """Gaussians to start from, at poses chosen far apart (as k-means++ has it)."""
+    """Initial Gaussians at poses chosen far apart (as in k-means++)."""
     chosen = [int(rng.integers(len(points)))]
     while len(chosen) < count:
         squared = np.square(points[:, None] - points[chosen]).sum(axis=2).min(axis=1) + 1e-12
@@ -73,7 +73,7 @@ def _terms(
     covariances: Float[Array, "k latent latent"],
     shares: Float[Array, "k"],
 ) -> Float[Array, "points k"]:
-    """The logarithm of each Gaussian's share in the density at each point."""
+    """The log of each Gaussian's term in the density at each point."""
     terms = np.empty((len(x), len(means)))
     for number, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
         factor = np.linalg.cholesky(covariance)

@@ -28,12 +28,12 @@ AS_PUBLISHED: dict[str, Any] = {
     "speakers": ACTIVE,
     "active_scales": True,
 }
-STRETCHES = 10  # of the data, each left out in turn for the percentiles
+STRETCHES = 10  # parts of the data, each held out in turn for the percentiles
 
 
 @dataclass(frozen=True)
 class StyleOptions(PriorOptions):
-    """The latent space, the poses that are kept, and how both are found."""
+    """The latent space, the poses that are kept, and the learning algorithm."""
 
     dimensions: Annotated[
         int | None, Range(least=1), "of the latent space; chosen by the data if not given"
@@ -70,8 +70,8 @@ class StylePrior(LatentPrior):
     ) -> StylePrior:
         """Learn a style from clips of one topology; options are those of `learn_style`.
 
-        With `method="grochow2004"` everything is as published: joints by themselves, predictions and scales by the
-        active poses alone, and L-BFGS over the pose and its latent point wherever the root is given.
+        With `method="grochow2004"` everything is as published: independent joints, predictions and scales from the
+        active poses alone, and L-BFGS over the pose and its latent point if the root is given.
         """
         from poise.priors.style.learning import learn_style
 
@@ -89,28 +89,28 @@ class StylePrior(LatentPrior):
 
     @classmethod
     def restored(cls, stored: Stored) -> StylePrior:
-        """The prior again, from what `arrays` and `header` gave."""
+        """Create the prior from the contents of `arrays` and `header`."""
         prior = super().restored(stored)
         prior.method = stored.header["method"]
         return prior
 
     def header(self) -> dict[str, Any]:
-        """What it was learned from, and how."""
+        """The clips it was learned from, and the settings."""
         return {**super().header(), "method": self.method}
 
     @property
     def solving(self) -> str:
-        """As published, the paper's own optimiser."""
+        """The paper's own optimiser for a published style, else the default."""
         return "lbfgs" if self.method == PUBLISHED else super().solving
 
     @property
     def by_handles(self) -> bool:  # type: ignore[override]
-        """Whether handles say a part of a pose by themselves."""
+        """Whether handles alone predict part of a pose."""
         return self.method == OURS
 
     @property
     def summary(self) -> str:
-        """What has been learned, in a few words."""
+        """A short description of the learned model."""
         model = self.model
         return (
             f"{model.dimensions} dimensions, {len(model.active)} of {len(model.latents)} poses active, "
@@ -119,10 +119,10 @@ class StylePrior(LatentPrior):
 
 
 def left_out_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[float]:
-    """Log-likelihoods of training poses, some of them, each as seen without the stretch of the data around it.
+    """Log-likelihoods of a sample of training poses, each without the part of the data around it.
 
-    A pose that was learned is explained down to its noise: beside such poses every new one, however natural, would
-    look unlikely.
+    A training pose is explained down to its noise: compared with such poses every new one, however natural, would seem
+    unlikely.
     """
     clips = thinned(motions)
     q = np.concatenate([prior.space.q_from_frames(clip.root_positions, clip.rotations) for clip in clips])
@@ -132,7 +132,7 @@ def left_out_likelihoods(prior: StylePrior, motions: Sequence[Motion]) -> list[f
     for stretch in range(stretches[-1] + 1):
         out = stretches == stretch
         if np.all(out[prior.model.active]):
-            continue  # nothing would be left to go by
+            continue  # no data would remain
         without = LatentPrior(prior.model.without(out), correlation=prior.correlation)
         likelihoods += [without.log_likelihood(pose) for pose in q[out & is_sampled]]
     return likelihoods

@@ -1,1 +1,1 @@
-"""The universal prior: learned from everyone, for any humanoid and any handles; it comes with Poise."""
+"""The universal prior: learned from many people, for any humanoid and any handles; it comes with Poise."""

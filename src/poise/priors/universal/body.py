@@ -1,8 +1,8 @@
-"""Any humanoid as the canonical body: by name where it has CMU's joints, by roles and the neutral pose elsewhere.
+"""Map any humanoid to the canonical body: by name if it has CMU's joints, else by roles and the neutral pose.
 
-A joint's world rotation relative to the neutral pose means the same on every body. So a joint's local rotation on the
-target is L = A L_c B, with constant A and B: its reference is A r B and its exponential map B' e, which is linear.
-Where the target has more or fewer joints between pelvis and chest, or chest and head, the chain shares the maps.
+A joint's world rotation relative to the neutral pose has the same meaning on every body. So a joint's local rotation
+on the target is L = A L_c B, with constant A and B: its reference is A r B and its exponential map B' e, which is
+linear. If the target has more or fewer joints between pelvis and chest, or chest and head, the chain shares the maps.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from poise.skeleton.roles import MAIN_ROLES, SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-SHORTEST = 1e-6  # metres: a bone that is shorter has no direction
+SHORTEST = 1e-6  # metres: a shorter bone has no direction
 OTHERWISE = (
-    2.5  # deviations from the usual length at which a bone counts as no longer: rigs put joints elsewhere
+    2.5  # standard deviations: bone lengths are clipped to this, because rigs place joints differently
 )
 
 _AT = {name: number for number, name in enumerate(layout.JOINTS)}
@@ -37,7 +37,7 @@ _ROLES = {
         ("Arm", "upper_arm"), ("ForeArm", "forearm"), ("Hand", "hand"),
     )},
 }  # fmt: skip
-_CARRIERS = {  # canonical joints that are not points themselves: the point that is fixed to them, or nearly
+_CARRIERS = {  # canonical joints that are not points themselves: the point that is (nearly) fixed to them
     "LHipJoint": "Hips", "RHipJoint": "Hips", "LowerBack": "Hips", "Neck": "Spine1",
     "LeftShoulder": "Spine1", "RightShoulder": "Spine1",
     **{f"{side}{part}": f"{side}HandIndex1_end" for side in ("Left", "Right") for part in ("FingerBase", "HandIndex1")},
@@ -47,28 +47,28 @@ _CARRIERS = {  # canonical joints that are not points themselves: the point that
 
 @dataclass(frozen=True, eq=False)
 class BodyFit:
-    """How a target skeleton's poses and handles follow from the canonical body's."""
+    """The linear map from the canonical body's poses and handles to those of a target skeleton."""
 
     references: Float[Array, "joints 4"]
     moving: Bool[Array, "joints"]
     maps: Float[Array, "maps canonical"]  # of the target's moving joints, from the canonical ones
     root_turn: Float[Array, "3 3"]  # target root = canonical root @ this
     root_shift: Float[Array, "3"]  # from the canonical root to the target's, in the canonical root's axes
-    bones: Float[Array, "bones"]  # lengths as the network reads them
-    rows: Int[Array, "joints"]  # the point of the canonical body that each target joint moves with
-    shifts: Float[Array, "joints 3"]  # where the joint is from that point, in the point's axes
+    bones: Float[Array, "bones"]  # lengths in the form that the network reads
+    rows: Int[Array, "joints"]  # the canonical point that each target joint moves with
+    shifts: Float[Array, "joints 3"]  # position of the joint relative to that point, in the point's axes
     turns: Float[Array, "joints 3 3"]  # from the joint's axes to the point's
-    turned: Int[Array, "joints"]  # the row that shows how the joint is turned; -1 for none
+    turned: Int[Array, "joints"]  # the row of the joint's rotation; -1 for none
 
     @property
     def is_canonical(self) -> bool:
-        """Whether the target's maps are the canonical ones as they are."""
+        """Whether the target's maps equal the canonical ones."""
         return self.maps.shape[0] == self.maps.shape[1] and np.array_equal(self.maps, np.eye(len(self.maps)))
 
 
 @dataclass(frozen=True, eq=False)
 class _StandingBody:
-    """Both bodies in one pose: axes and places of the canonical one's joints and of the target's."""
+    """Both bodies in one pose: axes and positions of the canonical joints and of the target's."""
 
     own_axes: Float[Array, "canonical 3 3"]
     own_places: Float[Array, "canonical 3"]
@@ -76,12 +76,12 @@ class _StandingBody:
     places: Float[Array, "joints 3"]
     chains: tuple[
         tuple[tuple[str, ...], tuple[int, ...]], ...
-    ]  # canonical joints, and the target's that share them
+    ]  # canonical joints, and the target joints that share them
     still: Float[Array, "joints 4"]  # rotations of joints that do not move
 
 
 def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
-    """The fit of a skeleton; one that is not a humanoid is refused."""
+    """Return the fit of a skeleton; raise if it is not a humanoid."""
     standing = _by_name(skeleton) if _has_canonical_joints(skeleton) else _by_roles(skeleton, weights)
     references, maps, moving = _shared_out(skeleton, standing, weights)
     rows, shifts, turns, turned = _points(skeleton, standing)
@@ -103,12 +103,12 @@ def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
 
 
 def typical_body(weights: Weights) -> Skeleton:
-    """The canonical body with the mean proportions of the performers learned from."""
+    """The canonical body with the mean proportions of the training performers."""
     orders = tuple("" if name.endswith("_end") else "ZYX" for name in layout.JOINTS)
     return Skeleton(layout.JOINTS, np.array(layout.PARENTS), weights.body, orders)
 
 
-# --- standing side by side -----------------------------------------------------------------------------------------
+# --- both bodies in one pose ---------------------------------------------------------------------------------------
 
 
 def _has_canonical_joints(skeleton: Skeleton) -> bool:
@@ -128,10 +128,10 @@ def _by_name(skeleton: Skeleton) -> _StandingBody:
 
 
 def _by_roles(skeleton: Skeleton, weights: Weights) -> _StandingBody:
-    """Both in the neutral pose, the canonical body with the target's proportions."""
+    """Both bodies in the neutral pose, the canonical one with the target's proportions."""
     if missing := [role for role in MAIN_ROLES if role not in skeleton.roles]:
         raise SkeletonError(
-            f"the universal prior poses humanoids; this skeleton lacks {', '.join(missing)}; name them with roles"
+            f"the universal prior needs a humanoid; this skeleton lacks {', '.join(missing)}; assign their roles"
         )
     neutral, canonical = neutral_pose(skeleton), neutral_pose(typical_body(weights)).world
     places = _own_places(skeleton, neutral.positions, weights)
@@ -143,7 +143,7 @@ def _by_roles(skeleton: Skeleton, weights: Weights) -> _StandingBody:
 def _own_places(
     skeleton: Skeleton, neutral: Float[Array, "joints 3"], weights: Weights
 ) -> Float[Array, "canonical 3"]:
-    """Where the canonical body's joints would be in the target's neutral pose."""
+    """Positions of the canonical joints in the target's neutral pose."""
     at = {name: neutral[skeleton.index(role)] for name, role in _ROLES.items() if role in skeleton.roles}
     scale = _leg(at) / float(np.linalg.norm(weights.body[[_AT["LeftLeg"], _AT["LeftFoot"]]], axis=-1).sum())
     typical = {name: scale * weights.body[number] for name, number in _AT.items()}
@@ -177,7 +177,7 @@ def _leg(at: dict[str, Array]) -> float:
 
 
 def _placed_with(name: str) -> str:
-    """A joint that has no length of its own stands where its carrier does."""
+    """The joint at whose position a joint without its own length is placed."""
     if name in layout.POINTS:
         return name
     if name.endswith(("FingerBase", "HandIndex1")):
@@ -186,7 +186,7 @@ def _placed_with(name: str) -> str:
 
 
 def _chains(skeleton: Skeleton) -> Sequence[tuple[tuple[str, ...], tuple[int, ...]]]:
-    """Canonical joints and the target's joints that share their rotations."""
+    """Canonical joints and the target joints that share their rotations."""
     at = {role: skeleton.index(role) for role in skeleton.roles}
     chest = at.get("chest", -1)
     lower = path(skeleton, at["pelvis"], chest)[1:] if chest >= 0 else []
@@ -201,7 +201,7 @@ def _chains(skeleton: Skeleton) -> Sequence[tuple[tuple[str, ...], tuple[int, ..
     return found
 
 
-# --- what follows from it ------------------------------------------------------------------------------------------
+# --- the fit -------------------------------------------------------------------------------------------------------
 
 
 def _shared_out(
@@ -211,12 +211,12 @@ def _shared_out(
     references, moving = standing.still.copy(), np.zeros(len(skeleton), dtype=np.bool_)
     blocks: dict[int, Float[Array, "3 canonical"]] = {}
     for own, chain in standing.chains:
-        joints = [joint for joint in chain if not skeleton.is_end_site[joint]]  # which cannot turn
+        joints = [joint for joint in chain if not skeleton.is_end_site[joint]]  # end sites cannot rotate
         shares = _overlap(len(own), len(joints))
         for joint, share in zip(joints, shares, strict=True):
             references[joint], blocks[joint] = _one(joint, own, share, skeleton, standing, weights)
             moving[joint] = True
-    for name in ("LeftHandIndex1", "RightHandIndex1"):  # bent a little in every recording
+    for name in ("LeftHandIndex1", "RightHandIndex1"):  # slightly bent in every recording
         if name in skeleton.names:
             references[skeleton.index(name)] = rotations.quaternion_from_matrix(weights.references[_AT[name]])
     return references, np.concatenate([blocks[joint] for joint in sorted(blocks)]), moving
@@ -226,7 +226,7 @@ def _one(
     joint: int, own: tuple[str, ...], share: Float[Array, "own"], skeleton: Skeleton, standing: _StandingBody,
     weights: Weights,
 ) -> tuple[Float[Array, "4"], Float[Array, "3 canonical"]]:  # fmt: skip
-    """A joint's reference, and its map from the canonical maps."""
+    """A joint's reference, and its block of the map from the canonical maps."""
     turn, block = np.eye(3), np.zeros((3, 3 * len(layout.MOVING)))
     axes = standing.axes[joint]
     for name, part in zip(own, share, strict=True):
@@ -240,7 +240,7 @@ def _one(
 
 
 def _overlap(own: int, joints: int) -> Float[Array, "joints own"]:
-    """How much of each of `own` equal stretches lies in each of `joints` equal stretches of the same whole."""
+    """The fraction of each of `own` equal intervals that lies in each of `joints` equal intervals of the same whole."""
     if joints == 0:
         return np.zeros((0, own))
     ends, others = np.arange(own + 1) / own, np.arange(joints + 1) / joints
@@ -257,7 +257,7 @@ def _power(turn: Float[Array, "3 3"], share: float) -> Float[Array, "3 3"]:
 def _points(
     skeleton: Skeleton, standing: _StandingBody
 ) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"], Int[Array, "joints"]]:
-    """Per target joint, the canonical point that it moves with, where it is from that, and what it turns with."""
+    """Per target joint: the canonical point it moves with, its position and axes relative to it, its rotation's row."""
     named = {
         joint: own[-1] if len(joints) > 1 else own[0] for own, joints in standing.chains for joint in joints
     }
@@ -280,6 +280,6 @@ def _points(
 
 
 def _nearest(own: tuple[str, ...], joints: int) -> list[str]:
-    """For joints along a chain the canonical one that has turned by then; the last is the last."""
+    """For each joint along a chain, the canonical joint at its position; the last maps to the last."""
     ends = np.ceil((np.arange(joints) + 1) * len(own) / joints).astype(int) - 1
     return [own[end] for end in ends]

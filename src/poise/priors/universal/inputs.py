@@ -1,4 +1,4 @@
-"""What is shown to the network: handles, turned joints, a gaze and speeds, as seen from a frame F."""
+"""Inputs of the network: handles, joint rotations, a gaze and velocities, relative to a frame F."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH = sum(rows * columns for _, rows, columns in layout.INPUTS)
 
 @compiled
 def show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Array, axes: Array) -> None:
-    """Handles as the network reads them; several on one joint are one at their middle, which is as fixed to it."""
+    """Write handles in the network's form; several on one joint are merged into their mean."""
     for h in range(len(rows)):
         inputs[POINTS + 7 * rows[h]] += 1.0
     for h in range(len(rows)):
@@ -33,7 +33,7 @@ def show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Arr
 
 @compiled
 def show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) -> None:
-    """How fast handles move, along the frame's axes."""
+    """Write the velocities of handles, in the frame's axes."""
     inputs[_MOVING] = 1.0
     for h in range(len(rows)):
         for i in range(3):
@@ -45,7 +45,7 @@ def show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) 
 
 @compiled
 def show_turns(inputs: Array, rows: Array, turns: Array, axes: Array) -> None:
-    """Rotations of joints: the first two columns of each, along the frame's axes."""
+    """Write joint rotations: the first two columns of each, in the frame's axes."""
     for h in range(len(rows)):
         at = _TURNS + 7 * rows[h]
         inputs[at] = 1.0
@@ -58,5 +58,5 @@ def show_turns(inputs: Array, rows: Array, turns: Array, axes: Array) -> None:
 
 
 def show_look(inputs: Array, direction: Float[Array, "3"], axes: Array) -> None:
-    """Where the face points."""
+    """Write the direction of the face."""
     inputs[_LOOK], inputs[_LOOK + 1 : _LOOK + 4] = 1.0, axes.T @ direction

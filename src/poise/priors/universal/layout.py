@@ -1,4 +1,4 @@
-"""What the network reads and writes, in order: shared by training and by inference through the file's header."""
+"""Order of the network's inputs and outputs: shared by training and inference through the file's header."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ BONES = (
     "LeftArm", "LeftForeArm", "LeftHand", "RightArm", "RightForeArm", "RightHand",
 )  # fmt: skip
 
-# Blocks of the input vector, each (name, rows, columns); a row that is not given is all zeros.
+# Blocks of the input vector, each (name, rows, columns); rows that are not given are zero.
 INPUTS = (
     ("points", len(POINTS), 7),  # mask, position in the frame F, offset in the joint's axes
     ("turns", len(TURNS), 7),  # mask, the first two columns of the rotation in F
-    ("look", 1, 4),  # mask, the direction the face points in F
+    ("look", 1, 4),  # mask, the direction of the face in F
     ("floor", 1, 2),  # mask, height of F's origin above the floor
     ("frame", 1, 4),  # whether F is the given root, the vertical in F
     ("bones", 1, len(BONES)),  # lengths, centred and scaled
     ("velocities", len(POINTS), 3),  # of the points, metres a second in F
     ("moving", 1, 1),  # whether velocities are given
 )
-FREEDOMS = 6 + 3 * len(MOVING)  # root position in F, root turn in its own axes, maps
+FREEDOMS = 6 + 3 * len(MOVING)  # root position in F, root rotation in its own axes, maps
 MEAN = 9 + 3 * len(MOVING)  # root position, the first two columns of its rotation, maps
 RANK = 10
 LENGTH_SCALE = 0.1  # of logarithms of bone lengths
@@ -64,12 +64,12 @@ PARENTS = tuple(JOINTS.index(parent) if parent else -1 for _, parent in TREE)
 
 
 def begin_of(block: str) -> int:
-    """Where a block of the input vector begins."""
+    """The index at which a block of the input vector begins."""
     before = [name for name, _, _ in INPUTS].index(block)
     return sum(rows * columns for _, rows, columns in INPUTS[:before])
 
 
-DIRECTED = (  # bones whose directions at rest differ between performers: a sign of how their joints were calibrated
+DIRECTED = (  # bones whose directions at rest differ between performers: a sign of their calibration
     "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightToeBase", "Spine", "Spine1", "Neck1", "Head", "Head_end",
     "LeftArm", "RightArm",
 )  # fmt: skip
@@ -81,7 +81,7 @@ SIZED = (
 
 
 def figure(offsets: np.ndarray) -> np.ndarray:
-    """What a body's bones say of how its joints were calibrated: directions at rest, and logarithms of lengths."""
+    """Features of a body's bones that indicate its joint calibration: rest directions, and log lengths."""
     directed = offsets[..., [JOINTS.index(name) for name in DIRECTED], :]
     lengths = np.linalg.norm(offsets[..., [JOINTS.index(name) for name in SIZED], :], axis=-1)
     units = directed / np.maximum(np.linalg.norm(directed, axis=-1, keepdims=True), 1e-6)

@@ -1,7 +1,7 @@
-"""The network's weights, as they come with Poise, and its compiled evaluation for one input.
+"""The network's weights that come with Poise, and its compiled evaluation for one input.
 
-Matrices are bytes with scales in the file and float32 in memory; rows of the first layer are read only where the input
-is not 0.
+Matrices are bytes with scales in the file and float32 in memory; of the first layer, only rows with a nonzero input
+are read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 FILE = Path(__file__).with_name("universal.safetensors")  # as trained
-TABLES = FILE.with_name("tables.safetensors")  # what was then measured on it, by tools/universal/calibrate.py
-POSTURES = FILE.with_name("postures.safetensors")  # how postures change it, by tools/universal/modes.py
+TABLES = FILE.with_name("tables.safetensors")  # its calibration, by tools/universal/calibrate.py
+POSTURES = FILE.with_name("postures.safetensors")  # shifts for postures, by tools/universal/modes.py
 SCALE = ".scales"
-SMALLEST = 2e-5  # radians or metres squared: no freedom is surer
+SMALLEST = 2e-5  # radians or metres squared: smallest variance
 _FACTOR_SCALE = 0.3
-_LEAST, _MOST = -14.0, 3.0  # of the logarithm of a variance
+_LEAST, _MOST = -14.0, 3.0  # bounds of the logarithm of a variance
 _EPSILON = 1e-5
 
 
 class NetworkLayers(NamedTuple):
-    """What the compiled evaluation reads; matrices are (outputs, inputs), but the first is (inputs, width)."""
+    """The arrays of the compiled evaluation; matrices are (outputs, inputs), but the first is (inputs, width)."""
 
     first: Array
     first_bias: Array
@@ -45,7 +45,7 @@ class NetworkLayers(NamedTuple):
 
 
 class PostureWeights(NamedTuple):
-    """Shifts of the network's values, before each block and the heads, for each posture; and how likely each is."""
+    """Shifts of the network's values, before each block and the heads, for each posture; and the posture classifier."""
 
     shifts: Float[Array, "postures blocks width"]
     gate: Float[Array, "postures width"]
@@ -53,7 +53,7 @@ class PostureWeights(NamedTuple):
 
 
 class ZeroWeights(NamedTuple):
-    """What bones say of joint zeros (see `zeros`): Gaussian processes over bodies, and the covariance around them."""
+    """Prediction of joint zeros from bones (see `zeros`): Gaussian processes over bodies, and the covariance."""
 
     centre: Float[Array, "figure"]
     scale: Float[Array, "figure"]
@@ -66,7 +66,7 @@ class ZeroWeights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """All that has been learned."""
+    """All learned arrays."""
 
     layers: NetworkLayers
     postures: PostureWeights
@@ -76,9 +76,7 @@ class Weights:
     body: Float[Array, "joints 3"]
     lower: Float[Array, "moving 3"]
     upper: Float[Array, "moving 3"]
-    tempers: Float[
-        Array, "freedoms"
-    ]  # by which deviations are multiplied, chosen on performers that were held out
+    tempers: Float[Array, "freedoms"]  # factors on standard deviations, chosen on held-out performers
     poses: Float[Array, "poses maps"]
     ups: Float[Array, "poses 3"]
     quantiles: Float[Array, "101"]
@@ -93,7 +91,7 @@ def shipped() -> Weights:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What a file of weights or tables holds, and its header; matrices are scaled."""
+    """The arrays of a file of weights or tables, with matrices scaled, and its header."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
@@ -104,7 +102,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def in_bytes(name: str, matrix: Float[Array, "rows columns"]) -> dict[str, Array]:
-    """A matrix as a file holds it; each input of the first layer has a scale, and each output of the others."""
+    """A matrix in the form of a file; each input of the first layer has a scale, and each output of the others."""
     size = np.abs(matrix).max(axis=0 if name == "first.weight" else 1, keepdims=True)
     scale = np.maximum(size / 127, 1e-7).astype(np.float16)
     return {
@@ -114,7 +112,7 @@ def in_bytes(name: str, matrix: Float[Array, "rows columns"]) -> dict[str, Array
 
 
 def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
-    """Weights from what a file holds."""
+    """Create the weights from the contents of a file."""
     found = {name: array.astype(np.float32) for name, array in arrays.items()}
     blocks = range(sum(name.endswith("up.weight") for name in found))
     pairs = [(f"blocks.{k}.up", f"blocks.{k}.down") for k in blocks]
@@ -152,9 +150,9 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
 def evaluate(
     layers: NetworkLayers, inputs: Array, shifts: Array, hidden: Array, mean: Array, spread: Array
 ) -> None:
-    """The heads' outputs for one input; `hidden` is left with what the heads read. No spread is made without room.
+    """Compute the heads' outputs for one input; `hidden` receives the heads' input. An empty `spread` is skipped.
 
-    Where there are `shifts`, a posture is shown.
+    Nonempty `shifts` select a posture.
     """
     width = len(layers.first_bias)
     h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
@@ -183,7 +181,7 @@ def evaluate(
 
 @compiled
 def _normed(h: Array, norm: Array, out: Array) -> None:
-    """A layer's values with mean 0 and deviation 1, scaled and shifted."""
+    """A layer's values normalised to mean 0 and deviation 1, then scaled and shifted."""
     count = np.float32(len(h))
     centre = np.float32(0.0)
     for i in range(len(h)):
@@ -198,20 +196,20 @@ def _normed(h: Array, norm: Array, out: Array) -> None:
 
 
 class NamedPrediction(NamedTuple):
-    """What the network says of one input, in the frame F of its inputs."""
+    """The network's output for one input, in the frame F of its inputs."""
 
     mean: Float[Array, "mean"]
     variances: Float[Array, "freedoms"]
     factors: Float[Array, "freedoms rank"]
 
 
-ANY = np.zeros((0, 0), np.float32)  # the shifts of no posture in particular
+ANY = np.zeros((0, 0), np.float32)  # no posture in particular
 
 
 def mean_of(
     weights: Weights, inputs: Float[Array, "inputs"], shifts: Float[Array, "blocks width"] = ANY
 ) -> Float[Array, "mean"]:
-    """The network's mean alone for one input."""
+    """The network's mean for one input."""
     layers = weights.layers
     hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
     evaluate(layers, inputs, shifts, hidden, mean, np.empty(0, np.float32))
@@ -233,7 +231,7 @@ def asked(
 
 
 def posture_shares(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "postures"]:
-    """How likely an input makes each posture."""
+    """The probability of each posture given an input."""
     layers = weights.layers
     hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
     evaluate(layers, inputs, ANY, hidden, mean, np.empty(0, np.float32))

@@ -1,8 +1,9 @@
 """The universal prior: from any handles on any humanoid to a Gaussian over the whole pose, its root included.
 
-A network reads where handles are, as seen from a frame F, and bone lengths; it writes the mean of the pose and a
-covariance that depends on it. A given root is F itself. A free root is guessed from the handles, the network says where
-it is, and is asked again from there; what it says then is where the root and every joint are expected, and how surely.
+A network reads handle positions, relative to a frame F, and bone lengths; it returns the mean of the pose and a
+covariance that depends on it. A given root is F itself. A free root is first guessed from the handles; the network
+predicts its position and is evaluated again from there. The second result is the expected root and pose, with their
+covariance.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
-NEAR = 0.12  # metres that handles may lack in a pose whose root is taken for the one before
-SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # of clips, to learn joint zeros by
-APART = 0.5  # seconds between frames that say something new of joint zeros
+NEAR = 0.12  # metres: largest handle residual at which the previous root is reused
+SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # handles to learn joint zeros from
+APART = 0.5  # seconds between the frames from which joint zeros are learned
 LOWEST, HIGHEST = (
     -0.1,
     2.5,
-)  # metres above the floor, y = 0: a body whose handles lie between has it under its feet
-RULED_OUT = 0.03  # a posture less likely than this is not looked at
-SIDEWAYS = 0.05  # metres that handles of both sides must be apart to say which way a body faces
-AHEAD = 0.85  # cosine between the axis that looks and the face's own, from which they count as the same
+)  # metres: if all handles are between these heights, the floor is at y = 0
+RULED_OUT = 0.03  # postures less likely than this are skipped
+SIDEWAYS = 0.05  # metres: smallest distance between left and right handles that determines the heading
+AHEAD = 0.85  # cosine between a look-at axis and the face's own above which they count as the same
 _PAIRS = tuple(
     (row, layout.POINTS.index(name.replace("Left", "Right")))
     for row, name in enumerate(layout.POINTS)
@@ -70,13 +71,13 @@ _PERFORMER: Declared = {
 
 
 class UniversalPrior(Savable):
-    """What has been learned from everyone, on one skeleton, or on Poise's own body."""
+    """A prior learned from many people, on one skeleton or on Poise's own body."""
 
     kind = "universal"
     about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
     Options = PriorOptions
     held_out = HeldOut(0.24, 0.211, 1.15, (0.536, 0.944, 1.56, 2.49, 3.35, 6.23))
-    """On the performers learned from, with joint zeros that their bones foretell, by tools/calibrate.py."""
+    """On the training performers, with joint zeros predicted from their bones, by tools/calibrate.py."""
     schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
 
     def __init__(self, skeleton: Skeleton | None = None, zeros: Zeros | None = None) -> None:
@@ -108,30 +109,30 @@ class UniversalPrior(Savable):
 
     @classmethod
     def restored(cls, stored: Stored) -> UniversalPrior:
-        """The prior again, on the body that was kept."""
+        """Create the prior on the stored body."""
         return cls(stored.space.skeleton, Zeros(**stored.arrays) if stored.header["performer"] else None)
 
     def arrays(self) -> dict[str, Array]:
-        """What clips said of the performer's joint zeros; the weights come with Poise."""
+        """The performer's joint zeros, if learned from clips; the weights come with Poise."""
         return self.zeros._asdict() if self._performer else {}
 
     def header(self) -> dict[str, Any]:
-        """Whether clips have said anything of a performer."""
+        """Whether joint zeros were learned from clips."""
         return {"performer": self._performer}
 
     @property
     def summary(self) -> str:
-        """What has been learned, in a few words."""
+        """A short description of the training data."""
         return f"{len(self.weights.header['learned_from'])} recordings of people, for any humanoid"
 
     @property
     def credit(self) -> str:
-        """The database that was learned from."""
+        """The training database."""
         return str(self.weights.header["database"])
 
     @cached_property
     def limits(self) -> JointLimits:
-        """The range of all recordings, seen on this skeleton."""
+        """The range of all recordings, mapped to this skeleton."""
         middle = (self.weights.lower + self.weights.upper).ravel() / 2
         half = (self.weights.upper - self.weights.lower).ravel() / 2
         lower, upper = np.zeros((2, len(self.space.skeleton), 3))
@@ -143,34 +144,34 @@ class UniversalPrior(Savable):
 
     @cached_property
     def mean(self) -> Float[Array, "maps"]:
-        """The pose expected of a body that stands upright, of which nothing else is known."""
+        """The expected pose of an upright body without any handles."""
         return self._unasked.mean[ROOT_SIZE:]
 
     def on_body(self, skeleton: Skeleton) -> UniversalPrior:
-        """The same knowledge on another skeleton; what clips said of the performer's joints stays known."""
+        """The same prior on another skeleton; learned joint zeros of the performer are kept."""
         return kept_from(self, UniversalPrior(skeleton, self.zeros if self._performer else None))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
-        """Made ready for these handles; with a frame rate, it goes by how fast they move."""
+        """Return the guide for these handles; with a frame rate, it uses their velocities."""
         return UniversalGuide(self, handles, fps)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
-        """A few poses that are far from each other, as they lean."""
+        """A few poses far from each other, and their up directions."""
         return self.weights.poses @ self.fit.maps.T, self.weights.ups @ self.fit.root_turn
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
-        """The log density of a pose when no handle is known."""
+        """The log density of a pose without any handles."""
         _, covariance = self._unasked.maps
         gap = self.space.checked(q)[ROOT_SIZE:] - self.mean
         _, volume = np.linalg.slogdet(covariance)
         return float(-0.5 * (gap @ np.linalg.solve(covariance, gap) + volume + len(gap) * np.log(2 * np.pi)))
 
     def percentile(self, q: Float[Array, "size"]) -> float:
-        """The share of recorded poses, in percent, that are less likely than this one."""
+        """The percentage of recorded poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
 
     def _gaps(self, motion: Motion) -> Float[Array, "frames maps"]:
-        """From what is expected of a clip's handles to what was recorded, every now and then."""
+        """Differences between recorded and expected maps, given a clip's handles, every `APART` seconds."""
         handles, every = self.space.handles(SHOWN), max(1, round(motion.fps * APART))
         poses = self.space.q_from_frames(motion.root_positions[::every], motion.rotations[::every])
         guide, shown = self.guide(handles), self.space.points(poses, handles)
@@ -179,7 +180,7 @@ class UniversalPrior(Savable):
 
     @cached_property
     def _unasked(self) -> ExpectedPose:
-        """Of a body that stands upright, of any size."""
+        """The prediction for an upright body of any size, without handles."""
         guide = self.guide(Handles(np.empty(0, np.int64), np.empty((0, 3))))
         guide._blank[:] = 0.0
         root = np.zeros(self.space.size)
@@ -188,7 +189,7 @@ class UniversalPrior(Savable):
 
 
 class ExpectedPose(NamedTuple):
-    """A pose and the covariance of all its freedoms; `rooted` if the root is expected somewhere, not given."""
+    """A pose and the covariance of all its degrees of freedom; `rooted` if the root is predicted, not given."""
 
     mean: Float[Array, "size"]
     covariance: Float[Array, "freedoms freedoms"]
@@ -201,7 +202,7 @@ class ExpectedPose(NamedTuple):
 
 
 class UniversalGuide(Guide):
-    """The prior for one set of handles; its state is what the network expects."""
+    """The prior for one set of handles; its state is the network's prediction."""
 
     plan = Plan(finer=((ALL,),))
 
@@ -220,10 +221,10 @@ class UniversalGuide(Guide):
         self._slack: Callable[[], Array] = lambda: np.zeros((ROOT_FREEDOMS, ROOT_FREEDOMS))
         self._gaze: Float[Array, "3"] | None = None  # the point that the face looks at
         self._before: Float[Array, "handles 3"] | None = None
-        self._posture = ANY  # how what the network expects is shifted
+        self._posture = ANY  # shifts of the network for a posture
 
     def ask(self, asked: Asked) -> None:
-        """How fast handles move follows from where they were in the frame before."""
+        """Use the handles' previous positions for their velocities, and orientation targets."""
         self._before = None
         if self.fps is not None and len(asked.before) and len(self.handles):
             self._before = self.space.handle_positions(asked.before[0], self.handles)[0]
@@ -231,7 +232,7 @@ class UniversalGuide(Guide):
             self._face(asked.facing)
 
     def _face(self, facing: Facing) -> None:
-        """Turned joints that the network knows, as it writes them, and what the face looks at."""
+        """Set the orientation targets of joints that the network knows, in its form, and the gaze target."""
         known = self._fit.turned[facing.turned] >= 0
         joints = facing.turned[known]
         self._turned = self._fit.turned[joints]
@@ -243,7 +244,7 @@ class UniversalGuide(Guide):
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """The expected pose; of a free root it is asked twice, unless the root of the frame before still fits."""
+        """The expected pose; with a free root the network is evaluated twice, unless the previous root still fits."""
         self._free = free_root
         if not free_root:
             expected = self.seen_from(q, targets, given=True)
@@ -264,7 +265,7 @@ class UniversalGuide(Guide):
     def modes(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[tuple[float, Start]]:
-        """What is expected of each posture that handles do not rule out, with its share."""
+        """The prediction for each posture that the handles do not rule out, with its probability."""
         self._free, frame = free_root, self._frame_of(q)
         if free_root:
             guesses = self._guessed(q, targets)
@@ -277,13 +278,13 @@ class UniversalGuide(Guide):
         return [(float(shares[k]), self._of_posture(k, q, frame, targets)) for k in likely.tolist()]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ExpectedPose:
-        """What is expected as seen from the root of a pose."""
+        """The prediction relative to the root of a pose."""
         return self.seen_from(q, targets, given=not self._free)
 
     def seen_from(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
     ) -> ExpectedPose:
-        """What is expected of handles as seen from the root of a pose, which is given or only near."""
+        """The prediction for handles relative to the root of a pose, which is given or only approximate."""
         expected = self._asked(*self._frame_of(q), targets, given=given)
         if given:
             expected.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
@@ -292,7 +293,7 @@ class UniversalGuide(Guide):
     def forms(
         self, q: Float[Array, "size"], state: ExpectedPose, steps: Steps
     ) -> tuple[tuple[Any, ...], Steps]:
-        """One Gaussian over all freedoms."""
+        """One Gaussian over all degrees of freedom."""
         del q
         root = state.mean[:ROOT_SIZE] if state.rooted else None
         return fixed(state.mean[ROOT_SIZE:], state.covariance, root=root), steps
@@ -300,12 +301,12 @@ class UniversalGuide(Guide):
     def expectation(
         self, q: Float[Array, "size"], state: ExpectedPose
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Of the maps."""
+        """Mean and covariance of the maps."""
         del q
         return state.maps
 
     def gaussian(self, q: Float[Array, "size"], state: ExpectedPose, *, stage: int = -1) -> Information:
-        """What is expected, around a pose; a given root is without an opinion."""
+        """The prediction as a Gaussian around a pose; without information about a given root."""
         del stage
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
         if state.rooted:
@@ -319,7 +320,7 @@ class UniversalGuide(Guide):
     def spread(
         self, q: Float[Array, "size"], state: ExpectedPose
     ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """What is expected; a guessed root is claimed no closer than handles say it is."""
+        """The prediction; the variance of a guessed root is at least that which the handles justify."""
         covariance = state.covariance.copy()
         gap = np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean[ROOT_SIZE:] - q[ROOT_SIZE:]])
         if state.rooted:
@@ -333,11 +334,11 @@ class UniversalGuide(Guide):
     def pulled(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ExpectedPose
     ) -> ExpectedPose:
-        """What was expected stays: it was seen from where the root is expected."""
+        """The previous prediction, if it was made from the expected root; else a new one."""
         return state if state.rooted else self.resumed(q, targets)
 
     def misfit(self, q: Float[Array, "size"], state: ExpectedPose) -> float:
-        """Half the squared distance from what is expected, in its own metric."""
+        """Half the squared Mahalanobis distance from the prediction."""
         mean, covariance = state.maps
         gap = q[ROOT_SIZE:] - mean
         return float(0.5 * gap @ np.linalg.solve(covariance, gap))
@@ -352,7 +353,7 @@ class UniversalGuide(Guide):
     def _guessed(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
     ) -> list[tuple[Array, Array]]:
-        """Frames at the middle of the handles: as the trunk is turned or looks, or as the pose at hand, or by sides."""
+        """Frames at the mean of the handles; headings from trunk rotations, gaze, left-right handles or the pose."""
         origin, axes = self._frame_of(q)
         if len(targets):
             origin = targets.mean(axis=0)
@@ -366,25 +367,25 @@ class UniversalGuide(Guide):
         return [(origin, _heading(side)) for side in wide or [axes[:, 0]]]
 
     def _of_posture(self, posture: int, q: Array, frame: tuple[Array, Array], targets: Array) -> Start:
-        """What is expected if the body has a posture, as seen from a given root or a guessed frame."""
+        """The prediction for one posture, relative to a given root or a guessed frame."""
         self._posture = self._weights.postures.shifts[posture]
         if self._free:
             q = self._roughly(*frame, targets)
-            if len(targets) == 1:  # which does not say where the body faces
+            if len(targets) == 1:  # which does not determine the heading
                 self._face_as(frame[1], targets[0], q)
         expected = self.seen_from(q, targets, given=not self._free)
         self._posture = ANY
         return Start(expected.mean, expected)
 
     def _face_as(self, axes: Array, about: Array, q: Array) -> None:
-        """Turn a pose about the vertical through a point, to face as axes do."""
+        """Rotate a pose about the vertical through a point, to the heading of `axes`."""
         own = _axes_of(q)
         turn = _heading(axes[:, 0]) @ _heading(own @ self._fit.root_turn[0]).T
         q[:3] = about + turn @ (q[:3] - about)
         quaternion_of(turn @ own, q[3:ROOT_SIZE])
 
     def _slack_of(self, root: Array, inputs: Array, origin: Array, axes: Array) -> Float[Array, "6 6"]:
-        """How much less sure handles are of a root than the network is, asked from where it predicts that."""
+        """The root covariance that the handles justify beyond the network's, evaluated from its own prediction."""
         named = asked(self._weights, inputs)
         _, turned = self._pose(named.mean, origin, axes, given=False)
         lacking = self._root_covariance(named, axes, turned)[0] - root
@@ -395,20 +396,20 @@ class UniversalGuide(Guide):
         return farthest_gap(self.space, q, self.handles, targets) if len(targets) else 0.0
 
     def _roughly(self, origin: Array, axes: Array, targets: Array) -> Float[Array, "size"]:
-        """The pose expected from a frame that is guessed."""
+        """The expected pose relative to a guessed frame."""
         inputs = self._inputs(origin, axes, targets, given=False)
         return self._pose(mean_of(self._weights, inputs, self._posture), origin, axes, given=False)[0]
 
     def _asked(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> ExpectedPose:
         inputs = self._inputs(origin, axes, targets, given=given)
-        if self._gaze is not None:  # from where the head is expected without it
+        if self._gaze is not None:  # from the head position expected without it
             near = self._pose(mean_of(self._weights, inputs, self._posture), origin, axes, given=given)[0]
             ahead = self._gaze - self.space.forward(near)[0][self._head]
             show_look(inputs, ahead / max(float(np.linalg.norm(ahead)), SHORTEST), axes)
         return self._expected(asked(self._weights, inputs, self._posture), origin, axes, given=given)
 
     def _inputs(self, origin: Array, axes: Array, targets: Array, *, given: bool) -> Float[Array, "inputs"]:
-        """What is shown to the network."""
+        """The input vector of the network."""
         inputs = self._blank.copy()
         inputs[FRAME], inputs[FRAME + 1 : FRAME + 4] = given, axes[1]
         show_turns(inputs, self._turned, self._turns, axes)
@@ -446,14 +447,14 @@ class UniversalGuide(Guide):
         return ExpectedPose(mean, covariance, not given)
 
     def _root_covariance(self, named: NamedPrediction, axes: Array, root: Array) -> tuple[Array, Array]:
-        """Of the root in the world, with its joint zero; and how the target's root follows from the canonical one."""
+        """The root's covariance in the world, including its joint zero, and the Jacobian from the canonical root."""
         into = _root_jacobian(axes, root, self._fit.root_turn, self._fit.root_shift)
         low, turns = into @ named.factors[:ROOT_FREEDOMS], into[:, 3:]
         own = low @ low.T + (into * named.variances[:ROOT_FREEDOMS]) @ into.T
         return own + turns @ self._zeros.root @ turns.T, into
 
     def _pose(self, named: Array, origin: Array, axes: Array, *, given: bool) -> tuple[Array, Array]:
-        """A pose vector from what the network names, and the canonical root's axes."""
+        """The pose vector of a network output, and the canonical root's axes."""
         root = axes if given else axes @ _from_columns(named[3:9]) @ self._zeros.turn
         place = origin if given else origin + axes @ named[:3]
         q = np.empty(self.space.size)
@@ -464,11 +465,11 @@ class UniversalGuide(Guide):
         return q, root
 
 
-_SHARED = 2.5e-3  # rad^2 that other bodies' joints may differ by: their hinges lie a little otherwise
+_SHARED = 2.5e-3  # rad^2: additional joint variance of other bodies, whose joint axes differ slightly
 
 
 def _heading(left: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """Axes that stand upright with this on their left."""
+    """Upright axes with this direction on their left."""
     size = float(np.hypot(left[0], left[2]))
     x, z = (left[0] / size, left[2] / size) if size > 1e-9 else (1.0, 0.0)
     return np.array([[x, 0.0, -z], [0.0, 1.0, 0.0], [z, 0.0, x]])
@@ -504,7 +505,7 @@ def _axes_of(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
 
 
 def _root_jacobian(axes: Array, root: Array, turn: Array, shift: Array) -> Float[Array, "6 6"]:
-    """Of the target's root by the canonical one's: its place along F's axes, its turn about its own."""
+    """Jacobian of the target's root by the canonical one's: position in F's axes, rotation in its own."""
     x, y, z = shift
     lever = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     into = np.zeros((6, 6))

@@ -1,6 +1,6 @@
-"""The CMU table of poses as arrays: unique clips, one body a performer, and who is trained on, chosen by and tested on.
+"""The CMU pose table as arrays: unique clips, one body per performer, and the training, validation and test splits.
 
-CMU numbers some performers twice; a clip whose body and frames are those of an earlier one is left out.
+CMU lists some performers twice; a clip with the body and frames of an earlier one is left out.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ARCHIVE = "cmu-all-30hz.npz.xz"
 RATE = 30.0  # frames a second
 STEP, MILLI = 5e3, 1e3  # integers per radian and per metre
 
-STRANGERS = (  # three draws of performers that are never trained on; the named splits use no others
+STRANGERS = (  # three sets of performers never used for training; the named splits use no others
     ("02", "13", "35", "56", "05"),
     ("06", "14", "09", "131", "82"),
     ("07", "16", "63", "124", "15"),
 )
-CHOICE = ("26", "76", "113", "133")  # settings and temperatures are chosen on these
+CHOICE = ("26", "76", "113", "133")  # validation: settings and temperatures are chosen on these
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def read_table(path: Path) -> PoseTable:
 
 
 def motion_of(table: PoseTable, clip: int, *, every: int = 1, frames: int = 10**9) -> Motion:
-    """A clip as a motion, or every Nth of its frames, or so many of them, evenly spaced."""
+    """A clip as a motion: all frames, every `every`-th, or at most `frames` evenly spaced ones."""
     from poise.geometry import rotations
     from poise.motion.motion import Motion
     from poise.skeleton.skeleton import Skeleton
@@ -91,7 +91,7 @@ def motion_of(table: PoseTable, clip: int, *, every: int = 1, frames: int = 10**
 
 
 def _unique(data: dict[str, Array], ends: Array) -> list[int]:
-    """Numbers of the clips whose body and first steps no earlier clip has."""
+    """Indices of the clips without an earlier clip of the same body and first frames."""
     seen, kept = set(), []
     for number, (end, count) in enumerate(zip(ends, data["frames"], strict=True)):
         first = data["rotations"][:, end - count : end - count + 20].tobytes()

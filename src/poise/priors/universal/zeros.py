@@ -1,8 +1,8 @@
-"""Joint zeros: how a performer's joints were calibrated, which no handle shows.
+"""Joint zeros: a performer's joint calibration, which handles do not show.
 
-The same pose has other rotations for each performer: a constant offset of the root and of every joint. Of a stranger,
-his bones say a little of it, since bodies alike were often calibrated alike; clips of him say nearly all. What remains
-unknown belongs to the covariance of his poses.
+The same pose has different rotations for each performer: a constant offset of the root and of every joint. For a new
+person, the bones predict a little of it, since similar bodies were often calibrated alike; recorded clips determine
+nearly all. The rest is part of the covariance of the poses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from poise.types import Array
 
 
 class Zeros(NamedTuple):
-    """A Gaussian over the offsets of the root's turn and of the canonical maps."""
+    """A Gaussian over the offsets of the root's rotation and of the canonical maps."""
 
     mean: Float[Array, "zeros"]
     spread: Float[Array, "zeros zeros"]
@@ -28,7 +28,7 @@ class Zeros(NamedTuple):
     def after(
         self, rows: Float[Array, "maps zeros"], seen: Float[Array, "maps"], noise: Float[Array, "maps maps"]
     ) -> Zeros:
-        """What is known once offsets of some maps were seen, with so much noise."""
+        """The posterior after offsets of some maps were observed with this noise covariance."""
         shared = rows @ self.spread
         gain = np.linalg.solve(shared @ rows.T + noise, shared).T
         spread = self.spread - gain @ shared
@@ -37,18 +37,18 @@ class Zeros(NamedTuple):
 
 
 def of_anyone(weights: Weights) -> Zeros:
-    """The zeros of somebody of whom nothing is known."""
+    """The prior over the zeros of an unknown person."""
     return Zeros(weights.zeros.mean, weights.zeros.spread)
 
 
 def of_bones(skeleton: Skeleton, weights: Weights) -> Zeros:
-    """What the bones of a body with the canonical joints say of its zeros."""
+    """The zeros predicted from the bones of a body with the canonical joints."""
     figure = layout.figure(skeleton.offsets[[skeleton.index(name) for name in layout.JOINTS]])
     return Zeros(foretold(weights.zeros, figure), weights.zeros.spread)
 
 
 def foretold(known: ZeroWeights, figures: Float[Array, "*bodies figure"]) -> Float[Array, "*bodies zeros"]:
-    """The mean of the zeros of bodies with these figures, by those of the bodies that are most alike."""
+    """The predicted mean of the zeros of bodies with these bone features, from the most similar bodies."""
     own = (figures - known.centre) / known.scale
     apart = np.sum((own[..., None, :] - known.figures) ** 2, axis=-1)
     kernel = np.exp(-0.5 * apart[..., None] / known.reach)
@@ -56,7 +56,7 @@ def foretold(known: ZeroWeights, figures: Float[Array, "*bodies figure"]) -> Flo
 
 
 class MappedZeros(NamedTuple):
-    """Zeros as they change a target's poses: means, and the covariance in its parts."""
+    """Zeros mapped to a target's poses: means, and the covariance in blocks."""
 
     turn: Float[Array, "3 3"]  # of the canonical root
     shift: Float[Array, "maps"]
@@ -66,7 +66,7 @@ class MappedZeros(NamedTuple):
 
 
 def on_maps(zeros: Zeros, maps: Float[Array, "maps canonical"]) -> MappedZeros:
-    """Zeros of a body whose maps follow from the canonical ones."""
+    """The zeros of a body whose maps are linear in the canonical ones."""
     turn = rotations.matrix_from_quaternion(rotations.quaternion_from_expmap(zeros.mean[:3]))
     own = maps @ zeros.spread[3:]
     return MappedZeros(turn, maps @ zeros.mean[3:], zeros.spread[:3, :3], own[:, :3].T, own[:, 3:] @ maps.T)
