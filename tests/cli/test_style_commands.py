@@ -118,7 +118,7 @@ def test_models_blend_into_one_file(style: Path, walk: Path, tmp_path: Path, poi
     [
         (1, (), "two models or more"),
         (3, (0.2,), "3 models need 2 --weight"),
-        (2, (1.4,), "weights are 0 to 1 and sum to 1; got -0.4, 1.4"),
+        (2, (1.4,), "weights must be between 0 and 1 and sum to 1; got -0.4, 1.4"),
     ],
 )
 def test_blends_that_are_none_say_why(
