@@ -78,7 +78,7 @@ def test_names_are_taken_once() -> None:
 @pytest.mark.parametrize(
     ("format", "message"),
     [
-        (Format("mine", ("mine",)), r"written like \.bvh"),
+        (Format("mine", ("mine",)), r"lower case with a dot, like \.bvh"),
         (Format("mine", (".MINE",)), "lower case"),
         (Format("mine", (".glb",)), r"\.glb is that of gltf files"),
         (Format("bvh", (".bvh",)), "the file format 'bvh' already exists"),

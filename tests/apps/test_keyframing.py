@@ -314,7 +314,7 @@ def test_files_that_are_no_scripts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PoiseError, match="does not exist"):
         read_script(tmp_path / "none.toml")
     (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(ParseError, match="not a text file"):
+    with pytest.raises(ParseError, match="not UTF-8 text"):
         read_script(tmp_path / "noise.toml")
 
 

@@ -61,4 +61,4 @@ def test_remove_and_check(poise, folder):
 
 def test_mistakes(poise, tmp_path):
     assert "is not a motion library" in poise("library", "info", tmp_path).err
-    assert "name the clips or folders to take in" in poise("library", "build", tmp_path / "moves").err
+    assert "name at least one clip or folder" in poise("library", "build", tmp_path / "moves").err

@@ -63,7 +63,7 @@ def test_faults_of_the_header(tmp_path: Path, old: str, new: str, line: int, wor
 @pytest.mark.parametrize(
     ("rows", "line", "words"),
     [
-        ((ROW, "1 2 3 10 20 30 40 50", ROW), 20, "a row of this file has 9 numbers; this line has 8"),
+        ((ROW, "1 2 3 10 20 30 40 50", ROW), 20, "a row must have 9 numbers; this line has 8"),
         ((ROW, "1 2 3 10 20 30 40 50 60 70", ROW), 20, "this line has 10"),
         (("1 2 3 10 20 30 40 50", ROW, ROW), 19, "this line has 8"),
         ((ROW, ROW + " 1", "2 3 10 20 30 40 50 60"), 20, "this line has 10"),

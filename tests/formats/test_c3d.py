@@ -254,12 +254,12 @@ def broken(path: Path, *, place: int, code: str, value: float) -> Path:
     ("place", "code", "value", "message"),
     [
         (1, "B", 0, "second byte is not 0x50"),
-        (0, "B", 200, "should be in block 200"),
+        (0, "B", 200, "are declared in block 200"),
         (515, "B", 7, "unknown processor 7"),
         (514, "B", 255, "255 blocks of parameters do not fit"),
         (2, "<H", 60000, "60000 points but POINT:USED is 2"),
         (2, "<H", 0, "no motion"),
-        (8, "<H", 65535, "states 65535 frames and holds"),
+        (8, "<H", 65535, "65535 frames are declared and"),
         (16, "<H", 6000, "holds 0"),
         (12, "<f", 0.0, "scale factor"),
         (302 - 2, "<H", 400, "400 events"),
@@ -299,7 +299,7 @@ def test_the_size_of_the_data_follows_the_scale(
     if is_whole:
         check_layout(path)
     else:
-        with pytest.raises(ParseError, match="states 64 frames and holds 63"):
+        with pytest.raises(ParseError, match="64 frames are declared and 63 are present"):
             check_layout(path)
 
 

@@ -252,11 +252,11 @@ def test_amass_takes_the_lengths_of_a_body_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"poses": None}, "has poses and trans"),
+        ({"poses": None}, "expected arrays poses and trans"),
         ({"poses": np.zeros((5, 50))}, "finite numbers a frame"),
         ({"poses": np.full((5, 156), np.nan)}, "finite numbers a frame"),
         ({"trans": np.zeros((4, 3))}, "trans must be"),
-        ({"mocap_framerate": None}, "does not say its frame rate"),
+        ({"mocap_framerate": None}, "has no frame rate"),
         ({"poses": np.array(["a", "b"])}, "not a NumPy archive"),
     ],
 )

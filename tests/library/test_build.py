@@ -136,7 +136,7 @@ def test_copies_can_be_added_later(library, clips):
 
 @pytest.mark.parametrize("speed", [0.0, 1.0, 20.0])
 def test_speeds_are_within_reason(speed):
-    with pytest.raises(InvalidValueError, match=r"a copy's speed is from 0\.1 to 10"):
+    with pytest.raises(InvalidValueError, match=r"a copy's speed must be 0\.1 to 10"):
         Recipe(speeds=(speed,))
 
 

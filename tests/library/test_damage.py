@@ -135,7 +135,7 @@ def test_a_build_in_another_process_holds_the_lock_and_kill_9_lets_it_go(many, t
     with process:
         while not (folder / "shards").is_dir() or not any((folder / "shards").iterdir()):
             time.sleep(0.02)
-        with pytest.raises(BusyError, match="wait until that has ended"):
+        with pytest.raises(BusyError, match="wait until it has finished"):
             build(folder, [many])
         process.send_signal(signal.SIGKILL)
     assert len(build(folder, [many]).added) > 0

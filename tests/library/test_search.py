@@ -250,13 +250,13 @@ def test_a_graph_is_kept_with_its_library(library):
 
 
 def test_mistakes_are_told(rows, poses, graph):
-    with pytest.raises(InvalidValueError, match=r"care of a search is from 0 to 1.*; got 1\.5"):
+    with pytest.raises(InvalidValueError, match=r"`care` must be between 0 and 1 .*; got 1\.5"):
         CoherentSearch(graph.runs, rows, care=1.5)
-    with pytest.raises(InvalidValueError, match="at least one frame; got 0"):
+    with pytest.raises(InvalidValueError, match="`count` must be at least 1; got 0"):
         ExhaustiveSearch(rows).nearest(rows[0], 0)
     with pytest.raises(InvalidValueError, match=r"a query needs \d+ columns"):
         ExhaustiveSearch(rows).nearest(rows[0, :5], 3)
-    with pytest.raises(InvalidValueError, match="alpha is from 0 to 1; got 2"):
+    with pytest.raises(InvalidValueError, match="must be between 0 and 1; got 2"):
         QueryMetric(2.0)
-    with pytest.raises(InvalidValueError, match="keeps at least one neighbour; got 0"):
+    with pytest.raises(InvalidValueError, match="`degree` must be at least 1; got 0"):
         build_graph(poses, degree=0)

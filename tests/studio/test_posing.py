@@ -378,7 +378,7 @@ def test_constraints_of_plugins_are_offered_and_hold(
         ('[[constraints]]\nkind = "nothing"', "nothing"),
         (
             '[[constraints]]\nkind = "projection"\nhandle = "head"\ncamera = "a.toml"\npixel = [1, 1]',
-            "names a file",
+            "files can only be named",
         ),
     ],
 )

@@ -1,14 +1,14 @@
 """Acclaim ASF/AMC, a skeleton file and a motion file: read and written as one motion.
 
 After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995), J. Lander, "Working with motion capture file formats"
-(1998), and Vicon's notes on the lines of an ASF. A bone starts where its parent ends, is turned about its start, and
-its children start at its end. Rotation tokens apply in the order written about fixed axes: "rx ry rz" is Rz Ry Rx. A
-bone's `axis` gives the frame C that its channels B are in: relative to its parent it is turned by C B C^-1. That is
-the rotation of Poise's world-aligned joints, so a bone becomes a joint at its start.
+(1998), and Vicon's notes on the lines of an ASF. A bone starts where its parent ends, rotates about its start, and its
+children start at its end. Rotation tokens apply in the order written about fixed axes: "rx ry rz" is Rz Ry Rx. A
+bone's `axis` gives the frame C of its channels B: relative to its parent it is rotated by C B C^-1. That is the
+rotation of Poise's world-aligned joints, so a bone becomes a joint at its start.
 
 Lengths divided by `:units length` are inches (the definition's example is 2.54 for data in centimetres; the CMU
-database has 0.45). A length of 1 is what those write who do not care: then the size of the body tells. An AMC names
-no frame rate unless it has :SAMPLES-PER-SECOND, as Poise's own do; CMU's is 120 Hz.
+database has 0.45). A length of 1 is often written without meaning; then the unit is inferred from the size of the
+body. An AMC has no frame rate unless it has :SAMPLES-PER-SECOND, as Poise's own do; CMU's is 120 Hz.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from poise.types import Array
 METRES_PER_INCH = 0.0254
 USUAL_FPS = 120.0
 
-_LEAST_HEIGHT, _MOST_HEIGHT = 0.5, 3.0  # metres; beyond them the file's unit is doubtful
-_HEAD_BYTES = 65536  # the comments and documentation above an ASF file's bones are shorter
+_LEAST_HEIGHT, _MOST_HEIGHT = 0.5, 3.0  # metres; outside this range the file's unit is doubtful
+_HEAD_BYTES = 65536  # longer than the comments and documentation above an ASF file's bones
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +68,10 @@ def read(
     units: str | float | None = None,
     fps: float | None = None,
 ) -> Motion:
-    """The motion of an AMC file, or the rest pose of an ASF file as a motion of one frame.
+    """Read the motion of an AMC file, or the rest pose of an ASF file as a motion of one frame.
 
-    The ASF that belongs to an AMC is the one given, else the one of the same name, else of the subject (07 for 07_01),
-    else the only one in the folder. `units` and `fps` override what the files say or leave out.
+    The ASF of an AMC is the one given, else the one of the same name, else of the subject (07 for 07_01), else the
+    only one in the folder. `units` and `fps` override the files.
     """
     finish_replacing(*files_written(Path(path)))
     file = existing_file(path)
@@ -83,22 +83,22 @@ def read(
 
 
 def files_read(path: Path) -> tuple[Path, ...]:
-    """The files that reading this one takes: the recording, and its skeleton."""
+    """The files needed to read this one: the recording, and its skeleton."""
     is_skeleton = path.suffix.lower() == ".asf" or _holds_skeleton(path)
     return (path,) if is_skeleton else (path, _skeleton_file(path, given=None))
 
 
 def files_written(path: Path) -> tuple[Path, ...]:
-    """The pair that is written, whichever of the two is named."""
+    """The pair of files that is written, whichever of the two is named."""
     return path.with_suffix(".asf"), path.with_suffix(".amc")
 
 
 def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | None = None) -> None:
-    """Writes a motion as a pair, `name.asf` and `name.amc`, whichever of the two is named; CMU's unit of length.
+    """Write a motion as a pair, `name.asf` and `name.amc`, whichever of the two is named; in CMU's unit of length.
 
-    Unless it may `overwrite`, the file of the pair that is not named must be as it would be written, or not be there.
-    Every joint gets three rotations. An ASF calls the root "root", has no place for limits on exponential maps, and
-    needs bones without freedom (`A_to_B`) where the children of a joint start at different places.
+    Without `overwrite`, the other file of the pair must not exist, or must already have the same content. Every joint
+    gets three rotations. An ASF calls the root "root", cannot store limits on exponential maps, and needs bones
+    without degrees of freedom (`A_to_B`) if the children of a joint start at different positions.
     """
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"an Acclaim file holds a motion; got {type(motion).__name__}")
@@ -119,12 +119,12 @@ def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | Non
 
 
 def _keep_the_other(target: Path, texts: dict[str, str]) -> None:
-    """Refuse to replace the file of a pair that is not named, unless it stays as it is."""
+    """Raise if the other file of the pair exists with different content."""
     for file in files_written(target):
         other = file.suffix != target.suffix.lower() and file.is_file()
         if other and file.read_text(encoding="utf-8", errors="replace") != texts[file.suffix]:
             raise FileAccessError(
-                f"{file} is there already and would be replaced; name the pair otherwise, or overwrite it",
+                f"{file} already exists and would be replaced; choose another name, or overwrite it",
                 settings=("overwrite",),
             )
 
@@ -314,7 +314,7 @@ def _rate(recording: _Recording, *, given: float | None) -> tuple[float, tuple[s
     if recording.fps is not None:
         return recording.fps, ()
     return USUAL_FPS, (
-        f"the AMC names no frame rate; {USUAL_FPS:g} Hz taken, as in the CMU database (fps= overrides)",
+        f"the AMC has no frame rate; {USUAL_FPS:g} Hz assumed, as in the CMU database (fps= overrides)",
     )
 
 
@@ -327,7 +327,7 @@ def _root_positions(rig: AcclaimRig, recording: _Recording) -> Float[Array, "fra
 
 
 def _rotations(rig: AcclaimRig, recording: _Recording, skeleton: Skeleton) -> Float[Array, "frames joints 4"]:
-    """Every joint's rotation; the root's preset orientation turns the skeleton before its motion does."""
+    """Rotations of all joints; the root's preset orientation is applied to the skeleton before its motion."""
     found = np.tile(rotations.IDENTITY, (recording.frames, len(skeleton), 1))
     found[:, 0] = rig.root_orientation
     for joint, name in enumerate(skeleton.names):

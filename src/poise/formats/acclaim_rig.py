@@ -1,8 +1,8 @@
 """The skeleton half of Acclaim, the ASF file: its bones as written, and the skeleton they make.
 
 After M. Schafer, "Acclaim Skeleton File Definition V1.10" (1995). `acclaim` describes the conventions. Limits are on
-Euler channels in the file and on exponential maps in Poise: the box kept is the smallest that holds all rotations of a
-grid over the file's ranges, about the rotation in their middle; it allows a little more than the file does.
+Euler channels in the file and on exponential maps in Poise: the box is the smallest that contains all rotations of a
+grid over the file's ranges, about their middle rotation; it allows a little more than the file does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
 _FULL_TURN = 2 * np.pi - 1e-6
 _SAMPLES_PER_RANGE = 9
 _AS_SPACES = str.maketrans(",()", "   ")
-_LEAST_LENGTH = 1e-9  # below it a unit of length is no unit of a body
+_LEAST_LENGTH = 1e-9  # smallest plausible unit of length
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,13 @@ class Bone:
         return rotations.multiply(rotations.multiply(self.frame, turned), rotations.conjugate(self.frame))
 
     def only_carries_offset_from(self, joint: str) -> bool:
-        """Whether it is a connector as Poise's writer makes them."""
+        """Whether it is a connector bone from Poise's own writer."""
         return not self.freedoms and self.name.startswith(f"{joint}_to_")
 
 
 @dataclass(frozen=True, eq=False)
 class AcclaimRig:
-    """An ASF file: bones, which bones start at the end of which, the root's settings and the units."""
+    """An ASF file: bones, their hierarchy, the root's settings and the units."""
 
     bones: Mapping[str, Bone]
     children: Mapping[str, tuple[str, ...]]
@@ -90,7 +90,7 @@ def parse_rig(lines: list[str], *, path: Path) -> AcclaimRig:
 
 
 def skeleton_from_rig(rig: AcclaimRig) -> Skeleton:
-    """The skeleton, in the file's unit: a joint where a bone starts, an end site where one without children ends."""
+    """The skeleton in the file's unit: a joint at the start of each bone, an end site at the end of each last bone."""
     names, parents, offsets = [ROOT], [-1], [rig.root_position]
     taken = {ROOT, *rig.bones}
 
@@ -120,7 +120,7 @@ def skeleton_from_rig(rig: AcclaimRig) -> Skeleton:
 
 
 def words_of(line: str) -> list[str]:
-    """A line's words: no comment, commas and parentheses as spaces."""
+    """The words of a line without its comment, with commas and parentheses as spaces."""
     return line.partition("#")[0].translate(_AS_SPACES).split()
 
 
@@ -192,7 +192,7 @@ def _bones(rows: list[Row], *, radians: float, path: Path) -> Iterator[Bone]:
 
 
 def _blocks(rows: list[Row], *, path: Path) -> Iterator[tuple[int, dict[str, Row]]]:
-    """The fields between each begin and end; a line that starts with a number goes on with the field before it."""
+    """The fields between each begin and end; a line that starts with a number continues the previous field."""
     fields: dict[str, Row] | None = None
     start, last = 0, ""
     for line, words in rows:
@@ -318,7 +318,7 @@ def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
 
 
 def _limits(rig: AcclaimRig, skeleton: Skeleton) -> JointLimits | None:
-    """Limits of all joints where the file has any: free joints may turn all round, rigid ones not at all."""
+    """Limits of all joints if the file has any: free joints may rotate fully, rigid ones not at all."""
     boxes = {name: _limit_box(bone) for name, bone in rig.bones.items() if _is_limited(bone)}
     if not boxes:
         return None
@@ -342,7 +342,7 @@ def _is_limited(bone: Bone) -> bool:
 
 
 def _limit_box(bone: Bone) -> tuple[Float[Array, "4"], Float[Array, "3"], Float[Array, "3"]]:
-    """The middle rotation of a bone's ranges and the box of exponential maps about it that holds them."""
+    """The middle rotation of a bone's ranges and the box of exponential maps about it that contains them."""
     ranges = [
         pair if freedom[0] == "r" else (0.0, 0.0)
         for pair, freedom in zip(bone.limits, bone.freedoms, strict=True)

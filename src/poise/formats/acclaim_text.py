@@ -1,4 +1,4 @@
-"""Motions as the text of Acclaim files. Bones have no axis of their own and turn by rx ry rz, in degrees."""
+"""Motions as the text of Acclaim files. Bones have no own axis and rotate by rx ry rz, in degrees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESERVED = ("begin", "end", ROOT)
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """A bone to write: where it ends relative to its start, in the file's unit, and whether it turns."""
+    """A bone to write: its end relative to its start, in the file's unit, and whether it rotates."""
 
     name: str
     offset: Float[Array, "3"]
@@ -32,7 +32,7 @@ class _Segment:
 
 
 def bone_names(skeleton: Skeleton) -> tuple[str, ...]:
-    """Per joint, a name that an Acclaim file can hold: one word, not a number or a keyword, the root called root."""
+    """Per joint, a valid Acclaim name: one word, not a number or a keyword, with the root called root."""
     names = [ROOT]
     for name in skeleton.names[1:]:
         word = re.sub(r"[\s,()#:]+", "_", name) or "bone"
@@ -61,7 +61,7 @@ def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
 
 
 def amc_lines(motion: Motion, *, names: tuple[str, ...]) -> Iterator[str]:
-    """The AMC file of a motion, piece by piece."""
+    """Yield the AMC file of a motion in pieces."""
     yield f"# Written by Poise.\n:FULLY-SPECIFIED\n:SAMPLES-PER-SECOND {motion.fps:.10g}\n:DEGREES\n"
     turning = np.flatnonzero(~_is_site(motion.skeleton))
     angles = np.degrees(rotations.euler_from_quaternion(motion.rotations[:, turning], "ZYX"))[..., ::-1]
@@ -73,7 +73,7 @@ def amc_lines(motion: Motion, *, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_site(skeleton: Skeleton) -> Bool[Array, "joints"]:
-    """Which joints are only the end of a bone: no rotation, nothing below them."""
+    """Mask of the joints that are only the end of a bone: no rotation and no children."""
     below = np.array([bool(children) for children in skeleton.children])
     return skeleton.is_end_site & ~below & (np.arange(len(skeleton)) > 0)
 
@@ -111,7 +111,7 @@ def _bone_end(
     *,
     is_root: bool,
 ) -> tuple[Float[Array, "3"], bool]:
-    """Where a joint's bone ends (the first joint below it, else its one end site) and whether nothing goes on there."""
+    """The end of a joint's bone (the first joint below it, else its only end site), and whether it is the last."""
     turning = [child for child in children if not is_site[child]]
     if is_root:
         return np.zeros(3), False

@@ -1,8 +1,8 @@
-"""AMASS and SMPL motions (`.npz`): rotations of a body whose shape is in a file of its own.
+"""AMASS and SMPL motions (`.npz`): rotations of a body whose shape is in a separate file.
 
-AMASS (Mahmood et al. 2019) keeps `poses` (axis angles of 22 to 55 joints), `trans` and a rate; the lengths of the
-bones follow from `betas` through the SMPL, SMPL-H or SMPL-X model, which needs a licence of its own. Given that file
-(`model=`), bones have the subject's lengths; else those of a person of average proportions (Winter 2009, figure 4.1).
+AMASS (Mahmood et al. 2019) stores `poses` (axis angles of 22 to 55 joints), `trans` and a frame rate. Bone lengths
+follow from `betas` through the SMPL, SMPL-H or SMPL-X model, which has its own licence. Given that file (`model=`),
+bones have the subject's lengths; else those of a person of average proportions (Winter 2009, figure 4.1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from poise.types import Array
 
 Body = dict[str, tuple[str, tuple[float, float, float]]]
 _STATURE = 1.70  # metres
-# Each joint of SMPL with the one above it and its offset from there, as shares of stature; +X is the body's left.
+# Each joint of SMPL with its parent and its offset from there, as fractions of stature; +X is the body's left.
 _BODY: Body = {
     "pelvis": ("", (0.0, 0.55, 0.0)),
     "left_hip": ("pelvis", (0.052, -0.02, 0.0)), "right_hip": ("pelvis", (-0.052, -0.02, 0.0)),
@@ -43,7 +43,7 @@ _BODY: Body = {
     "left_elbow": ("left_shoulder", (0.16, 0.0, 0.0)), "right_elbow": ("right_shoulder", (-0.16, 0.0, 0.0)),
     "left_wrist": ("left_elbow", (0.146, 0.0, 0.0)), "right_wrist": ("right_elbow", (-0.146, 0.0, 0.0)),
 }  # fmt: skip
-_HANDS = {  # of SMPL: one joint a hand
+_HANDS = {  # of SMPL: one joint per hand
     "left_hand": ("left_wrist", (0.05, 0.0, 0.0)), "right_hand": ("right_wrist", (-0.05, 0.0, 0.0)),
 }  # fmt: skip
 _FACE = {
@@ -83,7 +83,7 @@ def read(
     up: str | None = None,
     fps: float | None = None,
 ) -> Motion:
-    """The motion of an AMASS or SMPL file; `model` is the body model's `.npz`, `up` the world's up axis ("+Z")."""
+    """Read an AMASS or SMPL file; `model` is the body model's `.npz`, `up` the world's up axis ("+Z")."""
     file = existing_file(path)
     found = _arrays(file, ("poses", "trans", "betas", *_PARTS, *_RATES))
     turns = _axis_angles(file, found)
@@ -109,7 +109,7 @@ def read(
 
 
 def _arrays(file: Path, names: tuple[str, ...]) -> dict[str, Array]:
-    """Those of these arrays that a file has, as numbers; nothing in it is run."""
+    """The named arrays that a file has, as numbers; no pickled code is run."""
     try:
         with np.load(file, allow_pickle=False) as opened:
             if sum(entry.file_size for entry in opened.zip.infolist()) > _MOST_BYTES:
@@ -124,7 +124,7 @@ def _axis_angles(file: Path, found: Mapping[str, Array]) -> Float[Array, "frames
     parts = [found["poses"]] if "poses" in found else [found[name] for name in _PARTS if name in found]
     if not parts or any(part.ndim < 2 or len(part) != len(parts[0]) for part in parts):
         raise ParseError(
-            f"a motion of AMASS or SMPL has poses and trans for each frame; got {_shapes(found)}", path=file
+            f"expected arrays poses and trans of an AMASS or SMPL motion; got {_shapes(found)}", path=file
         )
     whole = np.concatenate([part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts], axis=1)
     joints = whole.shape[1] // 3
@@ -150,26 +150,30 @@ def _rate(file: Path, found: Mapping[str, Array]) -> float:
         (float(np.ravel(found[name])[0]) for name in _RATES if name in found and found[name].size), None
     )
     if rate is None or not 0.0 < rate < 1e5:
-        raise ParseError("the file does not say its frame rate; give it as fps=", path=file)
+        raise ParseError("the file has no frame rate; give it as fps=", path=file)
     return rate
 
 
 def _upright(roots: Float[Array, "frames 4"]) -> tuple[str, str]:
-    """The axis along which the body's own upward direction points most of the time."""
+    """The axis closest to the body's mean upward direction."""
     mean = rotations.rotate(roots, np.array([0.0, 1.0, 0.0])).mean(axis=0)
     axis = int(np.argmax(np.abs(mean)))
     if abs(mean[axis]) < 0.5:
-        return "+Z", "usual for AMASS; the body does not keep upright"
+        return "+Z", "usual for AMASS; the body is not upright most of the time"
     return f"{'+' if mean[axis] > 0 else '-'}{'XYZ'[axis]}", "the body is upright along it"
 
 
 def _offsets(
     found: Mapping[str, Array], body: Body, model: Path | None
 ) -> tuple[Float[Array, "joints 3"], Float[Array, "3"], str]:
-    """Offsets in metres, where the pelvis is when `trans` is zero, and in words whose body this is."""
+    """Offsets in metres, the pelvis position for a zero `trans`, and a description of the body's source."""
     average = _STATURE * np.array([offset for _, offset in body.values()])
     if model is None:
-        return average, np.zeros(3), "bones of average length; the subject's own need a body model (model=)"
+        return (
+            average,
+            np.zeros(3),
+            "bones of average length; the subject's lengths need a body model (model=)",
+        )
     parts = _arrays(model, _SHAPE)
     try:
         betas = np.ravel(found.get("betas", np.zeros(0)))[: parts["shapedirs"].shape[-1]]
@@ -179,7 +183,7 @@ def _offsets(
         offsets = joints - np.stack(above)
     except (KeyError, ValueError, IndexError) as error:
         raise ParseError(
-            f"not a body model for {len(body)} joints, with {', '.join(_SHAPE)}", path=model
+            f"not a body model for {len(body)} joints: expected {', '.join(_SHAPE)}", path=model
         ) from error
     offsets[0] = average[0]
-    return offsets, joints[0], f"bones by {model.name} and the file's betas"
+    return offsets, joints[0], f"bone lengths from {model.name} and the file's betas"

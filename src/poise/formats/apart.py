@@ -1,7 +1,7 @@
-"""Files that a compiled library reads, in a process of its own, where it may crash, hang or fill memory.
+"""Read files with a compiled library in a separate process, where it may crash, hang or exhaust memory.
 
-A child is a script beside this one, `NAME_child.py FILE OUT.npz ARGUMENTS`, that imports nothing of Poise and leaves
-its arrays in OUT.npz, or ends by `sys.exit("refused what is wrong with the file")`.
+A child is a script beside this one, `NAME_child.py FILE OUT.npz ARGUMENTS`. It imports nothing from Poise and writes
+its arrays to OUT.npz, or exits with `sys.exit("refused what is wrong with the file")`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str, Any]:
-    """What a child found in a file; a ParseError with what the child says, else with this reason."""
+    """Return the arrays that a child read; raise a ParseError with the child's message, else with this reason."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "content.npz"
         script = str(Path(__file__).with_name(f"{child}_child.py"))
-        # -I: it imports nothing from its own folder; -O: asserts of the package c3d are about metadata.
+        # -I: no imports from its own folder; -O: the asserts of the package c3d only concern metadata.
         command = [
             sys.executable,
             "-I",
@@ -60,6 +60,6 @@ def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str,
 
 
 def need(package: str, *, module: str, extra: str, purpose: str) -> None:
-    """An error that names the extra, where the library that a child imports is not there."""
+    """Raise an error that names the extra if the child's library is not installed."""
     if find_spec(module) is None:
         raise MissingExtraError(package, extra=extra, purpose=purpose)

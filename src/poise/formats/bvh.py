@@ -28,10 +28,10 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-_RATE_TOLERANCE = 5e-4  # a printed frame time of .00833 means 120 Hz; 29.97 Hz is further from 30 than this
+_RATE_TOLERANCE = 5e-4  # relative: a frame time of .00833 means 120 Hz, but 29.97 Hz is not 30
 _AXES = "XYZ"
 _FRAMES_LOOKED_AT = 16
-_ALONG_AN_AXIS = 0.85  # the cosine to which a trunk keeps along an axis that may be up
+_ALONG_AN_AXIS = 0.85  # smallest cosine between the trunk and an axis that may be up
 
 
 def read(
@@ -41,12 +41,12 @@ def read(
     keep_first: bool = False,
     up: str | None = None,
 ) -> Motion:
-    """The motion of a BVH file, in metres, Y up.
+    """Read a BVH file, in metres, Y up.
 
     `units` is the file's unit of length ("m", "cm", "mm", "inch", "cmu") or metres per unit; by default it is
-    inferred from the size of the body. A T-pose added as the first frame is left out unless `keep_first`. `up` is the
-    file's own vertical axis; a body that clearly stands along Z, as Blender may write it, is stood up without it. What
-    was inferred, left out or put right is on the motion's `origin`.
+    inferred from the size of the body. A T-pose added as the first frame is dropped unless `keep_first`. `up` is the
+    file's vertical axis; a body that clearly stands along Z, as Blender may write it, is corrected without it. The
+    motion's `origin` lists what was inferred, dropped or corrected.
     """
     file, given = existing_file(path), None if up is None else checked_up(up)
     with file.open("rb") as stream:
@@ -74,10 +74,10 @@ def read(
 def write(
     motion: Motion, path: str | os.PathLike[str], *, units: str | float = "cm", decimals: int = 6
 ) -> None:
-    """Writes a motion as BVH in the given unit of length.
+    """Write a motion as BVH in the given unit of length.
 
     The root has six channels and every other joint three, in its own rotation order; leaves without rotations become
-    end sites, whose names the format does not keep.
+    end sites, whose names BVH does not store.
     """
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"a BVH file holds a motion of a skeleton; got {type(motion).__name__}")
@@ -96,7 +96,7 @@ def write(
 
 
 def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Origin) -> Motion:
-    """The motion itself; the arrays are handed over, not copied."""
+    """The motion itself; the arrays are not copied."""
     frames.root_positions *= origin.metres_per_unit
     for array in (frames.root_positions, frames.rotations):
         array.flags.writeable = False
@@ -107,7 +107,7 @@ def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Ori
 
 
 def _turn(frames: BvhFrames, up: str) -> None:
-    """Turns the world so that this axis of the file is Y; the rest pose stays as the file has it."""
+    """Rotate the world so that this axis of the file is Y; the rest pose is unchanged."""
     matrix = matrix_y_up_from(up)
     frames.root_positions = frames.root_positions @ matrix.T
     turn = rotations.quaternion_from_matrix(matrix)
@@ -115,7 +115,7 @@ def _turn(frames: BvhFrames, up: str) -> None:
 
 
 def _doubt_about_up(motion: Motion) -> str | None:
-    """A remark where the trunk keeps along X or Z: the person lies down, or the file has another axis up."""
+    """A warning if the trunk is along X or Z: the person lies down, or another axis is up."""
     up = _trunk_axis(motion.skeleton, motion.root_positions, motion.rotations)
     if up in (None, "+Y", "-Y"):
         return None
@@ -123,7 +123,7 @@ def _doubt_about_up(motion: Motion) -> str | None:
 
 
 def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:
-    """The axis along which the body stands: with its rest pose, or on feet near zero; +Y where that is not clear."""
+    """The axis along which the body stands: with its rest pose, or on feet near zero; +Y if that is not clear."""
     moving = _trunk_axis(skeleton, frames.root_positions, frames.rotations)
     if moving in (None, "+Y", "-Y"):
         return "+Y"
@@ -136,7 +136,7 @@ def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:
 
 
 def _legs_below(points: Float[Array, "_ joints 3"], skeleton: Skeleton, axis: str) -> bool:
-    """Whether both legs go down along this axis, as a person's do and those of a beast on four do not."""
+    """Whether both legs point down along this axis, as a person's do and a quadruped's do not."""
     if not {"left_thigh", "left_foot", "right_thigh", "right_foot"} <= set(skeleton.roles):
         return False
     legs = [
@@ -148,7 +148,7 @@ def _legs_below(points: Float[Array, "_ joints 3"], skeleton: Skeleton, axis: st
 
 
 def _on_its_feet(skeleton: Skeleton, frames: BvhFrames, axis: str) -> bool:
-    """Whether along this axis the feet are always near zero and the pelvis above them, and along Y it cannot lie."""
+    """Whether along this axis the feet are always near zero with the pelvis above, and along Y it cannot be lying."""
     points = _some_places(skeleton, frames.root_positions, frames.rotations)
     along = points @ matrix_y_up_from(axis)[1]
     stature = skeleton.height
@@ -162,7 +162,7 @@ def _on_its_feet(skeleton: Skeleton, frames: BvhFrames, axis: str) -> bool:
 def _trunk_axis(
     skeleton: Skeleton, roots: Float[Array, "frames 3"], turns: Float[Array, "frames joints 4"]
 ) -> str | None:
-    """The axis that the trunk keeps along, from pelvis to head, if it does."""
+    """The axis of the trunk, from pelvis to head, if it keeps to one."""
     if not {"pelvis", "head"} <= set(skeleton.roles):
         return None
     points = _some_places(skeleton, roots, turns)
@@ -177,7 +177,7 @@ def _trunk_axis(
 def _some_places(
     skeleton: Skeleton, roots: Float[Array, "frames 3"], turns: Float[Array, "frames joints 4"]
 ) -> Float[Array, "some joints 3"]:
-    """Where the joints are in a few frames, in the file's unit and axes."""
+    """Joint positions in a few frames, in the file's unit and axes."""
     from poise.skeleton.kinematics import world_transforms
 
     some = np.linspace(0, len(roots) - 1, _FRAMES_LOOKED_AT).astype(int)
@@ -185,7 +185,7 @@ def _some_places(
 
 
 def _frame_rate(frame_time: float) -> float:
-    """Frames per second; a whole number where the printed frame time is a whole rate cut short."""
+    """Frames per second; rounded if the printed frame time is a truncated whole rate."""
     rate = 1.0 / frame_time
     whole = round(rate)
     return float(whole) if whole and abs(rate - whole) <= _RATE_TOLERANCE * whole else rate
@@ -203,7 +203,7 @@ def _warnings(header: Header, frames: BvhFrames) -> Iterator[str]:
 
 
 def _depth_first(skeleton: Skeleton) -> list[int]:
-    """Joint numbers in the order in which the nested braces of the file name them."""
+    """Joint indices in the order of the file's nested braces."""
     found, waiting = [], [0]
     while waiting:
         joint = waiting.pop()
@@ -246,7 +246,7 @@ def _channel_names(skeleton: Skeleton, joint: int) -> str:
 
 
 def _written_order(order: str) -> str:
-    """The joint's own order if it names each axis once, else completed to one: other readers expect just that."""
+    """The joint's own order if it has each axis once, else completed: other readers expect that."""
     kept = "".join(dict.fromkeys(order)) or "ZYX"
     return kept + "".join(axis for axis in _AXES if axis not in kept)
 

@@ -1,4 +1,4 @@
-"""The rows of a BVH file as root positions and quaternions, converted block by block while they are read."""
+"""Convert the rows of a BVH file to root positions and quaternions, block by block while reading."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from poise.formats.number_rows import NumberRows
 from poise.geometry import rotations
 from poise.types import Array
 
-_STILL = 1e-3  # positions that vary by less than this part of the longest bone are constant
-_MOST_BYTES_PER_BYTE = 40  # a pose takes at most this many times its text, or the file is not a recording
+_STILL = 1e-3  # of the longest bone: positions that vary by less count as constant
+_MOST_BYTES_PER_BYTE = 40  # largest size of a pose relative to its text, in a real recording
 _ALWAYS_ALLOWED_BYTES = 1 << 28
 
 
 @dataclass
 class BvhFrames:
-    """A skeleton and its frames in the file's units, as they are built up from the rows."""
+    """A skeleton and its frames in the file's units, built from the rows."""
 
     names: tuple[str, ...]
     parents: Int[Array, "joints"]
@@ -35,7 +35,7 @@ class BvhFrames:
 
 
 def read_frames(file: BufferedReader, header: Header, *, path: Path) -> BvhFrames:
-    """All frames behind the header, with what was put right on the way."""
+    """Read all frames after the header, with corrections noted."""
     if header.columns == 0:
         raise ParseError("no joint has a channel, so there is no motion", path=path)
     size = path.stat().st_size
@@ -50,7 +50,7 @@ def read_frames(file: BufferedReader, header: Header, *, path: Path) -> BvhFrame
     rows.check_end(declared=header.frames)
     if rows.rows == 0:
         raise ParseError(
-            f"no frames: {header.frames} are declared and none is there",
+            f"no frames: {header.frames} are declared, but the file has none",
             path=path,
             line=header.first_row_line,
         )
@@ -58,23 +58,23 @@ def read_frames(file: BufferedReader, header: Header, *, path: Path) -> BvhFrame
 
 
 def _expected_frames(header: Header, *, size: int) -> int:
-    """As many as declared, but no more than the file has room for: a number and its separator take two bytes."""
+    """The declared number, limited by the file's size: a number and its separator take two bytes."""
     return min(header.frames, (size - header.first_row_byte) // (2 * header.columns) + 1)
 
 
 def _check_memory(frames: int, header: Header, *, path: Path, size: int) -> None:
-    """Raises where a small file would blow up: many joints without channels, and a row for every number."""
+    """Raise if a small file would need too much memory: many joints without channels, and a row for every number."""
     needed = frames * len(header.nodes) * rotations.IDENTITY.nbytes
     if needed > _ALWAYS_ALLOWED_BYTES + _MOST_BYTES_PER_BYTE * size:
         raise ParseError(
             f"{frames} frames of {len(header.nodes)} joints would take {needed / 1e9:.1f} GB, "
-            f"far more than a recording of {size / 1e6:.1f} MB holds",
+            f"far more than a recording of {size / 1e6:.1f} MB can hold",
             path=path,
         )
 
 
 class _Table:
-    """Rotations, the positions of joints that may become the root, and the range of all other positions."""
+    """Rotations, positions of the possible root joints, and the range of all other positions."""
 
     def __init__(self, header: Header, *, room: int) -> None:
         self._nodes = header.nodes
@@ -89,7 +89,7 @@ class _Table:
         self._rotations = np.empty((room, len(header.nodes), 4))
 
     def add(self, rows: Float[Array, "rows columns"]) -> None:
-        """Converts a block of rows and keeps what it says."""
+        """Convert and store a block of rows."""
         start, self._count = self._count, self._count + len(rows)
         self._make_room()
         for order, (joints, columns) in self._groups.items():
@@ -102,7 +102,7 @@ class _Table:
         self._add_positions(rows, self._tracks[start : self._count])
 
     def frames(self) -> BvhFrames:
-        """All that was added, with static roots merged and position channels settled as offsets."""
+        """All frames so far, with static roots merged and position channels converted to offsets."""
         tracks, turns = self._tracks[: self._count], self._rotations[: self._count]
         warnings = self._scale_warnings()
         first = 0
@@ -114,7 +114,7 @@ class _Table:
             name, child = self._nodes[first].name, self._nodes[first + 1].name
             warnings.append(f"the root {name!r} above {child!r} was merged into it")
             first += 1
-            self._offsets[first] = 0.0  # the position channels place it
+            self._offsets[first] = 0.0  # the position channels give its position
         warnings += self._settle_offsets(first)
         return BvhFrames(
             names=tuple(node.name for node in self._nodes[first:]),
@@ -127,7 +127,7 @@ class _Table:
         )
 
     def _make_room(self) -> None:
-        """More rows than declared: grow in place where the system can, by half as much again."""
+        """Grow in place, if the system can, by half when there are more rows than declared."""
         if self._count > len(self._rotations):
             room = max(self._count, len(self._rotations) * 3 // 2)
             self._tracks.resize((room, *self._tracks.shape[1:]), refcheck=False)
@@ -137,7 +137,7 @@ class _Table:
         self, rows: Float[Array, "rows columns"], tracks: Float[Array, "rows chain 3"]
     ) -> None:
         positions, where = rows[:, self._columns], (self._placed, self._axes)
-        if self._count == len(rows):  # the first block: position channels replace the offset, whatever it was
+        if self._count == len(rows):  # the first block: position channels replace the offset
             self._low[where] = self._high[where] = positions[0]
         self._low[where] = np.minimum(self._low[where], positions.min(axis=0))
         self._high[where] = np.maximum(self._high[where], positions.max(axis=0))
@@ -147,7 +147,7 @@ class _Table:
         tracks[:, self._placed[followed], self._axes[followed]] = positions[:, followed]
 
     def _merges(self, first: int) -> bool:
-        """Whether the root gives way to its only child: the child moves within it, or it never leaves the origin."""
+        """Whether the root is replaced by its only child: the child moves within it, or it stays at the origin."""
         stays = max(np.abs(self._low[first]).max(), np.abs(self._high[first]).max()) <= self._tolerance
         return self._varies(first + 1) or bool(stays)
 
@@ -160,7 +160,7 @@ class _Table:
         return _STILL * float(bones.max(initial=0.0))
 
     def _settle_offsets(self, root: int) -> list[str]:
-        """Position channels below the root become offsets: their mean, where it is not the offset already."""
+        """Convert position channels below the root to offsets: their mean, if it differs from the offset."""
         moving, means = [], self._offsets.copy()
         means[self._placed, self._axes] = self._total[self._placed, self._axes] / self._count
         for joint in sorted(set(self._placed[self._placed > root].tolist())):

@@ -1,4 +1,4 @@
-"""What a BVH file says before its rows of numbers: the hierarchy of joints, the frames and the time between them."""
+"""The header of a BVH file: the joint hierarchy, the number of frames and the frame time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _MOST_HEADER_BYTES = 1 << 26
 _MOST_WORDS_IN_A_NAME = 32
 _SHORTEST_FRAME, _LONGEST_FRAME = 1e-6, 1e4  # seconds
 _BLOCK = 1 << 16
-_LOOK_BACK = (
-    512  # bytes that the end of the header may take; its parts are bounded, so that a search is linear
-)
+_LOOK_BACK = 512  # bytes: largest end of the header; its parts are bounded, so that the search is linear
 _END_OF_HEADER = re.compile(rb"frame[ \t]{0,99}time[ \t]{0,99}:[ \t]{0,99}[^\s{}]{1,99}(?=\s)", re.IGNORECASE)
 _TIMING = re.compile(r"frames\s*:\s*(\d{1,15})\s+frame\s*time\s*:\s*(\S+)", re.IGNORECASE)
 _CHANNEL = re.compile(r"([xyz])(position|rotation|scale)", re.IGNORECASE)
@@ -37,7 +35,7 @@ class Channel:
 
 @dataclass
 class Node:
-    """A joint as the file has it; end sites are joints whose name is made up later."""
+    """A joint as in the file; end sites get a name later."""
 
     name: str
     parent: int
@@ -53,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Header:
-    """The nodes in the file's order (parents first), and where and how the rows start."""
+    """The nodes in the file's order (parents first), and the position and layout of the rows."""
 
     nodes: tuple[Node, ...]
     columns: int
@@ -84,7 +82,7 @@ def read_header(file: BinaryIO, *, path: Path) -> Header:
 
 
 def _header_bytes(file: BinaryIO, *, path: Path) -> bytes:
-    """Everything up to and with the frame time."""
+    """All bytes up to and including the frame time."""
     raw = bytearray()
     while block := file.read(_BLOCK):
         searched = max(len(raw) - _LOOK_BACK, 0)
@@ -96,7 +94,7 @@ def _header_bytes(file: BinaryIO, *, path: Path) -> bytes:
             break
     _Parser(_decode(bytes(raw).removeprefix(_BYTE_ORDER_MARK)), path=path).hierarchy()
     raise ParseError(
-        "no 'Frame Time:' with a number and rows behind it", path=path, line=_count_lines(_decode(raw)) + 1
+        "no 'Frame Time:' followed by a number and rows", path=path, line=_count_lines(_decode(raw)) + 1
     )
 
 
@@ -112,7 +110,7 @@ def _count_lines(text: str) -> int:
 
 
 class _Parser:
-    """Takes the header apart word by word; it keeps a stack of open joints, so depth costs nothing."""
+    """Parses the header word by word with a stack of open joints, so that depth is unlimited."""
 
     def __init__(self, text: str, *, path: Path) -> None:
         self._path = path
@@ -239,7 +237,7 @@ class _Parser:
         return value
 
     def _rest_of_line(self) -> str:
-        """The words up to the brace or the end of the line; names with spaces in them exist."""
+        """The words up to the brace or the end of the line; names may contain spaces."""
         line, parts = self._line, []
         self._advance()
         while self._line == line and self._word not in ("", "{", "}"):
@@ -264,7 +262,7 @@ def _words(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _make_names_unique(nodes: list[Node]) -> list[str]:
-    """Gives end sites the name of their parent with "_end" and numbers names that come twice; says which did."""
+    """Name end sites after their parent with "_end" and number duplicate names; return notes on the latter."""
     uses: dict[str, int] = {}
     renamed = []
     for node in nodes:
@@ -278,7 +276,7 @@ def _make_names_unique(nodes: list[Node]) -> list[str]:
     if not renamed:
         return []
     more = f" and {len(renamed) - 5} more" if len(renamed) > 5 else ""
-    return [f"joint names that come more than once were numbered: {', '.join(renamed[:5])}{more}"]
+    return [f"duplicate joint names were numbered: {', '.join(renamed[:5])}{more}"]
 
 
 def _free_name(name: str, uses: dict[str, int]) -> str:

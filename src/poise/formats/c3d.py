@@ -2,7 +2,7 @@
 
 A point whose residual is negative, or that lies exactly at the origin, was not seen and reads as NaN. A residual of
 zero marks a point that was filled in or modelled rather than measured (C3D user guide, "3D point residuals"); many
-exporters leave it zero throughout. Laboratories usually have Z up: POINT:Y_SCREEN says so where it is present.
+exporters leave it zero throughout. Laboratories usually have Z up; POINT:Y_SCREEN states it if present.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _NOT_POSITIONS = (
     "MOMENTS",
     "POWERS",
     "SCALARS",
-)  # lists of labels that hold something else
+)  # label lists of other quantities
 _OF_EVENTS = ("LABELS", "CONTEXTS", "SUBJECTS", "DESCRIPTIONS")
 _OURS = "Poise"
 _MILLIMETRES = 1000.0
 _MOST_LABELS = 255
 _MOST_RESIDUAL_STEPS = 127
 _LEAST_RESIDUAL_STEP = 0.01  # millimetres
-_SAME_STEP = 1e-3  # of a step: ezc3d cuts off what is below a whole one
+_SAME_STEP = 1e-3  # of a step: ezc3d truncates to whole steps
 
 
 def read(
@@ -59,17 +59,17 @@ def read(
     subject: str | None = None,
     keep_unlabelled: bool = False,
 ) -> Markers:
-    """The markers of a C3D file, in metres and Y up.
+    """Read the markers of a C3D file, in metres and Y up.
 
-    `units` and `up` ("+Z") override what the file says or shows. Labels lose their prefix ("Anna:LFHD") where there is
-    one subject; of several, `subject` picks one. Points without a label are left out unless `keep_unlabelled`.
+    `units` and `up` ("+Z") override the file. Labels lose their prefix ("Anna:LFHD") if there is one subject; of
+    several, `subject` selects one. Points without a label are left out unless `keep_unlabelled`.
     """
     file = existing_file(path)
     content, oddities = _load_whatever(file)
     labels = _labels(content)
     kept, warnings = _kept_points(content, labels, keep_unlabelled=keep_unlabelled)
     if not kept:
-        raise ParseError("it holds angles, forces and the like, and no marker", path=file)
+        raise ParseError("the file has no markers, only outputs such as angles and forces", path=file)
     names, chosen, subject_warnings = _subjects(tuple(labels[k] for k in kept), subject=subject)
     kept = [kept[k] for k in chosen]
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
@@ -103,10 +103,10 @@ def write(
     units: str = "mm",
     analogs: tuple[Path, int] | None = None,
 ) -> None:
-    """Writes markers as C3D, Z up, in millimetres or another unit that has a name.
+    """Write markers as C3D, Z up, in millimetres or another named unit.
 
-    `analogs` is a C3D file whose analog channels and events are kept, and its frame that is the first here. Gaps get
-    the residual -1. A residual of 0 marks a point as filled in, and is what all get where there are none.
+    `analogs` is a C3D file whose analog channels and events are kept, and its frame that is the first one here. Gaps
+    get the residual -1. A residual of 0 marks a filled point, and is used for all if the markers have no residuals.
     """
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a C3D file holds markers; got {type(markers).__name__}")
@@ -124,7 +124,7 @@ def write(
     content.add_parameter("MANUFACTURER", "SOFTWARE", [_OURS])
     residuals, step = _stored_residuals(markers)
     scale = 1.0 / (_MILLIMETRES * metres_per_unit(units))
-    group["SCALE"]["value"] = [-step * scale]  # below zero: coordinates are stored as floats
+    group["SCALE"]["value"] = [-step * scale]  # negative: coordinates are stored as floats
     content["data"]["points"] = _laboratory_points(markers)
     content["data"]["points"][:3] *= scale
     content["data"]["meta_points"]["residuals"] = np.where(residuals < 0.0, residuals, residuals * scale)
@@ -134,17 +134,17 @@ def write(
 
 
 def _keep_others(content: Any, source: Path, first: int, *, frames: int) -> None:
-    """Puts channels and events of another file beside points that are some of its frames; none of an odd file."""
+    """Copy the analog channels and events of another file for a range of its frames; none from an odd file."""
     try:
         other = _load(source)
-    except OddLayoutError:  # which its reader has warned of
+    except OddLayoutError:  # its reader has already warned
         return
     _keep_analogs(content, other, first, frames=frames)
     _keep_events(content, other, first, frames=frames)
 
 
 def _keep_events(content: Any, other: Any, first: int, *, frames: int) -> None:
-    """Puts the events during some frames of a recording beside them; C3D counts their times from frame 1."""
+    """Copy the events during a range of frames; C3D counts their times from frame 1."""
     group, rate = (
         other["parameters"].get("EVENT", {}),
         float(content["parameters"]["POINT"]["RATE"]["value"][0]),
@@ -184,10 +184,10 @@ def write_filled(
     up: str | None = None,
     subject: str | None = None,
 ) -> int:
-    """Writes a C3D file again with its gaps filled from markers read from it; the rest of it stays as it is.
+    """Write a C3D file again with its gaps filled from markers read from it; everything else is unchanged.
 
-    Only points that were not seen change, to those of the markers that are not missing, with their residuals; units, up
-    and subject are those with which it was read. The value is how many points were filled.
+    Only unseen points change, to the markers' points that are not missing, with their residuals; `units`, `up` and
+    `subject` must be those of the reading. Returns the number of filled points.
     """
     file = existing_file(source)
     content = _load(file)
@@ -235,25 +235,25 @@ def _ezc3d() -> ModuleType:
 
 def _save(content: Any, path: str | os.PathLike[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
-        written = Path(folder) / "markers.c3d"  # ezc3d writes to a name, not to an open file
+        written = Path(folder) / "markers.c3d"  # ezc3d writes to a file name, not to an open file
         content.write(str(written))
         opened.write(_with_scale(written.read_bytes(), content["parameters"]["POINT"]["SCALE"]["value"][0]))
 
 
 def _with_scale(data: bytes, scale: float) -> bytes:
-    """The file with POINT:SCALE in its header too, where ezc3d writes -1 and other readers compare the two."""
+    """The file with POINT:SCALE in its header too: ezc3d writes -1 there, and other readers compare the two."""
     return data[:12] + struct.pack("<f", scale) + data[16:]
 
 
 def _load_whatever(file: Path) -> tuple[Any, tuple[str, ...]]:
-    """The content of a file, read in a process apart where its layout is odd, which is then a warning."""
+    """The content of a file; one with an odd layout is read in a separate process, with a warning."""
     try:
         return _load(file), ()
     except OddLayoutError as error:
         _ezc3d()
         reason = error.message
         return load_apart(file, reason), (
-            f"the file is not as C3D asks ({reason}); its points were read all the same",
+            f"the file is not valid C3D ({reason}); its points were read anyway",
         )
 
 
@@ -300,7 +300,7 @@ def _labels(content: Any) -> list[str]:
 
 
 def _readable(label: object) -> str:
-    """A label as text; bytes that are not UTF-8, which ezc3d marks, are those of Latin-1."""
+    """A label as text; bytes that are not UTF-8, as marked by ezc3d, are decoded as Latin-1."""
     text = str(label)
     if any("\udc80" <= character <= "\udcff" for character in text):
         text = text.encode("utf-8", "surrogateescape").decode("latin-1")
@@ -310,7 +310,7 @@ def _readable(label: object) -> str:
 def _kept_points(
     content: Any, labels: list[str], *, keep_unlabelled: bool
 ) -> tuple[list[int], tuple[str, ...]]:
-    """The numbers of the points that are markers, and what was left out."""
+    """The indices of the points that are markers, and notes on those left out."""
     others = {str(label).strip() for name in _NOT_POSITIONS for label in _values(content, name)}
     modelled = [label for label in labels if label in others]
     unlabelled = [label for label in labels if label.startswith(_UNLABELLED)]
@@ -330,7 +330,7 @@ def _kept_points(
 def _subjects(
     labels: tuple[str, ...], *, subject: str | None
 ) -> tuple[tuple[str, ...], list[int], tuple[str, ...]]:
-    """Labels without the prefix of their subject, which of those given they are, and a warning if it has company."""
+    """Labels without their subject's prefix, their indices, and a warning if there are several subjects."""
     prefixes = [label.partition(":")[0] if ":" in label else "" for label in labels]
     subjects = tuple(dict.fromkeys(prefix for prefix in prefixes if prefix))
     if subject is not None and subject not in subjects:
@@ -353,7 +353,7 @@ def _subjects(
 def _points(
     content: Any, kept: list[int]
 ) -> tuple[Float[Array, "frames markers 3"], Float[Array, "frames markers"]]:
-    """Points and residuals in the file's unit and axes; both are NaN where a point was not seen."""
+    """Points and residuals in the file's unit and axes; both are NaN if a point was not seen."""
     points = content["data"]["points"][:3, kept].transpose(2, 1, 0).astype(np.float64)
     residuals = content["data"]["meta_points"]["residuals"][0, kept].T.astype(np.float64)
     unseen = _unseen(points, residuals)
@@ -393,7 +393,7 @@ def _laboratory_points(markers: Markers) -> Float[Array, "4 markers frames"]:
 def _stored_residuals(markers: Markers) -> tuple[Float[Array, "1 markers frames"], float]:
     """Residuals in millimetres and the size of their last bit: a C3D file has seven bits for each.
 
-    They are rounded up, so that what was measured stays apart from what was filled in (0) and from gaps (-1).
+    They are rounded up, so that measured points differ from filled points (0) and from gaps (-1).
     """
     given = np.zeros(markers.points.shape[:2]) if markers.residuals is None else markers.residuals
     measured = np.nan_to_num(given) * _MILLIMETRES
@@ -404,7 +404,7 @@ def _stored_residuals(markers: Markers) -> tuple[Float[Array, "1 markers frames"
 
 
 def _make_room(content: Any) -> None:
-    """Takes longer steps for residuals where the largest would not fit; rounds up, so that none becomes a zero."""
+    """Enlarge the step of the residuals if the largest would not fit; round up, so that none becomes zero."""
     residuals, scale = (
         content["data"]["meta_points"]["residuals"],
         content["parameters"]["POINT"]["SCALE"]["value"],

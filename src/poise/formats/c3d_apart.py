@@ -1,7 +1,7 @@
-"""C3D files that are not as the format asks, read all the same, in a process of their own.
+"""Read C3D files that do not follow the format, in a separate process.
 
-ezc3d is compiled and trusts what it reads: in another process it may crash, hang or fill memory and nothing is lost.
-What it does not know (SGI's numbers, records of odd types) the pure Python package c3d reads.
+ezc3d is compiled and does not check its input: in another process it may crash, hang or exhaust memory without harm.
+What it does not support (SGI's numbers, records of odd types) is read by the pure Python package c3d.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from poise.formats.apart import arrays_of
 
 
 def load_apart(file: Path, reason: str) -> dict[str, Any]:
-    """What ezc3d would give of a file, by whichever library reads it; a ParseError with the reason where none does."""
+    """The contents of a file in ezc3d's form, from whichever library can read it; raise with the reason if none can."""
     arrays = arrays_of("c3d", file, reason=reason)
     points, residuals = arrays.pop("points"), arrays.pop("residuals")
     if points.ndim != 3 or points.shape[1] == 0 or points.nbytes > 32 * file.stat().st_size:

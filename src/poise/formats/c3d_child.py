@@ -1,4 +1,4 @@
-"""The process in which `c3d_apart` reads a file: `c3d_child.py FILE OUT.npz`, with nothing of Poise imported."""
+"""The process in which `c3d_apart` reads a file: `c3d_child.py FILE OUT.npz`, without importing Poise."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def _text(reader: Any, name: str) -> str:
 
 
 def _data(file: str, shape: tuple[int, ...]) -> dict[str, Any]:
-    """The points of a file by its header and its length; empty where these do not fit together.
+    """The points of a file from its header and length; empty if these are inconsistent.
 
-    Libraries take the number of analog values from the parameters. Where that is not what lies between the points of
-    two frames, they return shifted ones.
+    Libraries take the number of analog values from the parameters. If that differs from the bytes between the points
+    of two frames, they return shifted points.
     """
     raw, (_, points, frames) = Path(file).read_bytes(), shape
     processor = raw[(raw[0] - 1) * _BLOCK + 3]
@@ -68,7 +68,7 @@ def _data(file: str, shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _decoded(rows: Any, points: int, scale: float, processor: int) -> dict[str, Any]:
-    """Rows of bytes, one a frame, as points and residuals in ezc3d's layout."""
+    """Rows of bytes, one per frame, as points and residuals in ezc3d's layout."""
     width = 4 if scale < 0.0 else 2
     raw = np.ascontiguousarray(rows[:, : 4 * points * width]).tobytes()
     if width == 4:

@@ -1,4 +1,4 @@
-"""The layout of a C3D file checked before it is handed to ezc3d, which is compiled and trusts what it reads.
+"""Check the layout of a C3D file before it is passed to ezc3d, which is compiled and does not check its input.
 
 After "The C3D File Format User Guide" (Motion Lab Systems, 2008): blocks of 512 bytes; a header block, a parameter
 section of groups and parameters chained by offsets, and the data, whose size the header and the parameters state.
@@ -17,14 +17,14 @@ from poise.errors import ParseError
 _BLOCK = 512
 _MAGIC = 0x50
 _BYTE_ORDERS = {84: "<", 85: "<", 86: ">"}  # Intel, DEC and MIPS
-_SIGN_BYTES = {84: 15, 85: 13, 86: 12}  # where in the header each keeps the sign of the scale factor
+_SIGN_BYTES = {84: 15, 85: 13, 86: 12}  # position in the header of the scale factor's sign
 _TEXT = -1
 _TYPE_SIZES = {-1: 1, 1: 1, 2: 2, 4: 4}
 _MOST_EVENTS = 18
 _MOST_LISTED = 255
 _SIGN_BIT = 0x80
 _BYTES_PER_ROTATION = 4 * 17  # a 4x4 matrix and its reliability
-# What ezc3d reads without asking for the type first: -1 is text, 2 an integer, 4 a number.
+# Types that ezc3d assumes without checking: -1 is text, 2 an integer, 4 a number.
 _EXPECTED_TYPES = {
     "USED": (2,), "SCALE": (4,), "RATE": (4,), "DATA_START": (2,), "FRAMES": (2, 4), "LABELS": (-1,), "UNITS": (-1,),
     "GEN_SCALE": (4,), "OFFSET": (2, 4), "X_SCREEN": (-1,), "Y_SCREEN": (-1,), "DESCRIPTIONS": (-1,),
@@ -35,7 +35,7 @@ _NEEDED = ("USED", "SCALE", "RATE", "DATA_START", "FRAMES", "LABELS")
 
 
 class OddLayoutError(ParseError):
-    """A layout that ezc3d may stumble over, though the points may well be there: not for it in this process."""
+    """A layout that may crash ezc3d although the points may be valid: not to be read in this process."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _Header:
 
 
 def check_layout(path: Path) -> None:
-    """Raises a ParseError unless the file is laid out as a C3D file that holds everything it states."""
+    """Raise a ParseError unless the file has the layout of a C3D file and everything it declares."""
     content = path.read_bytes()
     section, processor = _parameter_section(content, path=path)
     order = _BYTE_ORDERS[processor]
@@ -88,7 +88,7 @@ def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, int]:
         raise ParseError("not a C3D file: the second byte is not 0x50", path=path)
     start = (content[0] - 1) * _BLOCK
     if content[0] < 2 or len(content) < start + 4:
-        raise ParseError(f"the parameters should be in block {content[0]}, outside the file", path=path)
+        raise ParseError(f"the parameters are declared in block {content[0]}, outside the file", path=path)
     blocks, processor = content[start + 2], content[start + 3]
     if processor not in _BYTE_ORDERS:
         raise ParseError(f"unknown processor {processor}; a C3D file has 84, 85 or 86", path=path)
@@ -104,7 +104,7 @@ def _header(content: bytes, processor: int, *, path: Path) -> _Header:
     data_block, samples = struct.unpack(f"{order}2H", content[16:20])
     events = struct.unpack(f"{order}H", content[300:302])[0]
     if points == 0 or last < first or data_block < 2:
-        raise ParseError(f"{points} points in frames {first} to {last}: there is no motion in it", path=path)
+        raise ParseError(f"{points} points in frames {first} to {last}: no motion", path=path)
     if not any(content[12:16]):
         raise ParseError("the scale factor must not be zero", path=path)
     if events > _MOST_EVENTS:
@@ -128,7 +128,7 @@ def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str],
 
 
 def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str, bytes]]:
-    """The group number (negative for a group itself), name and body of each record; the last may have no offset."""
+    """The group number (negative for a group itself), name and body of each record; the last may lack an offset."""
     place = 0
     while place + 2 <= len(section):
         length, number = struct.unpack("bb", section[place : place + 2])
@@ -141,7 +141,9 @@ def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str
         step = struct.unpack(f"{order}H", section[body - 2 : body])[0]
         place = body - 2 + step if step else len(section)
         if (step and place < body + 1) or place > len(section):
-            raise OddLayoutError(f"the record {name.decode('ascii')} leads outside the parameters", path=path)
+            raise OddLayoutError(
+                f"the record {name.decode('ascii')} points outside the parameters", path=path
+            )
         yield number, name.decode("ascii"), section[body:place]
 
 
@@ -159,7 +161,7 @@ def _parameter(group: int, name: str, body: bytes, *, path: Path) -> _Parameter:
 
 
 def _check_description(name: str, rest: bytes, *, path: Path) -> None:
-    """What ends a record: the length of its description and the description, padded with zeros at most."""
+    """Check the end of a record: the length of its description and the description, padded with zeros at most."""
     if not rest or 1 + rest[0] > len(rest) or any(rest[1 + rest[0] :]):
         raise ParseError(f"the record {name} is damaged: its description does not fit", path=path)
 
@@ -181,7 +183,7 @@ def _check_parameters(groups: dict[int, str], parameters: list[_Parameter], *, p
 def _check_counts(
     header: _Header, stated: dict[tuple[str, str], _Parameter], order: str, *, size: int, path: Path
 ) -> None:
-    """Every count of points, channels and frames that the file states must agree with its length."""
+    """Check that all declared counts of points, channels and frames agree with the file's length."""
     used = _first_integer(stated.get(("POINT", "USED")), order)
     if used != header.points:
         raise ParseError(f"the header has {header.points} points but POINT:USED is {used}", path=path)
@@ -196,12 +198,12 @@ def _check_counts(
     held = max(0, size - (header.data_block - 1) * _BLOCK) // header.bytes_per_frame
     frames = max(_stated_frames(header, stated, order))
     if frames > held:
-        raise ParseError(f"cut short: it states {frames} frames and holds {held}", path=path)
+        raise ParseError(f"truncated: {frames} frames are declared and {held} are present", path=path)
     _check_rotations(stated, order, frames=frames, size=size, path=path)
 
 
 def _check_analog_scales(stated: dict[tuple[str, str], _Parameter], *, channels: int, path: Path) -> None:
-    """Where there are analog channels, their scales and offsets must be there, up to what one parameter can list."""
+    """Check that analog channels have scales and offsets, up to the most that one parameter can list."""
     for name, needed in (("GEN_SCALE", 1), ("SCALE", channels), ("OFFSET", channels)):
         item = stated.get(("ANALOG", name))
         listed = len(item.content) // _TYPE_SIZES[item.type] if item else 0
@@ -216,14 +218,14 @@ def _check_rotations(
         _first_integer(stated.get(("ROTATION", name)), order) for name in ("USED", "RATIO", "DATA_START")
     )
     if used and (ratio == 0 or block < 2):
-        raise ParseError("the rotations lack their ratio or the place of their data", path=path)
+        raise ParseError("the rotations have no ratio or no data position", path=path)
     needed = frames * max(used, 1) * ratio * _BYTES_PER_ROTATION
     if ratio and (block - 1) * _BLOCK + needed > size + _BLOCK:
-        raise ParseError(f"cut short: it states {used} rotations a frame and does not hold them", path=path)
+        raise ParseError(f"truncated: {used} rotations per frame are declared but missing", path=path)
 
 
 def _stated_frames(header: _Header, stated: dict[tuple[str, str], _Parameter], order: str) -> Iterator[int]:
-    """The counts of frames; two bytes hold up to 65,535, so longer recordings state theirs in TRIAL alone."""
+    """The declared frame counts; two bytes hold up to 65,535, so longer recordings declare theirs only in TRIAL."""
     start, end = stated.get(("TRIAL", "ACTUAL_START_FIELD")), stated.get(("TRIAL", "ACTUAL_END_FIELD"))
     if start and end and len(start.content) >= 4 and len(end.content) >= 4:
         first, last = (_two_words(item, order) for item in (start, end))

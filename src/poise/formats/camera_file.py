@@ -1,4 +1,4 @@
-"""Camera files: where one camera stands and how it sees, as TOML (or JSON with the same keys).
+"""Camera files: position and intrinsics of one camera, as TOML (or JSON with the same keys).
 
 Units are metres and pixels, camera axes as in docs/conventions.md:
 
@@ -62,22 +62,20 @@ class _CameraFile:
 
 
 def read_camera(path: Path) -> Camera:
-    """A camera from its file."""
+    """Read a camera from its file."""
     return read_declared(_CameraFile, path).camera
 
 
 def check_rotation(rotation: Float[Array, "3 3"]) -> None:
-    """Refuse a matrix that does not turn and nothing else."""
+    """Raise if a matrix is not a rotation."""
     if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-4) or np.linalg.det(rotation) < 0:
-        raise FieldError(
-            "rotation", "not a rotation: its rows must be at right angles, right-handed, of length 1"
-        )
+        raise FieldError("rotation", "not a rotation: its rows must be orthonormal and right-handed")
 
 
 def focal_from_fov(degrees: float, height: float) -> float:
     """The focal length in pixels of a vertical field of view."""
     if not 1.0 <= degrees <= 170.0:
-        raise InvalidValueError(f"a field of view is 1 to 170 degrees; got {degrees:g}")
+        raise InvalidValueError(f"a field of view must be 1 to 170 degrees; got {degrees:g}")
     return float(height / 2 / np.tan(np.radians(degrees) / 2))
 
 

@@ -1,6 +1,6 @@
-"""FBX, the files of Autodesk's programs, Mixamo and game engines: read through ufbx, skeleton, animations and meshes.
+"""FBX, the format of Autodesk's programs, Mixamo and game engines: skeleton, animations and meshes through ufbx.
 
-https://ufbx.github.io. No permissive library writes FBX; Blender makes one of a GLB.
+https://ufbx.github.io. No permissive library writes FBX; Blender can convert a GLB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from poise.motion.motion import Motion
 
 
 def read(path: str | os.PathLike[str], *, animation: str | None = None) -> Motion:
-    """The skeleton and one animation of a file: the one named, else the first; without any, the pose it is in."""
+    """Read the skeleton and one animation of a file: the named one, else the first; without any, the stored pose."""
     file = existing_file(path)
     return motion_of_matrices(file, _found(file, animation), format="fbx", animation=animation)
 
@@ -30,7 +30,7 @@ def animations(path: str | os.PathLike[str]) -> list[str]:
 
 
 def glb(path: str | os.PathLike[str]) -> bytes:
-    """The body that a file holds, with its meshes, as GLB."""
+    """The body in a file, with its meshes, as GLB."""
     file = existing_file(path)
     return dressed(file, _found(file, "", "meshes"))
 
@@ -42,12 +42,12 @@ def _found(file: Path, animation: str | None, *meshes: str) -> Mapping[str, Any]
 
 
 def character(path: str | os.PathLike[str]) -> Motion:
-    """The body that a file holds, in the one pose that it is in, whatever animations there are."""
+    """The body in a file in its stored pose, ignoring animations."""
     return read(path, animation="")
 
 
 def write(_value: object, path: str | os.PathLike[str]) -> None:
-    """Says how to make an FBX: Poise does not write it."""
+    """Raise an error that says how to make an FBX: Poise does not write it."""
     raise InvalidValueError(
         f"Poise does not write FBX, because no permissive library does; write {os.path.splitext(path)[0]}.glb, "
         "open it in Blender (File, Import, glTF 2.0) and export FBX from there"

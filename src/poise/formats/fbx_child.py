@@ -1,7 +1,7 @@
 """The process in which `fbx` reads a file: `fbx_child.py FILE OUT.npz [ANIMATION [meshes]]`, without Poise.
 
-ufbx 0.0.5 for Python crashes when one of its objects is dropped before its scene is. So all of them are kept, and the
-process ends without tidying up.
+ufbx 0.0.5 for Python crashes if one of its objects is freed before its scene. So all of them are kept, and the process
+ends without cleaning up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import ufbx
 
 _MOST = 4_000_000  # frames times joints
-_CARRIERS = (None, int(ufbx.ElementType.EMPTY))  # of a body without bones: what else a node may carry
+_CARRIERS = (None, int(ufbx.ElementType.EMPTY))  # for a body without bones: other attributes a node may have
 _kept: list[Any] = []
 
 
@@ -54,7 +54,7 @@ class _Scene:
         self.joints, self.joint_parents = self._body()
 
     def _body(self) -> tuple[list[int], list[int]]:
-        """The largest tree of bones, parents first, and which of them is above which."""
+        """The largest tree of bones, parents first, and the parent index of each."""
         bones = {*self.bound, *(k for k, node in enumerate(self.nodes) if _keep(node.bone) is not None)}
         if not bones:
             bones = {
@@ -74,12 +74,12 @@ class _Scene:
         return chosen, [number.get(above[joint], -1) for joint in chosen]
 
     def carriers(self, skin: Any) -> list[tuple[Any, int]]:
-        """The clusters of a skin that have a bone, with its number."""
+        """The clusters of a skin that have a bone, with its index."""
         bones = [(one, _keep(one.bone_node)) for one in _listed(skin.clusters)]
         return [(one, self.number[bone.typed_id]) for one, bone in bones if bone is not None]
 
     def worlds(self, anim: Any = None, at: float = 0.0) -> Any:
-        """Where the joints are, at rest or at a time of an animation."""
+        """World matrices of the joints, at rest or at a time of an animation."""
         found = np.empty((len(self.nodes), 4, 4))
         for k, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True)):
             own = _local(node.local_transform if anim is None else ufbx.evaluate_transform(anim, node, at))
@@ -115,7 +115,7 @@ def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> N
 
 
 class _Clothes:
-    """The meshes that the joints carry, as `gltf.dressing` takes them."""
+    """The meshes carried by the joints, in the form of `gltf.dressing`."""
 
     def __init__(self, rig: _Scene, rest: Any, file: Path) -> None:
         self.rig, self.rest, self.folder = rig, rest, file.resolve().parent
@@ -137,7 +137,7 @@ class _Clothes:
         return {"meshes": len(found), "looks": np.array(json.dumps(self.looks)), **flat, **pictures}
 
     def _skinned(self, mesh: Any, skin: Any) -> dict[str, Any] | None:
-        """A mesh that clusters carry, as it was bound."""
+        """A mesh skinned to clusters, in its bind pose."""
         chosen = [(one, self.joint[node]) for one, node in self.rig.carriers(skin) if node in self.joint]
         if not chosen:
             return None
@@ -152,7 +152,7 @@ class _Clothes:
         return self._placed(mesh, to_world) | {"moves": moves, "influences": np.concatenate(rows)}
 
     def _fixed(self, mesh: Any, node: Any) -> dict[str, Any] | None:
-        """A mesh that hangs on one joint, as it stands."""
+        """A mesh attached to one joint, in its current pose."""
         above = self.rig.number[node.typed_id]
         while above >= 0 and above not in self.joint:
             above = self.rig.parents[above]
@@ -174,7 +174,7 @@ class _Clothes:
         return found
 
     def _surface(self, mesh: Any) -> dict[str, Any]:
-        """Faces of a mesh, and what they look like."""
+        """The faces of a mesh and their materials."""
         faces, chosen = np.array(_keep(mesh.faces)), np.array(_keep(mesh.face_material), dtype=np.int64)
         looks = np.array([*map(self._look, _listed(mesh.materials)), -1])
         found = {
@@ -187,7 +187,7 @@ class _Clothes:
         return found
 
     def _look(self, material: Any) -> int:
-        """The number of a material."""
+        """The index of a material."""
         if material is None:
             return -1
         if material.typed_id not in self.look_of:
@@ -204,7 +204,7 @@ class _Clothes:
         return self.look_of[material.typed_id]
 
     def _picture(self, texture: Any) -> bytes:
-        """A picture in the file, or in a file beside it or below; nothing from elsewhere."""
+        """A picture in the file, or in a file beside or below it; never from elsewhere."""
         if texture is None:
             return b""
         if held := bytes(_keep(texture.content)):

@@ -1,4 +1,4 @@
-"""Opening files for reading with clear errors, and writing them whole or not at all."""
+"""Open files for reading with clear errors, and write them atomically."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from poise.errors import ParseError, PoiseError
 
 try:
     import fcntl
-except ImportError:  # a system without such locks, where no file that is open can be removed or replaced
+except ImportError:  # a system without such locks, on which open files cannot be removed or replaced
     fcntl = None  # type: ignore[assignment]
 
 PART, NOTE = ".part", ".pair"
 OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=True)
-"""Whether files that were not named may be replaced; the command line asks for leave."""
+"""Whether files that were not named may be replaced; the command line asks for permission."""
 ATTEMPTS = 5
 
 
@@ -31,20 +31,18 @@ class FileAccessError(PoiseError, OSError):
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that is there, is not a folder and holds at least one byte."""
+    """Return the path if it is an existing, non-empty file; raise otherwise."""
     found = Path(path)
     try:
         is_there, is_folder = found.exists(), found.is_dir()
-    except OSError as error:  # a name that is too long, a folder that may not be entered
+    except OSError as error:  # a name that is too long, or a folder without access
         raise FileAccessError(f"{str(found)[:200]} cannot be read: {error.strerror or error}") from error
     if is_folder:
         raise FileAccessError(f"{found} is a folder; expected a file. Name a file in it")
     if not is_there:
         raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
     if not found.is_file():
-        raise FileAccessError(
-            f"{found} is a pipe or a device; expected a file, which can be read more than once"
-        )
+        raise FileAccessError(f"{found} is a pipe or a device; expected a regular file")
     try:
         size = found.stat().st_size
         found.open("rb").close()
@@ -56,9 +54,9 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 
 
 def try_lock(file: int) -> bool:
-    """Takes the lock of an open file, held until it is closed or its process dies; whether nobody else has it.
+    """Try to lock an open file until it is closed or its process dies; return whether that succeeded.
 
-    Systems without such locks say that nobody has.
+    On systems without such locks it always succeeds.
     """
     if fcntl is None:
         return True
@@ -71,10 +69,10 @@ def try_lock(file: int) -> bool:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """A file to write ("w" is UTF-8 text with \\n, "wb" bytes) that takes the path's place only once it is complete.
+    """Open a file for writing ("w" is UTF-8 text with \\n, "wb" bytes) that replaces `path` only once it is complete.
 
-    It is written in the same folder under a temporary name, so a failure half way leaves what was there before. A link
-    stays one: what it points to is replaced.
+    It is written in the same folder under a temporary name, so a failure keeps the previous file. For a link, its
+    target is replaced.
     """
     with _Part(path, mode) as part:
         yield part.file
@@ -84,10 +82,10 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
 
 @contextmanager
 def replacing_together(*paths: str | os.PathLike[str]) -> Iterator[list[IO[str]]]:
-    """Text files that take their places together: all or none, also where the writer is killed in between.
+    """Open text files for writing that are replaced together: all or none, even if the writer is killed in between.
 
-    Once all are on disk, a note says which take the places of which. `finish_replacing` does what such a note says;
-    who reads or writes these files calls it first.
+    Once all are on disk, a note lists the replacements. `finish_replacing` completes them from the note; readers and
+    writers of these files call it first.
     """
     finish_replacing(*paths)
     with ExitStack() as stack:
@@ -96,32 +94,32 @@ def replacing_together(*paths: str | os.PathLike[str]) -> Iterator[list[IO[str]]
         json.dump([part.path.name for part in parts], note.file)
         for part in (*parts, note):
             part.finish(on_disk=True)
-            part.stays = True  # whatever ends this now: the note says what is to be done
+            part.stays = True  # from here on the note says what remains to be done
         os.replace(note.path, note.path.with_suffix(NOTE))
         finish_replacing(*paths)
 
 
 def finish_replacing(*paths: str | os.PathLike[str]) -> None:
-    """Does what a note beside the first of these files says, which a writer left that was killed, or still writes."""
+    """Complete the replacements in a note beside the first of these files, left by a killed or active writer."""
     targets = [Path(os.path.realpath(path)) for path in paths]
     for note in targets[0].parent.glob(f".{glob.escape(targets[0].name)}.*{NOTE}"):
         try:
             names = json.loads(note.read_text(encoding="utf-8"))
             for target, name in zip(targets, names, strict=True):
                 if fnmatchcase(name, f".{glob.escape(target.name)}.*{PART}") and Path(name).name == name:
-                    with suppress(FileNotFoundError):  # it has its place already
+                    with suppress(FileNotFoundError):  # already replaced
                         os.replace(target.with_name(name), target)
         except FileNotFoundError:
-            continue  # another has done it
+            continue  # another process has done it
         except (OSError, ValueError, TypeError) as error:
             raise FileAccessError(
-                f"{targets[0]} was not written to its end: {error}; see {note.name}"
+                f"{targets[0]} was not completely written: {error}; see {note.name}"
             ) from error
         note.unlink(missing_ok=True)
 
 
 class _Part:
-    """A file that is written beside the one whose place it takes, under a lock until it has it."""
+    """A temporary file beside the one it will replace, locked until it does."""
 
     def __init__(self, path: str | os.PathLike[str], mode: str) -> None:
         self.target = Path(os.path.realpath(path))
@@ -140,7 +138,7 @@ class _Part:
         self.file: IO[Any] = open(handle, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115 - closed by close
 
     def finish(self, *, on_disk: bool = False) -> None:
-        """It is complete."""
+        """Mark the file as complete."""
         self.file.flush()
         if on_disk:
             os.fsync(self.file.fileno())
@@ -151,16 +149,16 @@ class _Part:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # what could not be written is not written now
+        with suppress(OSError):  # a failed write is not repeated
             self.file.close()
         if not self.stays:
-            self.path.unlink(missing_ok=True)  # where it did not take its place
+            self.path.unlink(missing_ok=True)  # if it was not moved into place
         if self._lock is not None:
             os.close(self._lock)
 
 
 def _part_of(target: Path) -> tuple[int, str]:
-    """A new file beside the target, locked: another writer may have taken it for one that was left, and removed it."""
+    """A new locked file beside the target; another writer may have taken it for an abandoned one and removed it."""
     for attempt in range(ATTEMPTS):
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
         if (try_lock(handle) and Path(temporary).exists()) or attempt == ATTEMPTS - 1:
@@ -171,7 +169,7 @@ def _part_of(target: Path) -> tuple[int, str]:
 
 
 def _remove_what_was_left(target: Path) -> None:
-    """Parts of the same file whose writers were killed: nobody holds their lock."""
+    """Remove temporary files of the same target whose writers were killed: they are not locked."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*{PART}"):
         with suppress(OSError), part.open("r+b") as file:
             if try_lock(file.fileno()):
@@ -179,7 +177,7 @@ def _remove_what_was_left(target: Path) -> None:
 
 
 def _usual_permissions(target: Path) -> int:
-    """Those of the file that is replaced, else those a new file gets: mkstemp's own are for the owner alone."""
+    """The permissions of the replaced file, else the defaults: those of mkstemp are for the owner only."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -199,9 +197,9 @@ def _similar_files(path: Path) -> str:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made if it is not there, its parents too."""
+    """Return the folder, created with its parents if needed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileAccessError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+        raise FileAccessError(f"cannot create the folder {folder}: {error.strerror or error}") from error
     return folder

@@ -1,4 +1,4 @@
-"""How large an image file may be once it is unpacked: a small file can hold a huge picture."""
+"""Limits on the unpacked size of image files: a small file can contain a huge picture."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ LONGEST_SIDE = 20_000  # pixels, more than any camera has
 
 
 def check_size(width: int, height: int, path: str | Path) -> None:
-    """Refuse a picture that would take more memory than a photo."""
+    """Raise if a picture would need more memory than a photo."""
     if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
         raise ParseError(
-            f"{width} x {height} pixels are too many; up to {MOST_PIXELS / 1e6:.0f} million can be read",
+            f"the picture has {width} x {height} pixels; at most {MOST_PIXELS / 1e6:.0f} million can be read",
             path=path,
         )
 
 
 @contextmanager
 def quiet_open(source: Path | BytesIO) -> Iterator[Image.Image]:
-    """An image file, without Pillow's warnings of damaged EXIF data: the picture is there."""
+    """Open an image file without Pillow's warnings about damaged EXIF data."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -39,7 +39,7 @@ def quiet_open(source: Path | BytesIO) -> Iterator[Image.Image]:
 
 
 def check_unpacked_size(path: Path) -> None:
-    """Refuse an image file by the size that its header says, before anything is unpacked."""
+    """Raise if the size in an image file's header is too large, before anything is unpacked."""
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -1,7 +1,7 @@
-"""The laboratory that marker files are written in: its unit, which axis is up, and the turn to Poise's world (Y up).
+"""The coordinate system of marker files: unit, up axis, and rotation to Poise's world (Y up).
 
-Marker files seldom say which axis is vertical. The usual laboratory has Z up; its axes go round by one, (x, y, z) to
-(y, z, x), which is what the CMU database did between its C3D and its AMC files, so both read to the same place here.
+Marker files seldom state the vertical axis. Laboratories usually have Z up; their axes are permuted cyclically, (x, y,
+z) to (y, z, x), as in the CMU database between its C3D and AMC files, so both read to the same position.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from poise.types import Array
 
 UP_AXES = ("+X", "+Y", "+Z", "-X", "-Y", "-Z")
 
-# Words in labels of upper and of lower markers, and the metres between them that tell up from down.
+# Words in labels of upper and of lower markers, and the metres between them that determine up.
 _HEAD_OVER_FEET = re.compile(r"HD\d*$|HEAD(?!.?HUM)|TETE"), re.compile(r"TOE|HEE|ANK(?!Y)|FOOT|MT5"), 0.3
 _NECK_OVER_PELVIS = re.compile(r"^(C7|T1|STE?RN?|CLAV)$"), re.compile(r"ASI|PSI|SACR"), 0.2
-_FLOOR = -0.2  # metres: noise and a badly levelled floor put points this far below it
-_HIGHEST_FLOOR = 0.35  # metres: the lowest markers of a person who stands, or sits in a wheelchair
+_FLOOR = -0.2  # metres: lowest points from noise and a badly levelled floor
+_HIGHEST_FLOOR = 0.35  # metres: highest plausible lowest marker, standing or in a wheelchair
 _OFTEN = 0.5  # share of the frames in which a marker must be seen to count for the body's extent
-_SHORTEST, _TALLEST, _MANY = 1.2, 2.3, 15  # metres from toes to head of a person who wears many markers
-_CLEARLY_LARGER = 1.2  # the ratio between the extents along two axes at which one is the taller
+_SHORTEST, _TALLEST, _MANY = 1.2, 2.3, 15  # metres from toes to head of a person with many markers
+_CLEARLY_LARGER = 1.2  # ratio of the extents along two axes above which one is the taller
 
 
 def stated_unit(said: str, *, given: str | float | None, path: Path) -> Unit:
-    """The unit of length a file states, unless another is given."""
+    """The unit of length stated in a file, unless another is given."""
     if given is not None:
         return Unit(str(given).strip().lower(), metres_per_unit(given), "given")
     try:
@@ -39,7 +39,7 @@ def stated_unit(said: str, *, given: str | float | None, path: Path) -> Unit:
 
 
 def checked_up(up: str) -> str:
-    """An up axis as written by a user ("z", "+Z", "-y") in the form used here."""
+    """An up axis from user input ("z", "+Z", "-y") in the form used here."""
     word = up.strip().upper()
     word = word if word[:1] in ("+", "-") else f"+{word}"
     if word not in UP_AXES:
@@ -56,7 +56,7 @@ def world_from_laboratory(
     sure: bool = False,
     default_up: str,
 ) -> tuple[Float[Array, "frames markers 3"], str]:
-    """Points in metres turned to Y up, and in words which axis was up: the one given, else stated, else inferred."""
+    """Points in metres rotated to Y up, and a description of the up axis: given, else stated, else inferred."""
     up, reason = chosen_up(
         labels, points, given_up=given_up, stated_up=stated_up, sure=sure, default_up=default_up
     )
@@ -73,7 +73,7 @@ def chosen_up(
     sure: bool = False,
     default_up: str,
 ) -> tuple[str, str]:
-    """The up axis and why: the one given, else stated (if `sure`, or no marker contradicts), else inferred."""
+    """The up axis and the reason: given, else stated (if `sure`, or if no marker contradicts), else inferred."""
     if given_up:
         return checked_up(given_up), "given"
     if stated_up:
@@ -94,13 +94,13 @@ def infer_up(
     found = _up_from_extent(points)
     if found:
         return found, "the body is tallest along it and stands on its zero"
-    return default, "usual for this format; the markers do not tell"
+    return default, "usual for this format; the markers do not determine it"
 
 
 def _contradiction(
     labels: tuple[str, ...], points: Float[Array, "frames markers 3"], stated: str
 ) -> tuple[str, str] | None:
-    """Another axis than the file's where floor, extent and the names of markers agree on it."""
+    """Another axis than the file's, if floor, extent and marker names agree on it."""
     found, extent = _up_from_floor(points), _extent(points)
     if found in (None, stated) or extent is None or len(labels) < _MANY:
         return None
@@ -120,7 +120,7 @@ def matrix_y_up_from(up: str) -> Float[Array, "3 3"]:
 
 
 def _up_from_head_and_feet(labels: tuple[str, ...], points: Float[Array, "frames markers 3"]) -> str | None:
-    """From foot to head markers, or from those of the pelvis to those of the neck and the breastbone."""
+    """The axis from foot to head markers, or from those of the pelvis to those of the neck and breastbone."""
     for upper, lower, least in (_HEAD_OVER_FEET, _NECK_OVER_PELVIS):
         top, bottom = (_median(points[:, _named(labels, words)]) for words in (upper, lower))
         if top is not None and bottom is not None:
@@ -132,21 +132,21 @@ def _up_from_head_and_feet(labels: tuple[str, ...], points: Float[Array, "frames
 
 
 def _up_from_floor(points: Float[Array, "frames markers 3"]) -> str | None:
-    """The one axis that markers stand on, where they are on both sides of zero along the two others."""
+    """The one axis along which markers stand on zero, if they are on both sides of zero along the other two."""
     lowest, floors = _floors(points)
     alone = np.count_nonzero(floors) == 1 and (lowest[~floors] < _FLOOR).all()
     return f"+{'XYZ'[int(np.argmax(floors))]}" if alone else None
 
 
 def _floors(points: Float[Array, "frames markers 3"]) -> tuple[Float[Array, "3"], Bool[Array, "3"]]:
-    """How low markers get along each axis, and whether that is where they would be over a floor."""
+    """The lowest marker position along each axis, and whether it is plausible above a floor."""
     seen = points[np.isfinite(points).all(axis=2)]
     lowest = np.quantile(seen, 0.01, axis=0) if len(seen) else np.full(3, np.inf)
     return lowest, (lowest > _FLOOR) & (lowest < _HIGHEST_FLOOR)
 
 
 def _extent(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"] | None:
-    """How long the body is along each axis, by markers that are seen often."""
+    """The extent of the body along each axis, from markers that are often seen."""
     known = np.isfinite(points).all(axis=2)
     often = known[:, known.mean(axis=0) >= _OFTEN]
     whole = points[:, known.mean(axis=0) >= _OFTEN][often.all(axis=1)]

@@ -1,8 +1,8 @@
-"""OpenSim motions (`.mot`): the coordinates of the user's own model, fitted to a motion, and a setup that scales it.
+"""OpenSim motions (`.mot`): coordinates of the user's own model fitted to a motion, and a setup that scales it.
 
-Bodies of the model are scaled to the lengths between the motion's joints; `NAME_scale.xml` beside the motion has
-OpenSim's Scale Tool do the same. Then each frame is inverse kinematics: joint centres where the motion's are, and
-bodies turned as `motion.carrying` turns them, by Levenberg-Marquardt within the ranges that the model clamps.
+Bodies of the model are scaled to the lengths between the motion's joints; `NAME_scale.xml` beside the motion does the
+same with OpenSim's Scale Tool. Each frame is then solved by inverse kinematics: joint centres at the motion's, and
+body rotations as in `motion.carrying`, by Levenberg-Marquardt within the ranges that the model clamps.
 """
 
 from __future__ import annotations
@@ -33,25 +33,23 @@ _BODIES = {
     "upper_arm": "humerus", "forearm": "ulna", "hand": "hand",
 }  # fmt: skip
 _ENDS = {"femur": "tibia", "tibia": "talus", "talus": "toes", "humerus": "ulna", "ulna": "hand"}
-_CENTRED = ("thigh", "shin", "foot", "upper_arm", "forearm", "hand")  # parts whose joint centres are met
-_CENTRE, _TURN = 0.01, 0.2  # metres and radians that weigh the same
-_NECK = np.array([0.0, 0.6, 0.0])  # where a head is supposed on the torso of a model without one
-_KEYS = (
-    10.0  # frames a second that are fitted one after another, from the last; those between start from them
-)
+_CENTRED = ("thigh", "shin", "foot", "upper_arm", "forearm", "hand")  # parts whose joint centres are targets
+_CENTRE, _TURN = 0.01, 0.2  # metres and radians of equal weight
+_NECK = np.array([0.0, 0.6, 0.0])  # assumed position of a head on the torso of a model without one
+_KEYS = 10.0  # frames per second that are fitted in sequence; those between start from them
 _BLOCK = 200  # frames at once
-_STEPS, _ENOUGH = 40, 1e-4  # of Levenberg-Marquardt; a gain that is not worth another, of the sum of squares
-_CLEARLY = 0.9  # of a sum of squares
-_WORST = 0.1  # metres, root mean square: beyond, the model is not that of a body like this
+_STEPS, _ENOUGH = 40, 1e-4  # of Levenberg-Marquardt; relative gain below which it stops
+_CLEARLY = 0.9  # ratio of the sums of squares
+_WORST = 0.1  # metres, root mean square: above this, the model does not suit the body
 
 
 def write(motion: Motion, path: str | os.PathLike[str], *, onto: str | os.PathLike[str] = "") -> None:
-    """Writes coordinates that put the model in `onto`, scaled, where the motion is, and the setup that scales it."""
+    """Write coordinates that move the scaled model `onto` to the motion, and the setup that scales it."""
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"a .mot file holds a motion; got {type(motion).__name__.lower()}")
     if not os.fspath(onto):
         raise InvalidValueError(
-            "a .mot file holds the coordinates of an OpenSim model; name the model (.osim) that it is for",
+            "a .mot file holds the coordinates of an OpenSim model; give its model (.osim)",
             settings=("onto",),
         )
     check_person(motion, what="the motion's skeleton")
@@ -64,12 +62,12 @@ def write(motion: Motion, path: str | os.PathLike[str], *, onto: str | os.PathLi
 
 
 def read(path: str | os.PathLike[str], *, model: str | os.PathLike[str] | None = None) -> Motion:
-    """The motion of a model by its coordinates, one joint a body; the model is NAME.osim beside unless given."""
+    """Read a motion from the coordinates of a model, one joint per body; the model is NAME.osim beside unless given."""
     file = existing_file(path)
     source = Path(model) if model is not None else file.with_suffix(".osim")
     if not source.is_file():
         raise InvalidValueError(
-            f"{file.name} holds coordinates of an OpenSim model; put the model beside it as {source.name}"
+            f"{file.name} holds coordinates of an OpenSim model; put that model beside it as {source.name}"
         )
     opened = read_model(source)
     names, rows, degrees = _table(file)
@@ -124,17 +122,15 @@ def files_written(path: Path) -> tuple[Path, Path]:
 
 
 def model_skeleton(model: OsimModel) -> Skeleton:
-    """The model in its own pose as a skeleton: a joint a body, and a head where it has none."""
+    """The model in its default pose as a skeleton: a joint per body, plus a head if it has none."""
     at = placed(model, model.defaults[None])
     bodies = roles_of(model)
     parents = [max(joint.parent, 0) if body else -1 for body, joint in enumerate(model.joints)]
     centres, names = at.centres[0].copy(), list(model.bodies)
     centres[0] = np.mean([centres[bodies[f"{side}_thigh"]] for side in SIDES], axis=0)
-    centres[0, 0] = centres[bodies["chest"], 0]  # below the back's joint, so that what is up is plain
+    centres[0, 0] = centres[bodies["chest"], 0]  # below the back's joint, so that up is well defined
     if model.joints[0].parent != GROUND or any(joint.parent == GROUND for joint in model.joints[1:]):
-        raise SkeletonError(
-            f"{model.path.name} has not one body on the ground but several; expected one person"
-        )
+        raise SkeletonError(f"{model.path.name} has several bodies on the ground; expected one person")
     roles = {role: names[body] for role, body in bodies.items()}
     if "head" not in bodies:
         centres = np.concatenate([centres, [centres[bodies["chest"]] + at.turns[0, bodies["chest"]] @ _NECK]])
@@ -148,7 +144,7 @@ def model_skeleton(model: OsimModel) -> Skeleton:
 
 
 def roles_of(model: OsimModel) -> dict[str, int]:
-    """Role to body, by the names that OpenSim's models of the body share; without legs and a torso it is an error."""
+    """Role to body, by the common names of OpenSim's body models; raise if legs or torso are missing."""
     named = {"pelvis": "pelvis", "chest": "torso", "head": "head"}
     named |= {f"{side}_{part}": f"{body}_{side[0]}" for side in SIDES for part, body in _BODIES.items()}
     found = {role: model.bodies.index(body) for role, body in named.items() if body in model.bodies}
@@ -162,10 +158,10 @@ def roles_of(model: OsimModel) -> dict[str, int]:
 
 
 def scale_factors(model: OsimModel, motion: Motion) -> Float[Array, "bodies 3"]:
-    """How much longer each body must be along its axes, from lengths between joint centres.
+    """The scale of each body along its axes, from lengths between joint centres.
 
-    Limbs by their length, both sides alike; pelvis and torso by the width of hips and shoulders and by the length of
-    legs and trunk; other bodies as the one they hang on, those between pelvis and torso as the torso.
+    Limbs are scaled by their length, the same on both sides; pelvis and torso by the width of hips and shoulders and
+    the length of legs and trunk; other bodies like their parent, those between pelvis and torso like the torso.
     """
     skeleton, roles = model_skeleton(model), roles_of(model)
     ours, theirs = _standing(motion.skeleton), _standing(skeleton)
@@ -192,19 +188,19 @@ Places = dict[str, Float[Array, "3"]]
 
 
 def _standing(skeleton: Skeleton) -> Places:
-    """Where the joints with roles are in the neutral pose."""
+    """Positions of the joints with roles in the neutral pose."""
     places = neutral_pose(skeleton).positions
     return {role: places[skeleton.index(role)] for role in skeleton.roles}
 
 
 def _back(model: OsimModel, skeleton: Skeleton) -> Float[Array, "3"]:
-    """Where in the neutral pose the lowest joint of the back is."""
+    """The position of the lowest joint of the back in the neutral pose."""
     trunk = np.flatnonzero(model.above[roles_of(model)["chest"]])
     return np.asarray(neutral_pose(skeleton).positions[trunk[1]])
 
 
 def _torso(ours: Places, theirs: Places, legs: float) -> Float[Array, "3"]:
-    """The torso's factors: what is left of the trunk above the pelvis, and the width of the shoulders."""
+    """The torso's factors: from the trunk length above the pelvis, and the width of the shoulders."""
     if "left_upper_arm" not in theirs:
         return np.full(3, legs)
     below = theirs["back"][1] - _height(theirs, "thigh")
@@ -218,7 +214,7 @@ def _height(places: Places, part: str) -> float:
 
 
 def _length(places: Places, top: str, end: str) -> float:
-    """The length of a bone, over both sides."""
+    """The length of a bone, averaged over both sides."""
     return float(
         np.mean([np.linalg.norm(places[f"{side}_{end}"] - places[f"{side}_{top}"]) for side in SIDES])
     )
@@ -240,7 +236,7 @@ def _ratio(ours: Places, theirs: Places, top: str, end: str) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class MotFit:
-    """Values of all of a model's coordinates, and how far its joint centres are from the motion's."""
+    """Values of all coordinates of a model, and the distances of its joint centres from the motion's."""
 
     model: OsimModel
     values: Float[Array, "frames coordinates"]
@@ -248,7 +244,7 @@ class MotFit:
 
     @property
     def at_ends(self) -> str:
-        """The coordinates that are at an end of their range in some frame."""
+        """The coordinates that reach an end of their range in some frame."""
         columns = zip(self.model.coordinates, self.values.T, strict=True)
         return (
             ", ".join(one.name for one, column in columns if np.any(np.isclose(column[:, None], one.range)))
@@ -258,7 +254,7 @@ class MotFit:
 
 @dataclass(frozen=True, eq=False)
 class _Aims:
-    """Where centres of bodies are to be, and how bodies are to be turned."""
+    """Target positions of body centres, and target rotations of bodies."""
 
     centred: list[int]
     centres: Float[Array, "frames centred 3"]
@@ -270,7 +266,7 @@ class _Aims:
 
 
 def fitted(model: OsimModel, motion: Motion) -> MotFit:
-    """The coordinates for every frame; a model that cannot come near to the motion is an error."""
+    """The coordinates for every frame; raise if the model cannot be fitted to the motion."""
     aims = _aims(model, motion)
     stride = max(1, round(motion.fps / _KEYS))
     keys = [*range(0, len(motion) - 1, stride), len(motion) - 1]
@@ -279,7 +275,7 @@ def fitted(model: OsimModel, motion: Motion) -> MotFit:
     for row, key in enumerate(keys):
         at_keys[row] = last = _solved(model, aims.at([key]), last[None])[0]
     values = np.stack([np.interp(np.arange(len(motion)), keys, column) for column in at_keys.T], axis=-1)
-    for shift in (0, 1, -1):  # each frame from its keys, then also from the one before and the one after
+    for shift in (0, 1, -1):  # from its keys, then also from the previous and the next frame
         others = values[np.clip(np.arange(len(motion)) - shift, 0, len(motion) - 1)]
         for start in range(0, len(motion), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -290,7 +286,7 @@ def fitted(model: OsimModel, motion: Motion) -> MotFit:
 
 
 def _better(model: OsimModel, aims: _Aims, values: Array, start: Array, *, first: bool) -> Array:
-    """What is found from a start; where that is not clearly better, the values unless they are the `first`."""
+    """The result from a start; if it is not clearly better, the old values unless they are the `first`."""
     found = _solved(model, aims, start)
     if first:
         return found
@@ -302,15 +298,15 @@ def _near_enough(fit: MotFit) -> MotFit:
     rms = float(np.sqrt(np.mean(fit.distances**2)))
     if rms > _WORST:
         raise SkeletonError(
-            f"{fit.model.path.name} does not come near to the motion: joint centres are {100 * rms:.0f} cm apart "
+            f"{fit.model.path.name} cannot be fitted to the motion: joint centres are {100 * rms:.0f} cm apart "
             f"(root mean square; expected at most {100 * _WORST:.0f}); at an end of their range: {fit.at_ends}. "
-            "Widen or unclamp those in the model, or take another model"
+            "Widen or unclamp those in the model, or use another model"
         )
     return fit
 
 
 def _aims(model: OsimModel, motion: Motion) -> _Aims:
-    """The motion's joint centres, and its turns on the model's bodies, for roles that both have."""
+    """The motion's joint centres and its rotations of the model's bodies, for roles that both have."""
     skeleton, bodies, own = model_skeleton(model), roles_of(model), motion.skeleton.roles
     at_rest = placed(model, model.defaults[None]).turns[0]
     shared = {role: body for role, body in bodies.items() if role in own}
@@ -323,7 +319,7 @@ def _aims(model: OsimModel, motion: Motion) -> _Aims:
 
 
 def _first(model: OsimModel, aims: _Aims) -> Float[Array, "coordinates"]:
-    """The best of fits to one frame from the model's own pose, faced eight ways."""
+    """The best of fits to one frame from the model's default pose at eight headings."""
     starts = np.tile(model.defaults, (8, 1))
     upright = [axis.coordinate for axis in model.joints[0].axes if axis.turns and abs(axis.axis[1]) > 0.9]
     starts[:, upright] += np.linspace(-np.pi, np.pi, 8, endpoint=False)[:, None]
@@ -396,7 +392,7 @@ def _normal_equations(
 
 
 def _chain(model: OsimModel, whole: Array, coordinates: list[int]) -> Float[Array, "frames axes free"]:
-    """How much each axis's coordinate moves with each free coordinate."""
+    """The derivative of each axis's coordinate by each free coordinate."""
     free = {coordinate: column for column, coordinate in enumerate(model.free)}
     rates = np.zeros((len(whole), len(coordinates), len(free)))
     for row, coordinate in enumerate(coordinates):

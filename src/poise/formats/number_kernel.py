@@ -1,9 +1,9 @@
-"""The compiled scanner of number rows: text to float64, with the line of everything that is not a plain number.
+"""The compiled scanner of number rows: text to float64, recording the line of everything that is not plain.
 
 A decimal of at most 2^53 as an integer, times or divided by a power of ten up to 10^22, is correctly rounded by one
 floating-point operation (Clinger 1990, "How to read floating point numbers accurately"). One of up to 19 digits is
 divided in twice the precision (Dekker 1971, "A floating-point technique for extending the available precision"), and
-taken where that leaves no doubt. Every other token is left to the caller, who finds it in `hard`.
+accepted if the result is certain. Every other token is left to the caller, in `hard`.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from poise.compiled import compiled
 from poise.formats.number_rows import LARGEST_NUMBER
 from poise.types import Array
 
-# Where the scan stands, as one array of integers, so that a call has few arguments.
+# The state of the scan as one array of integers, so that a call has few arguments.
 COUNT, LINE, ON_LINE, FILL, ROW_LINE, BROKEN_LINE, FULL_LINES, LAST_BYTE, HARD = range(9)
 STATE_SIZE = 9
 
 _POWERS = 10.0 ** np.arange(23)
 _EXACT = np.uint64(1 << 53)
-_ROOM_FOR_A_DIGIT = np.uint64(10**18)  # below it, one more digit leaves at most 19
+_ROOM_FOR_A_DIGIT = np.uint64(10**18)  # below it, one more digit leaves at most 19 digits
 _SPLIT = 134217729.0  # 2^27 + 1
 _DOUBT = 2.0**-48  # more than the relative error of the correction
 _NEWLINE, _RETURN, _MINUS, _PLUS, _POINT, _ZERO, _NINE = 10, 13, 45, 43, 46, 48, 57
@@ -35,7 +35,7 @@ def scan(
     hard: Int[Array, "most 4"],
     state: Int[Array, "9"],
 ) -> int:
-    """Reads numbers of data[start:stop] into `values` until all is read or `hard` is full; returns where it stopped."""
+    """Read numbers of data[start:stop] into `values` until the end or until `hard` is full; return where it stopped."""
     position = start
     while position < stop and state[HARD] < len(hard):
         byte = data[position]
@@ -71,9 +71,7 @@ def _pass_white(byte: int, columns: int, state: Int[Array, "9"]) -> None:
 @compiled
 def _count_number(columns: int, state: Int[Array, "9"]) -> None:
     if state[FILL] == 0:
-        if (
-            state[ON_LINE] > 0 and state[BROKEN_LINE] == 0
-        ):  # the row before this one ended in the middle of a line
+        if state[ON_LINE] > 0 and state[BROKEN_LINE] == 0:  # the previous row ended within a line
             state[BROKEN_LINE] = state[ROW_LINE]
         state[ROW_LINE] = state[LINE]
     state[COUNT] += 1
@@ -85,7 +83,7 @@ def _count_number(columns: int, state: Int[Array, "9"]) -> None:
 
 @compiled
 def _number(data: UInt8[Array, "bytes"], start: int, stop: int) -> tuple[int, float, bool]:
-    """Where the token ends, its value, and whether it is a plain number that this function may round."""
+    """The end of the token, its value, and whether it is a plain number that this function rounds correctly."""
     position = start
     negative = data[position] == _MINUS
     if negative or data[position] == _PLUS:
@@ -134,7 +132,7 @@ def _long_division(mantissa: np.uint64, power: float) -> tuple[float, bool]:
 
 @compiled
 def _exact_product(a: float, b: float) -> tuple[float, float]:
-    """The product as the sum of two numbers: rounded, and what rounding took away."""
+    """The product as a sum of two numbers: the rounded value and the rounding error."""
     product = a * b
     a_high, b_high = _SPLIT * a - (_SPLIT * a - a), _SPLIT * b - (_SPLIT * b - b)
     a_low, b_low = a - a_high, b - b_high
@@ -143,7 +141,7 @@ def _exact_product(a: float, b: float) -> tuple[float, float]:
 
 @compiled
 def _exponent(data: UInt8[Array, "bytes"], start: int, stop: int) -> tuple[int, int, bool]:
-    """The exponent that starts here (0 where there is none), where it ends, and whether it is well formed."""
+    """The exponent that starts here (0 if none), its end, and whether it is well formed."""
     if start == stop or (data[start] | 32) != 101:  # "e" or "E"
         return 0, start, True
     position = start + 1

@@ -1,7 +1,7 @@
-"""Rows of numbers from a text file, block by block: as fast as the compiled scanner and with the line of every fault.
+"""Rows of numbers from a text file, block by block, by the compiled scanner, with the line of every error.
 
-A row may be wrapped over lines, but it ends where a line ends; only a file whose numbers flow without regard to lines
-throughout, and come out to exactly the rows it declares, may do otherwise.
+A row may be wrapped over lines, but it ends at the end of a line; only a file whose numbers ignore line ends
+throughout, and add up to exactly the declared rows, may do otherwise.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from jaxtyping import Float
 from poise.errors import ParseError
 from poise.types import Array
 
-LARGEST_NUMBER = 1e12  # in any unit, no length, angle or rate of a moving body comes near it
+LARGEST_NUMBER = 1e12  # far above any length, angle or rate of a moving body in any unit
 _BLOCK = 1 << 20
 _HARD_AT_ONCE = 4096
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def finite_number(token: str | bytes, *, path: Path, line: int) -> float:
-    """The number a token spells; anything else, NaN and infinity included, is an error with its place."""
+    """The number that a token spells; anything else, including NaN and infinity, raises an error with its position."""
     raw = token.encode("latin-1", "replace") if isinstance(token, str) else token
     shown = raw[:40].decode("latin-1")
     if not _NUMBER.fullmatch(raw):
@@ -38,7 +38,7 @@ def finite_number(token: str | bytes, *, path: Path, line: int) -> float:
 
 
 class NumberRows:
-    """Iterates over blocks of whole rows; each block is valid until the next one is asked for."""
+    """Iterates over blocks of whole rows; each block is valid until the next one is requested."""
 
     def __init__(self, file: BufferedReader, *, columns: int, line: int, path: Path) -> None:
         from poise.formats import number_kernel
@@ -65,7 +65,7 @@ class NumberRows:
             yield from self._whole_rows()
 
     def check_end(self, *, declared: int) -> None:
-        """Raises where the rows do not fit the lines or the last one is cut short."""
+        """Raise if the rows do not match the lines or the last one is incomplete."""
         kernel, state = self._kernel, self._state
         if state[kernel.BROKEN_LINE] and (
             state[kernel.FULL_LINES] or state[kernel.FILL] or self.rows != declared
@@ -79,7 +79,7 @@ class NumberRows:
             )
 
     def _last_white(self, filled: int) -> int:
-        """The end of the last complete token of the buffer: just behind its last white space."""
+        """The end of the last complete token in the buffer, just after its last white space."""
         for start in (max(filled - 4096, 0), 0):
             white = np.flatnonzero(self._buffer[start:filled] <= 32)
             if len(white):
@@ -118,7 +118,7 @@ class NumberRows:
             lines = (text for chunk in file for text in re.split(rb"\r(?!\n)", chunk))
             text = next((text for number, text in enumerate(lines, start=1) if number == line), b"")
         raise ParseError(
-            f"a row of this file has {self._columns} numbers; this line has {len(text.split())}",
+            f"a row must have {self._columns} numbers; this line has {len(text.split())}",
             path=self._path,
             line=line,
         )

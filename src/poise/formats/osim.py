@@ -1,8 +1,8 @@
-"""OpenSim models (`.osim`, OpenSim 3 and 4): bodies, joints and coordinates, where they put every body, and scaling.
+"""OpenSim models (`.osim`, OpenSim 3 and 4): bodies, joints and coordinates, forward kinematics, and scaling.
 
-OpenSim's own definitions (Delp et al. 2007; Seth et al. 2010 for CustomJoint): a joint turns about up to three axes
-in turn and then shifts along three, each by a function of one coordinate. Read are the joints in `_SIMPLE` and
-CustomJoint, functions in `_CURVES`, and coordinates that are coupled to one other. Muscles, markers and masses are not.
+OpenSim's own definitions (Delp et al. 2007; Seth et al. 2010 for CustomJoint): a joint rotates about up to three axes
+in turn and then translates along three, each by a function of one coordinate. Supported are the joints in `_SIMPLE`,
+CustomJoint, functions in `_CURVES`, and coordinates coupled to one other. Muscles, markers and masses are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from poise.geometry import rotations
 from poise.types import Array
 
 GROUND = -1
-LARGEST = 1e9  # that OpenSim writes for a range without an end
+LARGEST = 1e9  # OpenSim's value for a range without an end
 
 _X, _Y, _Z = (tuple(row) for row in np.eye(3).tolist())
 _SIMPLE: dict[str, tuple[tuple[bool, tuple[float, ...]], ...]] = {
@@ -39,12 +39,12 @@ _SIMPLE: dict[str, tuple[tuple[bool, tuple[float, ...]], ...]] = {
     "BallJoint": ((True, _X), (True, _Y), (True, _Z)),
     "GimbalJoint": ((True, _X), (True, _Y), (True, _Z)),
     "FreeJoint": ((True, _X), (True, _Y), (True, _Z), (False, _X), (False, _Y), (False, _Z)),
-}  # whether each coordinate turns or shifts, and about or along what
+}  # whether each coordinate rotates or translates, and its axis
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A function of one coordinate, straight outside its range, times a factor."""
+    """A function of one coordinate, linear outside its range, times a factor."""
 
     inside: Callable[[Array], Array]
     slope_inside: Callable[[Array], Array]
@@ -60,7 +60,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class OsimAxis:
-    """One of a joint's axes; a coordinate of -1 is none (a constant)."""
+    """One of a joint's axes; a coordinate of -1 means a constant."""
 
     turns: bool
     axis: Float[Array, "3"]
@@ -70,7 +70,7 @@ class OsimAxis:
 
 @dataclass(frozen=True, eq=False)
 class OsimJoint:
-    """How a body hangs on its parent: the joint's frame in each of them, and its axes, rotations first."""
+    """The joint of a body on its parent: its frame in both, and its axes, rotations first."""
 
     parent: int
     in_parent: Float[Array, "4 4"]
@@ -80,7 +80,7 @@ class OsimJoint:
 
 @dataclass(frozen=True)
 class OsimCoordinate:
-    """A coordinate with its usual value; the range is infinite unless the model clamps it to less than a whole turn."""
+    """A coordinate with its default; the range is infinite unless the model clamps it to less than a full turn."""
 
     name: str
     default: float
@@ -88,40 +88,40 @@ class OsimCoordinate:
     locked: bool
     turns: bool
     wraps: bool = False
-    """Whether it is an angle that the model clamps to one whole turn."""
+    """Whether it is an angle that the model clamps to one full turn."""
 
 
 @dataclass(frozen=True, eq=False)
 class OsimModel:
-    """The bodies of a model, parents first, each with the joint that it hangs on."""
+    """The bodies of a model, parents first, each with its joint."""
 
     path: Path
     bodies: tuple[str, ...]
     joints: tuple[OsimJoint, ...]
     coordinates: tuple[OsimCoordinate, ...]
     couplings: dict[int, tuple[int, Curve]]
-    """Of a coordinate that follows another: which, and how."""
+    """For a dependent coordinate: the one it depends on, and the function."""
 
     @cached_property
     def free(self) -> list[int]:
-        """The coordinates that are neither locked nor follow another."""
+        """The coordinates that are neither locked nor dependent."""
         return [k for k, one in enumerate(self.coordinates) if not one.locked and k not in self.couplings]
 
     @property
     def defaults(self) -> Float[Array, "coordinates"]:
-        """The model's own pose."""
+        """The default pose."""
         return self.followed(np.array([[one.default for one in self.coordinates]]))[0]
 
     def followed(self, values: Float[Array, "frames coordinates"]) -> Float[Array, "frames coordinates"]:
-        """Values of all coordinates, with those that follow another where they follow it to."""
+        """Values of all coordinates, with the dependent ones computed."""
         whole = values.copy()
         for coordinate, (leader, curve) in self.couplings.items():
             whole[:, coordinate] = curve.both(whole[:, leader])[0]
         return whole
 
     def scaled(self, factors: Float[Array, "bodies 3"]) -> OsimModel:
-        """The model with every body stretched along its own axes, as OpenSim's Scale Tool does it."""
-        own = np.concatenate([factors, np.ones((1, 3))])  # the last one is the ground's
+        """The model with every body scaled along its own axes, as by OpenSim's Scale Tool."""
+        own = np.concatenate([factors, np.ones((1, 3))])  # the last one is the ground
         joints = (
             replace(
                 joint,
@@ -135,7 +135,7 @@ class OsimModel:
 
     @cached_property
     def axes(self) -> list[tuple[int, OsimAxis]]:
-        """Every joint's axes with its body; shifts first, for they are along the parent's axes."""
+        """Every joint's axes with its body; translations first, because they are along the parent's axes."""
         return [
             (body, one)
             for body, joint in enumerate(self.joints)
@@ -144,7 +144,7 @@ class OsimModel:
 
     @cached_property
     def axes_of(self) -> list[list[int]]:
-        """For each body which of the axes are its joint's."""
+        """For each body the indices of its joint's axes."""
         return [
             [k for k, (body, _) in enumerate(self.axes) if body == wanted]
             for wanted in range(len(self.bodies))
@@ -152,7 +152,7 @@ class OsimModel:
 
     @cached_property
     def above(self) -> Bool[Array, "bodies bodies"]:
-        """For each body, which bodies it is or hangs on."""
+        """For each body, a mask of itself and its ancestors."""
         found = np.eye(len(self.bodies), dtype=bool)
         for body, joint in enumerate(self.joints):
             if joint.parent != GROUND:
@@ -162,12 +162,12 @@ class OsimModel:
 
 @dataclass(frozen=True, eq=False)
 class OsimPlacing:
-    """Where the bodies of a model are: joint centres, rotations, and what each axis of a joint moves below it."""
+    """World positions of a model's bodies: joint centres, rotations, and the motion of each joint axis."""
 
     centres: Float[Array, "frames bodies 3"]
     turns: Float[Array, "frames bodies 3 3"]
     axes: Float[Array, "frames axes 3"]
-    """Those of `OsimModel.axes` in the world, times how fast the coordinate moves them."""
+    """The axes of `OsimModel.axes` in the world, times the derivative by their coordinate."""
     pivots: Float[Array, "frames axes 3"]
 
 
@@ -178,7 +178,7 @@ def placed(model: OsimModel, values: Float[Array, "frames coordinates"]) -> Osim
     frames, count = len(values), len(model.bodies)
     places, turns = np.zeros((count + 1, frames, 3)), np.tile(np.eye(3), (count + 1, frames, 1, 1))
     centres, along = np.empty((count, frames, 3)), np.empty((len(model.axes), frames, 3))
-    for body, joint in enumerate(model.joints):  # the ground is the last of the bodies
+    for body, joint in enumerate(model.joints):  # the ground is the last body
         place = places[joint.parent] + turns[joint.parent] @ joint.in_parent[:3, 3]
         turn = turns[joint.parent] @ joint.in_parent[:3, :3]
         for number in model.axes_of[body]:
@@ -201,7 +201,7 @@ def placed(model: OsimModel, values: Float[Array, "frames coordinates"]) -> Osim
 def _amounts(
     model: OsimModel, values: Array
 ) -> tuple[Float[Array, "frames axes"], Float[Array, "frames axes"]]:
-    """How far each axis turns or shifts, and how fast with its coordinate."""
+    """The rotation or translation of each axis, and its derivative by the coordinate."""
     given = np.concatenate([values, np.zeros((len(values), 1))], axis=1)[
         :, [axis.coordinate for _, axis in model.axes]
     ]
@@ -235,14 +235,14 @@ def _longer(axis: OsimAxis, factors: Float[Array, "3"]) -> OsimAxis:
 
 
 def read_model(path: str | os.PathLike[str]) -> OsimModel:
-    """The model in a file of OpenSim 3 or 4."""
+    """Read a model from a file of OpenSim 3 or 4."""
     file = existing_file(path)
     try:
         root = fromstring(file.read_bytes().replace(b"::", b".")).find(
             "Model"
-        )  # OpenSim writes names of C++ as tags
+        )  # OpenSim writes C++ names as tags
         if root is None:
-            raise ValueError("it has no Model")
+            raise ValueError("there is no Model element")
         return _model(root, file)
     except (XmlError, KeyError, ValueError, IndexError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(f"not an OpenSim model that Poise can read: {error}", path=file) from error
@@ -266,7 +266,7 @@ def _model(root: Element, file: Path) -> OsimModel:
     }
     coordinates = tuple(_coordinate(one, k in turning) for k, one in enumerate(declared))
     if not coordinates:
-        raise ValueError("no joint of it can move")
+        raise ValueError("no joint can move")
     return OsimModel(file, tuple(order), tuple(joints), coordinates, _couplings(root, names))
 
 
@@ -308,7 +308,7 @@ def _parents_first(parents: dict[str, str]) -> list[str]:
     while len(order) < len(parents):
         ready = [body for body, above in parents.items() if body not in order and above in ("ground", *order)]
         if not ready:
-            raise ValueError("its bodies hang on each other in a circle, or on one that is missing")
+            raise ValueError("its bodies form a cycle, or a parent is missing")
         order += ready
     return order
 
@@ -330,7 +330,7 @@ def _axes(joint: Element, names: list[str]) -> tuple[OsimAxis, ...]:
 def _custom_axis(element: Element, names: list[str]) -> OsimAxis:
     used = (element.findtext("coordinates") or "").split()
     if len(used) > 1:
-        raise ValueError(f"a joint's axis depends on {' and '.join(used)}; one coordinate is read")
+        raise ValueError(f"a joint's axis depends on {' and '.join(used)}; only one coordinate is supported")
     turns = element.attrib["name"].startswith("rotation")
     axis = _numbers(_text(element, "axis"), 3)
     if np.linalg.norm(axis) < 1e-9:
@@ -354,7 +354,7 @@ def _couplings(root: Element, names: list[str]) -> dict[int, tuple[int, Curve]]:
     for one in root.iter("CoordinateCouplerConstraint"):
         leaders = _text(one, "independent_coordinate_names").split()
         if len(leaders) != 1:
-            raise ValueError(f"a coordinate follows {' and '.join(leaders)}; one can be followed")
+            raise ValueError(f"a coordinate depends on {' and '.join(leaders)}; only one is supported")
         function = one.find("coupled_coordinates_function")
         found[names.index(_text(one, "dependent_coordinate_name"))] = (
             names.index(leaders[0]),
@@ -364,20 +364,18 @@ def _couplings(root: Element, names: list[str]) -> dict[int, tuple[int, Curve]]:
 
 
 def _curve_in(element: Element | None) -> Curve:
-    """The function below an element: of a MultiplierFunction the one inside it, that many times."""
+    """The function below an element; a MultiplierFunction scales the one inside it."""
     for one in element.iter() if element is not None else ():
         if one.tag == "MultiplierFunction":
             inner = _curve_in(one.find("function") if one.find("function") is not None else one[0])
             return replace(inner, factor=inner.factor * _number(one, "scale", 1.0))
         if one.tag in _CURVES:
             return _CURVES[one.tag](one)
-    raise ValueError(
-        f"a function is of a kind that is not read; valid: MultiplierFunction, {', '.join(_CURVES)}"
-    )
+    raise ValueError(f"unsupported kind of function; valid: MultiplierFunction, {', '.join(_CURVES)}")
 
 
 def _polynomial(coefficients: list[float]) -> Curve:
-    """From the constant up."""
+    """A polynomial from its coefficients, the constant first."""
     if len(coefficients) <= 2:
         start, slope = (*coefficients, 0.0)[:2]
         return Curve(lambda x: start + slope * x, lambda x: np.full_like(x, slope))
@@ -386,19 +384,19 @@ def _polynomial(coefficients: list[float]) -> Curve:
 
 
 def _spline(element: Element) -> Curve:
-    """SIMM's cubic spline (Forsythe, Malcolm and Moler 1977): at an end, the third derivative of four points there."""
+    """SIMM's cubic spline (Forsythe, Malcolm and Moler 1977): the end conditions use a cubic through four points."""
     x, y = (_numbers(_text(element, key)) for key in ("x", "y"))
     if len(x) < 4:
         raise ValueError(f"a spline has {len(x)} points; expected at least four")
     if np.any(np.diff(x) <= 1e-9 * np.ptp(x)):
-        raise ValueError("the points of a spline must go up in x")
+        raise ValueError("the x values of a spline must increase")
     ends = ([(3, 6.0 * _third_difference(x[:4], y[:4]))], [(3, 6.0 * _third_difference(x[-4:], y[-4:]))])
     curve = make_interp_spline(x, y, k=3, bc_type=ends)
     return Curve(curve, curve.derivative(), (float(x[0]), float(x[-1])))
 
 
 def _third_difference(x: Array, y: Array) -> float:
-    """The coefficient of the cube through four points (Newton's divided difference)."""
+    """The leading coefficient of the cubic through four points (Newton's divided difference)."""
     apart = np.prod(np.subtract.outer(x, x) + np.eye(4), axis=1)
     return float(np.sum(y / apart))
 

@@ -1,9 +1,9 @@
-"""One place that knows every file format: `read` and `write`, by extension or by content.
+"""The registry of file formats: `read` and `write`, by extension or by content.
 
-A format is a `Format` with a function `read(path, *, option=...)` and, where it can write, `write(value, path, *,
-option=...)`. Poise's own are one module each, imported when first needed; other packages add theirs by
-`register_format`. Readers open files through `files.existing_file` and writers write through `files.replacing`, so that
-errors read alike and no half-written file is left behind.
+A format is a `Format` with a function `read(path, *, option=...)` and, if it can write, `write(value, path, *,
+option=...)`. Poise's own are one module each, imported when first needed; other packages add theirs with
+`register_format`. Readers open files through `files.existing_file` and writers write through `files.replacing`, so
+that errors are uniform and no half-written file is left behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.registry import Registry
 
-_HEAD_BYTES = 4096  # enough of a file to tell its format, leading comments included
+_HEAD_BYTES = 4096  # enough to recognise a format, including leading comments
 
 
 Function = Callable[..., Any]
@@ -35,7 +35,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its name and extensions, how its content is recognised, what reads and what writes it."""
+    """A file format: its name and extensions, a test of its content, its reader and its writer."""
 
     name: str
     extensions: tuple[str, ...]
@@ -43,17 +43,17 @@ class Format:
     read: Function | None = None
     write: Function | None = None
     markers: bool = False
-    """Whether it holds recordings of markers."""
+    """Whether it stores marker recordings."""
 
     def function(self, verb: str) -> Function | None:
-        """What reads or what writes it, or None where it has none."""
+        """The reader or the writer, or None if there is none."""
         found: Function | None = getattr(self, verb, None)
         return found
 
 
 @dataclass(frozen=True)
 class _OwnFormat(Format):
-    """A module of this package with `read` and perhaps `write`."""
+    """A module of this package with `read` and optionally `write`."""
 
     def function(self, verb: str) -> Function | None:
         found: Function | None = getattr(import_module(f"poise.formats.{self.name}"), verb, None)
@@ -61,7 +61,7 @@ class _OwnFormat(Format):
 
 
 def _first_word(head: bytes) -> bytes:
-    """The first word that is not in a comment line, in lower case, whatever byte-order mark comes before it."""
+    """The first word outside comment lines, in lower case, after any byte-order mark."""
     lines = (line.strip() for line in head.removeprefix(b"\xef\xbb\xbf").lower().splitlines())
     return next((line.split()[0] for line in lines if line and not line.startswith(b"#")), b"")
 
@@ -83,34 +83,36 @@ _INSTEAD = {
     "GLB": (".blend", ".ma", ".mb", ".max", ".c4d", ".dae", ".obj", ".ply", ".stl", ".3ds", ".pmx", ".vmd"),
     "BVH": (".htr", ".mvnx", ".mvn", ".bip", ".anim", ".trk", ".xsens", ".skel"),
     "C3D": (".csv", ".tsv", ".tak", ".vsk", ".x2d", ".qtm", ".mat", ".cap"),
-}  # files of other programs, by what those programs can write that Poise reads
+}  # files of other programs, with formats that those programs can write and Poise reads
 FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
 
 
 def register_format(format: Format) -> None:
-    """Adds a file format, for `read`, `write` and every command; extensions are in lower case, with their dot."""
+    """Register a file format, for `read`, `write` and every command; extensions are lower case, with a dot."""
     for extension in format.extensions:
         if not re.fullmatch(r"\.[a-z0-9_]+", extension):
-            raise InvalidValueError(f"an extension is written like .bvh, in lower case; got {extension!r}")
+            raise InvalidValueError(
+                f"an extension must be lower case with a dot, like .bvh; got {extension!r}"
+            )
         taken = _by_extension(Path(f"x{extension}"))
         if taken is not None and taken.name != format.name:
-            raise InvalidValueError(f"the extension {extension} is that of {taken.name} files")
+            raise InvalidValueError(f"the extension {extension} already belongs to {taken.name} files")
     FORMATS.register(format.name, format)
 
 
 def extensions(*, markers: bool | None = None) -> tuple[str, ...]:
-    """The extensions of all formats, or of those that hold markers, or of those that do not."""
+    """The extensions of all formats, or only of those with or without markers."""
     chosen = [known for known in FORMATS.values() if markers in (None, known.markers)]
     return tuple(extension for known in chosen for extension in known.extensions)
 
 
 def motion_files(sources: Sequence[Path], *, markers: bool | None = None) -> list[Path]:
-    """The files given and those below the folders given, each once, in order; of each, every animation (FILE#NAME).
+    """The given files and those in the given folders, each once, in order; with every animation (FILE#NAME).
 
-    In folders, `markers` chooses between files with markers and those without.
+    In folders, `markers` selects files with or without markers.
     """
     if not sources:
-        raise InvalidValueError("name the clips or folders to take in")
+        raise InvalidValueError("name at least one clip or folder")
     found: dict[Path, None] = {}
     known = {*extensions(markers=markers)} - {".asf", ".mot"}
     for source in sources:
@@ -123,22 +125,22 @@ def motion_files(sources: Sequence[Path], *, markers: bool | None = None) -> lis
 
 
 def each_animation(path: Path) -> list[Path]:
-    """A file as FILE#NAME for each of its animations; the file itself where it has no choice of them."""
+    """A file as FILE#NAME for each of its animations; the file itself if there are none to choose from."""
     try:
         file, animation = animation_of(path)
         listed = _recognise(file).function("animations")
         names = [] if listed is None or animation is not None else listed(file)
     except PoiseError:
-        names = []  # whoever reads the file says what is wrong with it
+        names = []  # the reader of the file reports what is wrong
     return [Path(f"{path}#{name}") for name in names] if len(names) > 1 else [path]
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:
-    """A motion or a marker recording from a file of any known format.
+    """Read a motion or a marker recording from a file of any known format.
 
-    The format is the one given, else what the content says, else what the extension says. Of a file with several
-    animations, `character.glb#run` is the one called run. `options` go to the format's
-    reader (BVH: `units`, `keep_first`); one that it does not take is an error.
+    The format is the one given, else recognised by content, else by extension. Of a file with several animations,
+    `character.glb#run` selects the one called run. `options` go to the format's reader (BVH: `units`, `keep_first`);
+    an unknown one is an error.
     """
     file, animation = animation_of(path)
     options = options if animation is None else {"animation": animation, **options}
@@ -147,13 +149,13 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     value: Motion | Markers = _plausible(reader(file, **options), file)
     by_extension = _by_extension(file)
     if format is None and by_extension not in (None, chosen):
-        note = f"the extension {file.suffix} is not what the file holds; read as {chosen.name}"
+        note = f"the extension {file.suffix} does not match the content; read as {chosen.name}"
         value = replace(value, origin=replace(value.origin, warnings=(*value.origin.warnings, note)))
     return value
 
 
 def read_character(path: str | os.PathLike[str]) -> Motion:
-    """The body in a file, in the pose that stands there: of a GLB its nodes' own, of other files the rest pose."""
+    """Read the body in a file: for a GLB in the pose of its nodes, for other files in the rest pose."""
     file = existing_file(path)
     own = _recognise(file).function("character")
     value = _plausible(own(file), file) if own is not None else read(file)
@@ -166,14 +168,14 @@ def read_character(path: str | os.PathLike[str]) -> Motion:
 
 
 def writer_takes(path: str | os.PathLike[str], option: str) -> bool:
-    """Whether the format that the extension names is written with this option."""
+    """Whether the writer of the format of this extension has this option."""
     chosen = _by_extension(Path(path))
     writer = None if chosen is None else chosen.function("write")
     return writer is not None and option in inspect.signature(writer).parameters
 
 
 def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
-    """The files that reading or writing this one takes: most formats have one each, some a pair."""
+    """The files involved in reading or writing this one: most formats have one, some a pair."""
     file = animation_of(path)[0] if verb == "read" else Path(path)
     chosen = _recognise(file) if verb == "read" else _by_extension(file)
     listed = None if chosen is None else chosen.function("files_read" if verb == "read" else "files_written")
@@ -181,7 +183,7 @@ def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
 
 
 def animation_of(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
-    """The file, and the animation in it that is named behind a `#`; a file with such a name goes first."""
+    """The file, and the animation named after a `#`; an existing file with that name takes precedence."""
     plain, mark, animation = str(Path(path)).partition("#")
     while mark and not Path(path).exists():
         if Path(plain).exists():
@@ -192,14 +194,14 @@ def animation_of(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
 
 
 def stem_of(path: str | os.PathLike[str], stem: str | None = None) -> str:
-    """What is made of a file is called after its stem (or the one given), and its animation where one is named."""
+    """The name of results made from a file: its stem (or the one given), plus the animation if one is named."""
     file, animation = animation_of(path)
     plain = file.stem if stem is None else stem
     return plain if animation is None else f"{plain}_" + re.sub(r"[^\w.-]+", "_", animation)
 
 
 def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
-    """What was read, if it is at a frame rate and at places that something can be recorded at."""
+    """Return the value if its frame rate and positions are plausible; raise otherwise."""
     try:
         checked_rate(value.fps)
     except InvalidValueError as error:
@@ -217,7 +219,7 @@ def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
 def write(
     value: Motion | Markers, path: str | os.PathLike[str], *, format: str | None = None, **options: Any
 ) -> Path:
-    """Writes a motion or a marker recording in the format given or named by the extension; returns the path."""
+    """Write a motion or a marker recording in the format given or named by the extension; return the path."""
     target = Path(path)
     chosen = _named(format) if format else _by_extension(target)
     if chosen is None:
@@ -236,7 +238,7 @@ def _by_extension(path: Path) -> Format | None:
 
 
 def glb_of_character(path: Path) -> bytes:
-    """A character's file as GLB: its own bytes, or for a format that gives its meshes so, a GLB of them."""
+    """A character's file as GLB: its own bytes, or its meshes converted."""
     chosen = _by_content(path)
     made = None if chosen is None else chosen.function("glb")
     found: bytes = path.read_bytes() if made is None else made(path)
@@ -260,7 +262,7 @@ def _recognise(path: Path) -> Format:
 
 
 def unknown_extension(path: Path, valid: Sequence[str]) -> UnknownNameError:
-    """The error for a file to write that no format is for, with one to use instead."""
+    """The error for an output file without a known format, with a suggestion."""
     return UnknownNameError("file format for the extension", path.suffix, valid, hint=_advice(path, valid))
 
 

@@ -1,6 +1,6 @@
-"""A motion from where the joints of a rig are in the world and how they are turned, as other programs keep it.
+"""A motion from the world transforms of a rig's joints, as other programs store them.
 
-Rest rotations are folded away: in the pose that a mesh was bound in, every joint's frame is aligned with the world's.
+Rest rotations are removed: in the bind pose of a mesh, every joint's frame is aligned with the world's.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from poise.types import Array
 _FURTHEST = 1e6  # metres
 _STILL_RADIANS = 1e-5
 _TIP = re.compile(r"(end|leaf|nub|tip|site|top|effector)[\d_.\-]*(l|r|left|right)?$", re.IGNORECASE)
-_STRETCH = 1e-3  # metres by which a bone may change before it is worth a warning
+_STRETCH = 1e-3  # metres: smaller changes of bone length are not worth a warning
 
 
 def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, animation: str | None) -> Motion:
-    """The motion in what a child process found: names, parents, `bind` and `frames` as matrices in metres, Y up."""
+    """The motion from a child process's arrays: names, parents, `bind` and `frames` as matrices in metres, Y up."""
     matrices, bind = found["frames"].astype(np.float64), found["bind"].astype(np.float64)
     names = tuple(str(name) for name in found["names"])
     shape = (len(names), 4, 4)
     if not names or matrices.shape[1:] != shape or bind.shape != shape:
-        raise ParseError("its joints and their transforms do not fit together", path=file)
+        raise ParseError("the joints and their transforms are inconsistent", path=file)
     with np.errstate(all="ignore"):
         turns = rotations_of(matrices[:, :, :3, :3])
         places = matrices[:, :, :3, 3]
         if not (np.all(np.abs(places) < _FURTHEST) and np.all(np.isfinite(turns))):
-            raise ParseError("joints are flattened, or further away than a million metres", path=file)
+            raise ParseError("joints have zero scale, or are further away than a million metres", path=file)
         rested = rotations_of(bind[None, :, :3, :3])[0]
         rested = np.where(np.isfinite(rested), rested, turns[0])
         skeleton, roots, relative, warnings = from_world(
@@ -60,7 +60,7 @@ def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, ani
 
 
 def notes_on(animations: Sequence[str], chosen: str | None, file: Path) -> tuple[str, ...]:
-    """What is worth knowing of a file's other animations."""
+    """Notes on a file's other animations."""
     if chosen == "" or len(animations) < 2:
         return ()
     name = animations[0] if chosen is None else chosen
@@ -78,10 +78,10 @@ def from_world(
     orders: Sequence[str] = (),
     roles: Mapping[str, str] | None = None,
 ) -> tuple[Skeleton, Float[Array, "frames 3"], Float[Array, "frames joints 4"], tuple[str, ...]]:
-    """The skeleton, its root's places and its rotations over the frames, and warnings; `orders` are channels, if known.
+    """The skeleton, root positions and rotations over the frames, and warnings; `orders` are channels, if known.
 
-    A joint with most of the body below it that moves within the one above (a pelvis below a root that stays on the
-    floor) takes the root with it.
+    If a joint with most of the body below it moves within its parent (a pelvis below a root that stays on the floor),
+    the root moves with it.
     """
     offsets, strays = _offsets(places, turns, bind, parents)
     mover = _mover(strays, parents)
@@ -96,10 +96,10 @@ def from_world(
 def hung_as_in_metarig(
     names: Sequence[str], above: Sequence[int], joints: list[int]
 ) -> tuple[list[int], list[int]] | None:
-    """The deforming bones of a rig that Rigify generated, parents first, and the number of the one above each.
+    """The deforming bones of a generated Rigify rig, parents first, and the parent index of each.
 
-    Rigify hangs limbs, trunk and face side by side on one root, or on controls; its metarig hangs them on each other.
-    Nothing for any other rig.
+    Rigify attaches limbs, trunk and face in parallel to one root, or to controls; in its metarig they form a
+    hierarchy. None for any other rig.
     """
     own = {names[node]: node for node in joints if names[node].startswith("DEF-")}
     if not {"DEF-spine", "DEF-thigh.L", "DEF-thigh.R"} <= own.keys():
@@ -126,7 +126,7 @@ def _nearest(node: int, above: Sequence[int], bones: set[int]) -> int:
 
 
 def _in_metarig(name: str, own: Mapping[str, int], found: int) -> int:
-    """What a deforming bone hangs on: the one found above it, else as in the metarig; the face on the head."""
+    """The parent of a deforming bone: the one found above it, else as in the metarig; for the face, the head."""
     if found >= 0:
         return found
     part, _, side = name.removeprefix("DEF-").partition(".")
@@ -137,7 +137,7 @@ def _in_metarig(name: str, own: Mapping[str, int], found: int) -> int:
 
 
 def rotations_of(axes: Float[Array, "frames joints 3 3"]) -> Float[Array, "frames joints 4"]:
-    """The rotations nearest to axes that may be scaled; NaN where one is not a number."""
+    """The rotations nearest to axes that may be scaled; NaN if one is not finite."""
     flat = axes.reshape(-1, 3, 3)
     sound = np.isfinite(flat).all(axis=(1, 2))
     found = np.full((len(flat), 4), np.nan)
@@ -146,7 +146,7 @@ def rotations_of(axes: Float[Array, "frames joints 3 3"]) -> Float[Array, "frame
 
 
 def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
-    """The quaternions of the rotations nearest to matrices that may be scaled, mirrored or a little sheared."""
+    """The quaternions of the rotations nearest to matrices that may be scaled, mirrored or slightly sheared."""
     determinant = np.linalg.det(matrices)
     size = np.cbrt(np.where(determinant == 0.0, 1.0, determinant))
     turns = matrices / size[:, None, None]
@@ -161,7 +161,7 @@ def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
 def _offsets(
     places: Array, turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
 ) -> tuple[Float[Array, "joints 3"], Float[Array, "frames joints 3"]]:
-    """Offsets from the parents in the rest pose, and how far, in the world, joints stray from there over the frames."""
+    """Offsets from the parents in the rest pose, and the deviations of joints from there over the frames."""
     offsets, strays = np.zeros((len(parents), 3)), np.zeros_like(places)
     for joint, parent in enumerate(parents):
         if parent >= 0:
@@ -173,7 +173,7 @@ def _offsets(
 
 
 def _mover(strays: Float[Array, "frames joints 3"], parents: list[int]) -> int:
-    """The joint that moves within the one above and has most of the body below it; -1 without one."""
+    """The joint that moves within its parent and has most of the body below it; -1 if there is none."""
     below = np.ones(len(parents), dtype=np.int64)
     for joint in range(len(parents) - 1, 0, -1):
         below[parents[joint]] += below[joint]
@@ -185,7 +185,7 @@ def _mover(strays: Float[Array, "frames joints 3"], parents: list[int]) -> int:
 def _relative(
     turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
 ) -> Float[Array, "frames joints 4"]:
-    """Rotations relative to the parent, measured from the rest pose."""
+    """Rotations relative to the parent and to the rest pose."""
     world = turning.multiply(turns, np.broadcast_to(turning.conjugate(bind), turns.shape))
     local = world.copy()
     for joint, parent in enumerate(parents):
@@ -195,7 +195,7 @@ def _relative(
 
 
 def _orders(names: tuple[str, ...], parents: list[int], relative: Array) -> tuple[str, ...]:
-    """The rotation channels of each joint: ZYX, and none for tips that never turn and are called so."""
+    """The rotation channels of each joint: ZYX, and none for end joints that never rotate."""
     still = np.broadcast_to(turning.IDENTITY, relative.shape)
     turned = turning.geodesic_distance(relative, still).max(axis=0)
     inner = {0, *parents}

@@ -1,10 +1,10 @@
-"""Tables by declaration: a dataclass says what a table holds; one reader takes it from TOML, JSON or options.
+"""Declarative tables: a dataclass declares the contents of a table; one reader takes it from TOML, JSON or options.
 
-A field's annotation is what is valid: `float`, `int`, `bool`, `str`, `Path` (beside the file), `Literal[...]`, an
-array such as `Float[Array, "keys 2"]`, another dataclass, `tuple[T, ...]`, `dict[str, T]`, or a choice of these; `None`
-is for what may be left out. `Annotated` adds a `Range`, the words it is `Among`, a `Named` (the name in the file), a
-`Read` (a function that reads it) and a help text. What several fields decide together the dataclass checks by itself:
-it raises `FieldError`.
+A field's annotation declares valid values: `float`, `int`, `bool`, `str`, `Path` (relative to the file),
+`Literal[...]`, an array such as `Float[Array, "keys 2"]`, another dataclass, `tuple[T, ...]`, `dict[str, T]`, or a
+union of these; `None` marks optional fields. `Annotated` adds a `Range`, the valid words (`Among`), the name in the
+file (`Named`), a custom reader (`Read`) and a help text. A dataclass checks conditions between fields itself and
+raises `FieldError`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from poise.formats.files import existing_file
 
 T = TypeVar("T")
 
-TYPED = Path("constraints")  # where a table that was typed stands, not read: it cannot name files
-MOST_NAMES = 100  # with dots between them, in a key
+TYPED = Path("constraints")  # path of tables that were typed, not read: they cannot name files
+MOST_NAMES = 100  # dotted names in a key
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\#[^\n]*""")
 
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number; `above` is not itself valid."""
+    """Bounds of a number; `above` is exclusive."""
 
     least: float = -np.inf
     most: float = np.inf
@@ -52,27 +52,27 @@ class Range:
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The words that are valid."""
+    """The valid words."""
 
     words: Collection[str]
 
 
 @dataclass(frozen=True)
 class Named:
-    """The name of a field in a file, where that is not its own."""
+    """The name of a field in a file, if it differs from its own."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Read:
-    """How a field is read that needs more than its own key."""
+    """The reader of a field that needs more than its own key."""
 
     function: Callable[[Table, str], Any]
 
 
 class FieldError(InvalidValueError):
-    """A value that does not go with the others of its table; `key` is its place, such as pins[2].to."""
+    """A value inconsistent with others in its table; `key` is its position, such as pins[2].to."""
 
     def __init__(self, key: str, message: str) -> None:
         self.key, self.message = key, message
@@ -80,16 +80,14 @@ class FieldError(InvalidValueError):
 
 
 def read_table(path: Path, text: str | None = None) -> Table:
-    """The top table of a TOML file, or of a JSON file by its extension, or of a text that stands for one."""
+    """The top table of a TOML file, of a JSON file (by extension), or of a text in its place."""
     as_json = path.suffix.lower() == ".json"
     try:
         given = existing_file(path).read_text(encoding="utf-8-sig") if text is None else text
         content = checked_text(given)
         values = checked_depth(json.loads(content) if as_json else tomllib.loads(_checked_keys(content)))
     except UnicodeDecodeError as error:
-        raise ParseError(
-            f"not a text file in UTF-8, as {'JSON' if as_json else 'TOML'} is", path=path
-        ) from error
+        raise ParseError(f"not UTF-8 text; {'JSON' if as_json else 'TOML'} must be", path=path) from error
     except json.JSONDecodeError as error:
         raise ParseError(f"not JSON: {error.msg}", path=path, line=error.lineno) from error
     except tomllib.TOMLDecodeError as error:
@@ -104,28 +102,28 @@ def read_table(path: Path, text: str | None = None) -> Table:
 
 
 def _checked_keys(text: str) -> str:
-    """TOML without keys of very many names, which take the time of their number squared."""
+    """Return the TOML text; raise if a key has too many dotted names, which takes quadratic time."""
     if text.count(".") > MOST_NAMES:
         bare = _STRINGS_AND_COMMENTS.sub("", text)
         if max(part.count(".") for part in re.split(r"[,=\n\[\]{}]", bare)) > MOST_NAMES:
-            raise InvalidValueError(f"more than {MOST_NAMES} names in a key: tables inside each other")
+            raise InvalidValueError(f"more than {MOST_NAMES} dotted names in a key")
     return text
 
 
 def read_declared(declaration: type[T], path: Path) -> T:
-    """A whole file as what a dataclass declares."""
+    """Read a whole file as a declared dataclass."""
     return read_table(path).read(declaration)
 
 
 class Table:
-    """A table being read; `place` is how it is written in the file, such as handles.left_foot."""
+    """A table being read; `place` is its path in the file, such as handles.left_foot."""
 
     def __init__(self, values: Mapping[str, Any], path: Path, place: str = "") -> None:
         self.path, self.place, self.values = path, place, values
         self._asked: list[str] = []
 
     def read(self, declaration: type[T]) -> T:
-        """What a dataclass declares, and nothing else."""
+        """Read a declared dataclass; raise on unknown keys."""
         given = {field.name: value for field, value in self._declared(declaration)}
         self.done()
         try:
@@ -138,7 +136,7 @@ class Table:
             ) from error
 
     def get(self, key: str, annotation: Any, default: Any = MISSING) -> Any:
-        """One value, as an annotation says; without a default it must be there."""
+        """One value of the annotated type; required if there is no default."""
         if not self.has(key):
             if default is MISSING:
                 raise self.error(key, "is missing")
@@ -146,13 +144,13 @@ class Table:
         return self._converted(key, self.values[key], annotation)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Whether the key exists."""
         if key not in self._asked:
             self._asked.append(key)
         return key in self.values
 
     def tables(self, key: str) -> list[Table]:
-        """A list of tables; empty where there is none."""
+        """A list of tables, empty if absent."""
         value = self.values.get(key, []) if self.has(key) else []
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self.error(key, f"expected a list of tables; got {value!r}")
@@ -164,7 +162,7 @@ class Table:
         return ParseError(f"{self._named(key)}: {message}", path=self.path)
 
     def done(self) -> None:
-        """Refuse what has not been asked for: a misspelt key would do nothing, silently."""
+        """Raise on keys that were not read: a misspelt key would be silently ignored."""
         for key in self.values:
             if key not in self._asked:
                 raise self.error(key, str(UnknownNameError("key", key, self._asked)))
@@ -218,7 +216,7 @@ class Table:
         if origin is Literal and value not in arguments:
             raise self.error(key, str(UnknownNameError("choice", value, arguments)))
         if chosen is Path and self.path == TYPED:
-            raise self.error(key, f"names a file, which only a script can; got {value!r}")
+            raise self.error(key, f"files can only be named in a script; got {value!r}")
         if chosen is Path:
             return self.path.parent / value
         if _is_array(chosen):
@@ -247,13 +245,13 @@ def _is_array(annotation: Any) -> bool:
 
 
 def _shape(annotation: Any, count: int) -> tuple[int, ...]:
-    """The shape an array must have; its first axis may have a name, and then any length."""
+    """The shape that an array must have; a named first axis may have any length."""
     first, *rest = annotation.dim_str.split()
     return (int(first) if first.isdigit() else count, *map(int, rest))
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the kind of an annotation, whatever its bounds."""
+    """Whether a value has the type of an annotation, ignoring bounds."""
     annotation = _parts(annotation)[0]
     origin = get_origin(annotation)
     if is_dataclass(annotation) or origin is dict:
@@ -294,7 +292,7 @@ def _in_words(annotation: Any, place: str) -> str:
 
 
 def checked(declaration: type[T], given: Mapping[str, Any], *, what: str) -> T:
-    """What a dataclass declares, from values by name as Python or a command line gives them."""
+    """A declared dataclass from values by name, as given by Python or a command line."""
     annotations = {field.name: annotation for field, annotation in declared(declaration)}
     for name in given:
         if name not in annotations:
@@ -313,5 +311,5 @@ def checked(declaration: type[T], given: Mapping[str, Any], *, what: str) -> T:
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """An annotation without what `Annotated` adds to it, and then that."""
+    """An annotation without the extras of `Annotated`, then those extras."""
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)

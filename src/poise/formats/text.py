@@ -1,4 +1,4 @@
-"""The text of motion files: their encodings, numbers with the place of a bad one, and names made unique."""
+"""Text of motion files: encodings, numbers with the position of errors, and unique names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from poise.formats.number_rows import LARGEST_NUMBER
 
 
 def text_lines(path: Path) -> list[str]:
-    """The lines of a text file in UTF-8 (with or without a byte-order mark), UTF-16 or, failing these, latin-1."""
+    """The lines of a text file in UTF-8 (with or without a byte-order mark), UTF-16 or, as a fallback, Latin-1."""
     content = path.read_bytes()
     return _decoded(content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
-    """The words as numbers, NaN and infinity among them; a word that is none is an error that names the place."""
+    """The words as numbers, including NaN and infinity; raise an error with the position of any other word."""
     try:
         return [float(word) for word in words]
     except ValueError:
@@ -27,7 +27,7 @@ def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[f
 
 
 def finite_numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[float]:
-    """The words as numbers; one that is none, is NaN, or is absurdly large is an error that names the place."""
+    """The words as finite, plausible numbers; raise an error with the position otherwise."""
     found = numbers(words, path=path, line=line, what=what)
     if not all(abs(number) <= LARGEST_NUMBER for number in found):
         raise ParseError(
@@ -43,7 +43,7 @@ def unused_name(name: str, taken: Collection[str]) -> str:
 
 
 def unique_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The names in their order, with a number behind those that come again."""
+    """The names in order, with numbers appended to duplicates."""
     found: dict[str, None] = {}
     again: Counter[str] = Counter()
     for name in names:

@@ -1,4 +1,4 @@
-"""Finds the T-pose that some conversions (CMU's to BVH) put before a recording, and leaves it out."""
+"""Detect and drop the T-pose that some conversions (CMU's to BVH) add before a recording."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from poise.motion.motion import Motion
 from poise.skeleton.roles import SIDES, path
 from poise.types import Array
 
-_STRAIGHT = np.cos(np.radians(20.0))  # how well limbs keep to the axes of the letter T
+_STRAIGHT = np.cos(np.radians(20.0))  # smallest cosine between limbs and the axes of the T
 _LEAST_JUMP = np.radians(
     2.0
-)  # mean over joints; people cannot turn all joints this far in one frame of a recording
+)  # mean over joints: more than people rotate all joints in one frame of a recording
 _JUMP_OVER_USUAL = 4.0
 _FRAMES_LOOKED_AT = 30
 
 
 def without_added_tpose(motion: Motion) -> Motion:
-    """The motion without the T-pose that was put before it, if there is one; the origin says so."""
+    """The motion without an added T-pose, if there is one; noted in the origin."""
     added = added_frames(motion)
     if added == 0:
         return motion
-    blank = {1: "", 2: ", as was the blank frame behind it"}.get(
-        added, f", as were the {added - 1} blank frames behind it"
+    blank = {1: "", 2: ", as was the blank frame after it"}.get(
+        added, f", as were the {added - 1} blank frames after it"
     )
     note = f"the first frame is a T-pose that is not part of the motion; it was left out{blank}"
     origin = replace(motion.origin, dropped_first_frame=True, warnings=(*motion.origin.warnings, note))
@@ -34,7 +34,7 @@ def without_added_tpose(motion: Motion) -> Motion:
 
 
 def added_frames(motion: Motion) -> int:
-    """How many frames come before the recording: none, or a T-pose and any blank frames (lost data) behind it."""
+    """The number of added frames: none, or a T-pose and any blank frames (lost data) after it."""
     if len(motion) < 2 or not stands_in_tpose(motion):
         return 0
     first = 1 + _leading_blank_frames(motion[1:])
@@ -58,7 +58,7 @@ def stands_in_tpose(motion: Motion, frame: int = 0) -> bool:
 
 
 def _leading_blank_frames(motion: Motion) -> int:
-    """Frames at the start with nothing but zeros in them: the root at the origin and no joint turned."""
+    """The number of leading frames with only zeros: the root at the origin and no rotation."""
     shown = np.any(motion.root_positions != 0, axis=-1) | np.any(
         motion.rotations[..., 1:] != 0, axis=(-2, -1)
     )
@@ -66,7 +66,7 @@ def _leading_blank_frames(motion: Motion) -> int:
 
 
 def _jumps(motion: Motion, first: int) -> bool:
-    """Whether the joints turn much further from frame 0 to the `first` frame than between those that follow."""
+    """Whether the joints rotate much further from frame 0 to the `first` frame than between later frames."""
     frames = [0, *range(first, min(first + _FRAMES_LOOKED_AT, len(motion)))]
     turns = motion.rotations[frames][:, ~motion.skeleton.is_end_site]
     steps = np.mean(rotations.geodesic_distance(turns[:-1], turns[1:]), axis=-1)
@@ -75,9 +75,9 @@ def _jumps(motion: Motion, first: int) -> bool:
 
 
 def _direction(motion: Motion, points: Float[Array, "joints 3"], upper: str, lower: str) -> Float[Array, "3"]:
-    """The way from one role's joint to another's, shortened by as much as the limb between them is bent."""
+    """The direction from one role's joint to another's, shortened according to the bend of the limb between them."""
     joints = path(motion.skeleton, motion.skeleton.index(upper), motion.skeleton.index(lower))
-    if not joints:  # the roles were given by hand, and contradict the tree
+    if not joints:  # roles given by hand contradict the tree
         return np.zeros(3)
     length = float(np.linalg.norm(np.diff(points[joints], axis=0), axis=1).sum())
     return np.asarray(points[joints[-1]] - points[joints[0]]) / max(length, 1e-12)

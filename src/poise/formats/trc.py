@@ -1,4 +1,4 @@
-"""TRC, the marker files of Motion Analysis and OpenSim: a five-line header and one tab-separated row a frame.
+"""TRC, the marker files of Motion Analysis and OpenSim: a five-line header and one tab-separated row per frame.
 
 Layout after the OpenSim documentation, "Marker (.trc) Files". An empty cell is a gap and reads as NaN. Poise writes
 Y up, as OpenSim expects; Motion Analysis systems often write Z up, so the up axis is inferred and can be given.
@@ -29,7 +29,7 @@ _GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"
 
 @dataclass(frozen=True)
 class _TrcHeader:
-    """What lines 2 to 4 say: the settings by lower-case name, and the markers' labels."""
+    """The contents of lines 2 to 4: settings by lower-case name, and marker labels."""
 
     settings: dict[str, str]
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class _TrcHeader:
 
 
 def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: str | None = None) -> Markers:
-    """The markers of a TRC file, in metres and Y up; `units` and `up` ("+Z") override what the file says or shows."""
+    """Read the markers of a TRC file, in metres and Y up; `units` and `up` ("+Z") override the file."""
     file = existing_file(path)
     lines = text_lines(file)
     header = _read_header(lines, path=file)
@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
 
 
 def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float = "mm") -> None:
-    """Writes markers as TRC, Y up, gaps as empty cells."""
+    """Write markers as TRC, Y up, with gaps as empty cells."""
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a TRC file holds markers; got a {type(markers).__name__}")
     if not markers.labels:
@@ -76,7 +76,7 @@ def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float 
         decimals = max(4, 8 + round(np.log10(metres)))  # a hundredth of a micrometre
         for number, row in enumerate(markers.points / metres):
             cells = ["" if np.isnan(value) else f"{value:.{decimals}f}" for value in row.ravel().tolist()]
-            end = "\t\n" if cells[-1] == "" else "\n"  # other readers drop the empty cells at a row's end
+            end = "\t\n" if cells[-1] == "" else "\n"  # other readers drop empty cells at the end of a row
             file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + end)
 
 
@@ -98,7 +98,7 @@ def _read_header(lines: list[str], *, path: Path) -> _TrcHeader:
     labels = _cells(lines[3])[2:]
     labels = [label.strip() for label in labels if label.strip()]
     if not labels:
-        raise ParseError("the fourth line names no markers", path=path, line=4)
+        raise ParseError("the fourth line has no marker names", path=path, line=4)
     return _TrcHeader(settings, unique_names(labels), path)
 
 
@@ -123,13 +123,13 @@ def _read_rows(lines: list[str], *, header: _TrcHeader) -> Float[Array, "frames 
 
 
 def _read_row(line: str, *, header: _TrcHeader, number: int) -> list[float]:
-    """The coordinates of one frame; cells missing at the end are gaps where whole markers are missing."""
+    """The coordinates of one frame; missing cells at the end are gaps if whole markers are missing."""
     cells = _cells(line)[2:]
     count = 3 * len(header.labels)
     while len(cells) > count and not cells[-1].strip():
         cells.pop()
     if len(cells) % 3 == 0 and "\t" in line:
-        del cells[count:]  # points that nobody has labelled
+        del cells[count:]  # unlabelled points
     if len(cells) > count or len(cells) % 3 or ("\t" not in line and len(cells) < count):
         raise ParseError(
             f"{len(header.labels)} markers need {count} coordinates; got {len(cells)}",
@@ -145,7 +145,7 @@ def _read_row(line: str, *, header: _TrcHeader, number: int) -> list[float]:
 
 
 def _whole(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
-    """The points, those with a missing coordinate wholly missing."""
+    """The points, with NaN for all coordinates if one is missing."""
     return np.where(np.isnan(points).any(axis=2, keepdims=True), np.nan, points)
 
 
@@ -156,14 +156,14 @@ def _partial_points(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]
 
 
 def _cells(line: str) -> list[str]:
-    """A line's cells: between tabs, or between commas or spaces where the file has no tabs."""
+    """The cells of a line: between tabs, or between commas or spaces if the file has no tabs."""
     plain = line.rstrip("\n")
     mark = next((mark for mark in ("\t", ",") if mark in plain), None)
     return plain.split(mark)
 
 
 def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:
-    """Where the header's counts differ from what the file holds; the file's content counts."""
+    """Notes where the header's counts differ from the content, which is used."""
     pairs = (("nummarkers", len(header.labels), "markers are named"), ("numframes", frames, "rows are there"))
     declared = [(name, header.number(name), count, what) for name, count, what in pairs]
     return tuple(

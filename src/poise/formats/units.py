@@ -1,4 +1,4 @@
-"""Which unit of length a file without one is in, inferred from the size of the body in it."""
+"""Infer the unit of length of a file from the size of its body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METRES: dict[str, float] = {
     "dm": 0.1,  # MakeHuman's
     "inch": 0.0254,
     "cmu": 0.0254
-    / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, both in its ASF files and their BVH conversion
+    / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, in its ASF files and their BVH conversion
 }
 _ALIASES = {
     "mete": "m", "metre": "m", "metres": "m", "meter": "m", "meters": "m",
@@ -31,7 +31,7 @@ _ALIASES = {
 }  # fmt: skip
 
 _USUAL_HEIGHT = 1.70
-_SPREAD = 0.25  # of the logarithm of heights; wide, because characters and children are recorded too
+_SPREAD = 0.25  # of log heights; wide, because characters and children are recorded too
 _RARITY = {
     "m": 0.0,
     "cm": 0.0,
@@ -39,14 +39,14 @@ _RARITY = {
     "cmu": 2.0,
     "dm": 3.0,
     "inch": 4.0,
-}  # minus twice the log of how often a unit is met
-_SHORTEST, _TALLEST = 0.7, 2.6  # metres; beyond them the choice is reported as a doubt
+}  # minus twice the log of a unit's frequency
+_SHORTEST, _TALLEST = 0.7, 2.6  # metres; outside this range the choice is reported as doubtful
 _HIP_HEIGHT = 0.53  # of the stature (Winter 2009, figure 4.1)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of length, why it was chosen, and what is doubtful about the choice."""
+    """A unit of length, the reason for its choice, and any doubts."""
 
     name: str
     metres: float
@@ -62,10 +62,10 @@ def metres_per_unit(unit: str | float) -> float:
 def choose_unit(
     skeleton: Skeleton, root_positions: Float[Array, "frames 3"], *, units: str | float | None = None
 ) -> Unit:
-    """The unit given, or the usual one in which the body comes out nearest to a person's height.
+    """The given unit, or the usual one in which the body's height is closest to a person's.
 
-    The height is the standing height along the bones, whatever the rest pose; a skeleton without any length is
-    measured by how high its root is above the ground.
+    The height is the standing height along the bones, for any rest pose; a skeleton without lengths is measured by the
+    height of its root above the ground.
     """
     if units is not None:
         return _given(units)
@@ -75,9 +75,7 @@ def choose_unit(
         height = float(np.median(np.abs(root_positions[:, 1]))) / _HIP_HEIGHT
         measure = f"the root's height suggests a body of {height:.4g} units"
     if height <= 0:
-        return Unit(
-            "m", 1.0, "nothing in the file has a size; taken as metres", ("the unit of length is a guess",)
-        )
+        return Unit("m", 1.0, "the file has no lengths; metres assumed", ("the unit of length is a guess",))
     return _likeliest(height, measure)
 
 
@@ -101,7 +99,7 @@ def _given(unit: str | float) -> Unit:
             return Unit(name, METRES[name], "given")
         unit = _number_in(name)
     if isinstance(unit, bool) or not (math.isfinite(unit) and 1e-9 <= unit <= 1e9):
-        raise InvalidValueError(f"a unit of length is a positive number of metres; got {unit}")
+        raise InvalidValueError(f"a unit of length must be a positive number of metres; got {unit}")
     named = next((name for name, metres in METRES.items() if math.isclose(metres, unit, rel_tol=1e-6)), None)
     return Unit(named or f"{float(unit):g} m", float(unit), "given")
 

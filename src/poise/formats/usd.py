@@ -1,6 +1,6 @@
 """USD, read and written through OpenUSD: a UsdSkel skeleton, its animation and a mesh skinned to it.
 
-https://openusd.org/release/api/usd_skel_page_front.html. A joint whose name is not an identifier keeps it in the
+https://openusd.org/release/api/usd_skel_page_front.html. Joint names that are not identifiers are stored in the
 skeleton's `jointNames`.
 """
 
@@ -32,17 +32,17 @@ _ORDERS = "poise:orders"
 
 
 def read(path: str | os.PathLike[str]) -> Motion:
-    """The largest skeleton of a stage, moved by the animation that is bound to it; without one, in its rest pose."""
+    """Read the largest skeleton of a stage with its bound animation; without one, in its rest pose."""
     return _read(existing_file(path))
 
 
 def character(path: str | os.PathLike[str]) -> Motion:
-    """The body that a file holds, in its rest pose."""
+    """The body in a file, in its rest pose."""
     return _read(existing_file(path), "")
 
 
 def glb(path: str | os.PathLike[str]) -> bytes:
-    """The body that a file holds, with its meshes, as GLB."""
+    """The body in a file, with its meshes, as GLB."""
     file = existing_file(path)
     return dressed(file, _found(file, "", "meshes"))
 
@@ -50,7 +50,7 @@ def glb(path: str | os.PathLike[str]) -> bytes:
 def write(
     motion: Motion, path: str | os.PathLike[str], *, units: str | float = "m", mannequin: bool = True
 ) -> Path:
-    """Writes a motion as .usda, .usdc, .usd or .usdz, Y up, with the mesh of its character or a mannequin."""
+    """Write a motion as .usda, .usdc, .usd or .usdz, Y up, with the mesh of its character or a mannequin."""
     if not isinstance(motion, Motion) or len(motion) == 0:
         raise InvalidValueError(f"a USD file holds a motion of a skeleton; got {motion!r:.60}")
     need("usd-core", module="pxr", extra="usd", purpose="writing USD files")
@@ -134,7 +134,7 @@ def _add_animation(stage: Any, skeleton: Any, motion: Motion, metres: float) -> 
     animation.CreateScalesAttr(Vt.Vec3hArray.FromNumpy(np.ones((len(motion.skeleton), 3), np.float16)))
     for frame in range(len(motion)):
         moved.Set(Vt.Vec3fArray.FromNumpy((places[frame] / metres).astype(np.float32)), frame)
-        # FromNumpy takes quaternions with their real part last
+        # FromNumpy takes quaternions with the real part last
         turned.Set(Vt.QuatfArray.FromNumpy(np.roll(turns[frame], -1, axis=-1).astype(np.float32)), frame)
     binding = UsdSkel.BindingAPI.Apply(skeleton.GetPrim())
     binding.CreateAnimationSourceRel().SetTargets([animation.GetPrim().GetPath()])
@@ -146,7 +146,7 @@ Mesh = tuple[
     Float[Array, "vertices 3"],
     Int[Array, "vertices slots"],
     Float[Array, "vertices slots"],
-]  # places in the rest pose, triangles, colours, and the joints that carry each vertex with their weights
+]  # rest positions, triangles, colours, and the joints and weights of each vertex
 
 
 def _meshes(motion: Motion) -> Iterator[tuple[str, Mesh]]:
@@ -188,7 +188,7 @@ def _add_mesh(stage: Any, path: str, mesh: Mesh, metres: float) -> None:
 
 
 def _tokens(skeleton: Skeleton) -> list[str]:
-    """A path of identifiers for each joint, as UsdSkel names joints."""
+    """A path of identifiers for each joint, as in UsdSkel."""
     from pxr import Tf
 
     own: list[str] = []
@@ -202,7 +202,7 @@ def _tokens(skeleton: Skeleton) -> list[str]:
 
 
 def _rest_places(skeleton: Skeleton) -> Float[Array, "joints 3"]:
-    """Where the joints are when nothing is turned and the root is at its own offset."""
+    """Joint positions with all rotations at identity and the root at its own offset."""
     places = skeleton.offsets.copy()
     for joint in range(1, len(skeleton)):
         places[joint] += places[skeleton.parents[joint]]

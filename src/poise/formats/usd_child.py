@@ -35,14 +35,14 @@ def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> N
         out, names=np.array(_names(skeleton, tokens)), parents=np.array(rests.GetParentIndices()),
         bind=bind, metres=metres, units=f"{metres:g} m", frames=frames,
         fps=fps * _spacing(codes), animations=np.array([], dtype=str), orders=np.array(str(data or "")),
-        warnings=np.array([f"of {bound} skeletons the largest is read"] if bound > 1 else [], dtype=str),
+        warnings=np.array([f"{bound} skeletons; the largest was read"] if bound > 1 else [], dtype=str),
         dressed=any(own.GetPrim().GetName() != "Mannequin" for own in worn),
         **(_Wardrobe(to_metres, frames[0] @ np.linalg.inv(bind), tokens).arrays(worn) if meshes else {}),
     )  # fmt: skip
 
 
 def _largest_skeleton(stage: Any) -> tuple[Any, list[Any], int]:
-    """The skeleton with the most joints, as the animation that is bound to it moves it, its meshes, and how many."""
+    """The skeleton with the most joints, with its bound animation, its meshes, and the number of skeletons."""
     cache, found, proxies = UsdSkel.Cache(), [], Usd.TraverseInstanceProxies()
     worn: dict[Any, list[Any]] = {}
     for prim in stage.Traverse(proxies):
@@ -60,7 +60,7 @@ def _largest_skeleton(stage: Any) -> tuple[Any, list[Any], int]:
 
 
 class _Wardrobe:
-    """The meshes that the joints carry, as `gltf.dressing` takes them."""
+    """The meshes carried by the joints, in the form of `gltf.dressing`."""
 
     def __init__(self, to_metres: Any, moves: Any, tokens: list[str]) -> None:
         self.to_metres, self.moves = to_metres, moves
@@ -76,13 +76,13 @@ class _Wardrobe:
         return {"meshes": len(found), "looks": np.array(json.dumps(self.looks)), **flat, **pictures}
 
     def _mesh(self, own: Any) -> dict[str, Any]:
-        """Points of a mesh as it was bound, and what carries each."""
+        """Points of a mesh in its bind pose, and their influences."""
         mesh = UsdGeom.Mesh(own.GetPrim())
         points = np.array(mesh.GetPointsAttr().Get(Usd.TimeCode.EarliestTime())).reshape(-1, 3)
         to_world = self.to_metres @ np.array(own.GetGeomBindTransform(Usd.TimeCode.EarliestTime())).T
         joints, weights = own.ComputeVaryingJointInfluences(len(points), Usd.TimeCode.EarliestTime())
         joints, weights = np.array(joints, dtype=np.int64), np.array(weights, dtype=np.float64)
-        order = own.GetJointOrder()  # a mesh may number the joints itself
+        order = own.GetJointOrder()  # a mesh may have its own joint order
         if order:
             joints = np.array([self.joint[str(token)] for token in order])[joints]
         each = np.repeat(np.arange(len(points)), len(joints) // max(len(points), 1))
@@ -92,7 +92,7 @@ class _Wardrobe:
         }  # fmt: skip
 
     def _surface(self, mesh: Any) -> dict[str, Any]:
-        """Faces of a mesh, and what they look like."""
+        """The faces of a mesh and their materials."""
         corners = np.array(mesh.GetFaceVertexIndicesAttr().Get(), dtype=np.int64)
         faces = np.array(mesh.GetFaceVertexCountsAttr().Get(), dtype=np.int64)
         looks = np.full(len(faces), self._look(mesh.GetPrim()))
@@ -108,7 +108,7 @@ class _Wardrobe:
         }
 
     def _on_corners(self, mesh: Any, corners: Any) -> dict[str, Any]:
-        """Places on a picture and colours, where the mesh has them."""
+        """Texture coordinates and colours, if the mesh has them."""
         shown = UsdGeom.PrimvarsAPI(mesh)
         kinds = (Sdf.ValueTypeNames.TexCoord2fArray, Sdf.ValueTypeNames.Float2Array)
         on_picture = [one for one in shown.GetPrimvarsWithValues() if one.GetTypeName() in kinds]
@@ -120,7 +120,7 @@ class _Wardrobe:
         return {name: values for name, values in spread.items() if values is not None}
 
     def _look(self, prim: Any) -> int:
-        """The number of the material that is bound to a mesh or to a part of it."""
+        """The index of the material bound to a mesh or to a part of it."""
         material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
         path = material.GetPath() if material else prim.GetPath()
         if path not in self.look_of:
@@ -135,7 +135,7 @@ class _Wardrobe:
 
 
 def _spread(primvar: Any, corners: Any) -> Any:
-    """The values of a primvar at every corner; nothing for one of another kind."""
+    """The values of a primvar at every corner; None for other kinds."""
     values, kind = np.array(primvar.ComputeFlattened()), primvar.GetInterpolation()
     if kind == UsdGeom.Tokens.faceVarying:
         return values
@@ -143,7 +143,7 @@ def _spread(primvar: Any, corners: Any) -> Any:
 
 
 def _colour(material: Any, prim: Any) -> tuple[list[float], bytes]:
-    """What a surface looks like: the diffuse colour or picture of its material, else the colour that it is shown in."""
+    """The appearance of a surface: the diffuse colour or picture of its material, else its display colour."""
     shader = material.ComputeSurfaceSource()[0] if material else None
     given = shader.GetInput("diffuseColor") if shader else None
     if not given:
@@ -169,7 +169,7 @@ def _names(skeleton: Any, tokens: list[str]) -> list[str]:
 
 
 def _worlds(query: Any, code: float | None) -> Any:
-    """Matrices of the joints in the world, in the pose that meshes are bound in or at a time."""
+    """World matrices of the joints, in the bind pose or at a time."""
     if code is None:
         own = query.GetJointWorldBindTransforms()
         if own and len(own) == len(query.GetJointOrder()):
@@ -182,7 +182,7 @@ def _worlds(query: Any, code: float | None) -> Any:
 
 
 def _time_codes(times: list[float], joints: int) -> list[float]:
-    """The samples, or even steps of time between the first and the last where they are uneven."""
+    """The sample times, or evenly spaced times between the first and the last if they are uneven."""
     if len(times) < 2:
         return list(times) or [0.0]
     step = float(np.median(np.diff(times)))

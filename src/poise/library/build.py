@@ -1,7 +1,7 @@
-"""Building a library: files are read, carried over to the canonical skeleton and kept, in parallel and step by step.
+"""Build a library: read files, transfer them to the canonical skeleton and store them, in parallel.
 
-Everything is written under another name first and put in its place when it is complete; a clip's row is committed after
-its shard. So a build that is killed, or runs out of disk, leaves a library that opens, and the next build goes on.
+Everything is written under a temporary name first and moved into place when complete; a clip's row is committed after
+its shard. So a build that is killed, or runs out of disk, leaves a valid library, and the next build resumes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LINKS = {"and", "the", "with", "underneath"}
 
 @dataclass(frozen=True)
 class Recipe:
-    """How files become clips: copies to make of each, what to call their performer, and options of the readers."""
+    """Settings of a build: copies of each clip, the performer's name, and options of the readers."""
 
     mirrored: bool = False
     speeds: tuple[float, ...] = ()
@@ -52,7 +52,7 @@ class Recipe:
         for speed in self.speeds:
             if not SLOWEST <= speed <= FASTEST or speed == 1.0:
                 raise InvalidValueError(
-                    f"a copy's speed is from {SLOWEST:g} to {FASTEST:g} and not 1; got {speed:g}"
+                    f"a copy's speed must be {SLOWEST:g} to {FASTEST:g}, but not 1; got {speed:g}"
                 )
 
     @property
@@ -63,17 +63,17 @@ class Recipe:
 
 @dataclass
 class Built:
-    """What a build came to."""
+    """The outcome of a build."""
 
     added: list[str] = field(default_factory=list)
     kept: int = 0
-    """Clips that were there already."""
+    """Clips that were already in the library."""
     duplicates: dict[str, str] = field(default_factory=dict)
-    """Files that hold what another clip holds, and which."""
+    """Files with the same content as another clip, and that clip."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Files that could not be taken in, and why."""
+    """Files that could not be added, and why."""
     damaged: dict[str, str] = field(default_factory=dict)
-    """Clips whose shards are damaged and whose files this build did not read again, and their files."""
+    """Clips with damaged shards whose files were not read again by this build, and those files."""
 
 
 def build(
@@ -85,11 +85,11 @@ def build(
     engine: Engine | None = None,
     progress: Progress = lambda _done, _all: None,
 ) -> Built:
-    """Take files, and all motion files below folders, into the library in `folder`, which is made if it is not there.
+    """Add files, and all motion files in folders, to the library in `folder`, which is created if needed.
 
-    The canonical skeleton is that of `skeleton`, else of the first clip that shows a person; once chosen it stays.
-    Files that were taken in before, whatever their names then, are not read again, unless their shards are damaged.
-    Only one build at a time may work on a folder.
+    The canonical skeleton is that of `skeleton`, else of the first clip of a person; once chosen it is kept. Files
+    that were added before, under any name, are not read again, unless their shards are damaged. Only one build at a
+    time may work on a folder.
     """
     recipe, engine, files = recipe or Recipe(), engine or Engine(), motion_files(sources)
     library, built = Library.create(folder), Built()
@@ -103,7 +103,7 @@ def build(
         try:
             library.refresh()
         except OSError as error:
-            built.refused[str(folder)] = f"the poses of all clips could not be put together: {error}"
+            built.refused[str(folder)] = f"the poses of all clips could not be assembled: {error}"
     built.damaged = {name: library.catalogue.clip(name).source for name in sorted(library.catalogue.damaged)}
     return built
 
@@ -113,7 +113,7 @@ def build(
 
 @dataclass(frozen=True)
 class _Task:
-    """One file and the copies of it that are still wanted."""
+    """One file and the copies of it that are still needed."""
 
     file: Path
     sha256: str
@@ -126,7 +126,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """The clips of one file with their skeleton, or why there are none."""
+    """The clips of one file with their skeleton, or the reason why there are none."""
 
     clips: tuple[Clip, ...] = ()
     skeleton: Skeleton | None = None
@@ -134,7 +134,7 @@ class _Outcome:
 
 
 def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built) -> list[_Task]:
-    """What is not there yet; a file with the bytes of another is a duplicate of it."""
+    """The files not in the library yet; a file with the bytes of another is a duplicate."""
     known = {(clip.source_sha256, clip.variant): clip for clip in library.clips}
     present = {(clip.source_sha256, clip.variant) for clip in library.sound}
     names = {clip.name for clip in library.clips}
@@ -167,7 +167,7 @@ def _digest(file: Path) -> str:
 
 
 def _free_name(stem: str, taken: set[str]) -> str:
-    """The file's own name, with a number where another file had it first."""
+    """The file's own name, with a number if another file has it."""
     numbered = (f"{stem}.{number}" for number in range(2, len(taken) + 3))
     return stem if stem not in taken else next(name for name in numbered if name not in taken)
 
@@ -175,7 +175,7 @@ def _free_name(stem: str, taken: set[str]) -> str:
 def _choose_canonical(
     catalogue: Catalogue, skeleton: Path | None, tasks: Sequence[_Task], recipe: Recipe, built: Built
 ) -> None:
-    """The skeleton asked for, or that of the first file that shows a person; one chosen before stays."""
+    """The requested skeleton, or that of the first file of a person; an earlier choice is kept."""
     if catalogue.canonical is not None:
         return
     if skeleton is not None:
@@ -188,7 +188,7 @@ def _choose_canonical(
         except (PoiseError, OSError) as error:
             built.refused[str(task.file)] = str(error)
     raise InvalidValueError(
-        f"none of the {len(tasks)} files shows a person whose skeleton the library could take: "
+        f"none of the {len(tasks)} files has a person's skeleton for the library: "
         + "; ".join(f"{Path(file).name}: {reason}" for file, reason in list(built.refused.items())[:3])
     )
 
@@ -214,7 +214,7 @@ def _take_in(
 def _keep(
     library: Library, clip: Clip, skeleton: Skeleton | None, frames: dict[str, str], built: Built
 ) -> None:
-    """Commit a clip whose shard is written, unless another file holds the same frames."""
+    """Commit a clip whose shard is written, unless another file has the same frames."""
     if (same := frames.get(clip.frames_sha256)) is not None:
         built.duplicates[clip.source] = same
         (library.folder / clip.shard).unlink(missing_ok=True)
@@ -235,17 +235,17 @@ def _refuse(catalogue: Catalogue, built: Built, source: str, reason: str) -> Non
     try:
         catalogue.refuse(source, reason)
     except PoiseError:
-        return  # the disk is full: the reason is shown, and found again by the next build
+        return  # the disk is full: the reason is reported, and the next build finds it again
 
 
 def _converted(task: _Task) -> _Outcome:
-    """Read a file and write its shards; in a process of its own, so whatever goes wrong becomes a reason."""
+    """Read a file and write its shards, in a separate process; any failure becomes a reason."""
     try:
         motion = _read(task.file, task.recipe)
         clips = tuple(_written(task, motion, variant) for variant in task.variants)
     except (PoiseError, OSError) as error:
         return _Outcome(refused=" ".join(str(error).split()))
-    except Exception as error:  # a reader that stumbles over one file must not end the build of ten thousand
+    except Exception as error:  # one unreadable file must not end the build of ten thousand
         return _Outcome(refused=f"unexpected {type(error).__name__}: {error}")
     return _Outcome(clips, motion.skeleton)
 
@@ -296,7 +296,7 @@ def _read(file: Path, recipe: Recipe) -> Motion:
 
 
 def performer_of(name: str) -> str:
-    """Who performs, or nothing where the name does not say."""
+    """The performer, or nothing if the name does not contain one."""
     if found := _CMU.match(name):
         return f"CMU {found['subject']}"
     if found := _BANDAI.match(name):
@@ -305,7 +305,7 @@ def performer_of(name: str) -> str:
 
 
 def tags_of(name: str) -> tuple[str, ...]:
-    """Words for what is done, and how."""
+    """Words for the action and its style."""
     if found := _BANDAI.match(name):
         return tuple(dict.fromkeys((*_words(found["action"].replace("-", " ")), found["style"])))
     described = {clip.name: clip.description for clip in catalogue()}

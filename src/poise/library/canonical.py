@@ -1,7 +1,7 @@
-"""Motions on one canonical skeleton, whatever body and rig they were recorded on, so that all can be searched at once.
+"""Transfer motions from any body and rig to one canonical skeleton, so that all can be searched at once.
 
-A clip with the canonical skeleton's joints keeps its rotations exactly; only its way over the floor is scaled. One with
-other joints is carried over by roles; see `motion.carrying`.
+A clip with the canonical skeleton's joints keeps its rotations exactly; only its travel is scaled. One with other
+joints is transferred by roles; see `motion.carrying`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from poise.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Canonical:
-    """The skeleton that all clips of a library share, and a usual pose of it, which tells what its axes mean."""
+    """The common skeleton of a library's clips, and a typical pose of it that shows the meaning of its axes."""
 
     skeleton: Skeleton
     usual: Float[Array, "joints 4"]
 
     @classmethod
     def of(cls, motion: Motion) -> Canonical:
-        """The skeleton of a recorded person; a body that is no person's says why."""
+        """The skeleton of a recorded person; raise with the reason if it is not a person."""
         check_person(motion)
         return cls(motion.skeleton, rotations.mean(motion.rotations))
 
 
 def on_canonical(motion: Motion, canonical: Canonical) -> Motion:
-    """The motion on the canonical skeleton; a body that cannot be carried over says why."""
+    """The motion on the canonical skeleton; raise with the reason if it cannot be transferred."""
     if motion.skeleton.same_topology(canonical.skeleton):
         return retarget(motion, canonical.skeleton)
     check_person(motion)

@@ -1,6 +1,6 @@
-"""The catalogue of a library: one SQLite file that says which clips there are, where they came from and where they lie.
+"""The catalogue of a library: one SQLite file with its clips, their sources and their shards.
 
-A clip's row is committed after its shard is on disk, so whatever the catalogue names exists, at every moment.
+A clip's row is committed after its shard is on disk, so everything in the catalogue always exists.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Clip:
     shard: str
     shard_sha256: str
     provenance: Mapping[str, Any]
-    """What the reader decided (format, units, notes, warnings), and what was done since."""
+    """The reader's decisions (format, units, notes, warnings), and later changes."""
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """The duration."""
         return self.frames / self.fps
 
 
@@ -89,26 +89,26 @@ class Catalogue:
         self._check_version()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def clips(self) -> list[Clip]:
-        """All clips whose rows are sound, in the order of their names."""
+        """All clips with valid rows, ordered by name."""
         return [clip for _, clip in self._read() if isinstance(clip, Clip)]
 
     def broken(self) -> dict[int, str]:
-        """The rows that are not those of a clip, by number, and what is wrong with each."""
+        """The invalid rows by number, with the reason for each."""
         return {number: clip for number, clip in self._read() if isinstance(clip, str)}
 
     def clip(self, name: str) -> Clip:
-        """The clip of this name; an unknown one lists close matches."""
+        """The clip with this name; raise an error with close matches if there is none."""
         found = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM clips WHERE name = ?", name)
         if not found:
             raise UnknownNameError("clip", name, [row[0] for row in self._rows("SELECT name FROM clips")])
         return _clip(found[0], self.path)
 
     def add(self, clip: Clip, skeleton: Skeleton) -> None:
-        """Take in a clip whose shard is on disk; one of the same name makes way, and a reason to refuse it is over."""
+        """Add a clip whose shard is on disk; replace one of the same name, and clear an earlier refusal."""
         values = [_stored(name, value) for name, value in asdict(clip).items()]
         marks = ", ".join("?" * len(_COLUMNS))
         with self._reporting(), self._connection as change:
@@ -120,19 +120,19 @@ class Catalogue:
             change.execute("DELETE FROM damaged WHERE clip = ?", (clip.name,))
 
     def remove(self, names: Sequence[str]) -> None:
-        """Forget clips."""
+        """Remove clips."""
         with self._reporting(), self._connection as change:
             for table, column in (("clips", "name"), ("damaged", "clip")):
                 change.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(name,) for name in names])
 
     def drop(self, numbers: Iterable[int]) -> None:
-        """Forget rows by number."""
+        """Remove rows by number."""
         with self._reporting(), self._connection as change:
             change.executemany("DELETE FROM clips WHERE rowid = ?", [(number,) for number in numbers])
 
     @property
     def damaged(self) -> frozenset[str]:
-        """The clips whose shards were found damaged, and which no build has read again since."""
+        """The clips with damaged shards that no build has read again since."""
         return frozenset(row[0] for row in self._rows("SELECT clip FROM damaged"))
 
     @damaged.setter
@@ -142,12 +142,12 @@ class Catalogue:
             change.executemany("INSERT INTO damaged VALUES (?)", [(name,) for name in names])
 
     def refuse(self, source: str, reason: str) -> None:
-        """Remember why a file is not in the library."""
+        """Record why a file is not in the library."""
         with self._reporting(), self._connection as change:
             change.execute("INSERT OR REPLACE INTO refused VALUES (?, ?)", (source, reason))
 
     def refused(self) -> dict[str, str]:
-        """Files that could not be taken in, and why."""
+        """Files that could not be added, and why."""
         return dict(self._rows("SELECT source, reason FROM refused ORDER BY source"))
 
     def skeleton(self, key: str) -> Skeleton:
@@ -159,7 +159,7 @@ class Catalogue:
 
     @property
     def canonical(self) -> Canonical | None:
-        """The skeleton all clips are carried over to; None before the first."""
+        """The canonical skeleton of all clips; None before the first clip."""
         found = self._fact("canonical")
         if found is None:
             return None
@@ -209,14 +209,15 @@ class Catalogue:
         version = int(text) if text.isdecimal() and len(text) < 10 else VERSION + 1
         if version > VERSION:
             raise ParseError(
-                f"written by a newer Poise (library version {version} > {VERSION}); upgrade", path=self.path
+                f"written by a newer Poise (library version {version} > {VERSION}); upgrade Poise",
+                path=self.path,
             )
         if version == 0:
             self._state(version=str(VERSION))
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """SQLite's errors as Poise's, with the file's name."""
+        """Convert SQLite's errors to Poise's, with the file's name."""
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeError, OverflowError) as error:
@@ -228,7 +229,7 @@ class CatalogueError(ParseError):
 
 
 def skeleton_text(skeleton: Skeleton) -> str:
-    """A skeleton as JSON, limits aside."""
+    """A skeleton as JSON, without limits."""
     return json.dumps(
         {
             "names": skeleton.names,
@@ -241,7 +242,7 @@ def skeleton_text(skeleton: Skeleton) -> str:
 
 
 def skeleton_from_text(text: Any, path: Path) -> Skeleton:
-    """The skeleton again."""
+    """Create the skeleton from JSON."""
     given = _parsed(text, record(_SKELETON), "a skeleton", path)
     try:
         return Skeleton(
@@ -260,7 +261,7 @@ def _stored(name: str, value: Any) -> Any:
 
 
 def _clip(row: Sequence[Any], path: Path) -> Clip:
-    """The clip of a row, after a check of every cell: a library may come from anybody."""
+    """The clip of a row, after checking every cell: a library may come from anyone."""
     values = dict(zip(_COLUMNS, row, strict=True))
     what = f"the clip {str(values['name'])[:100]!r}"
     for name in _AS_JSON:
@@ -273,7 +274,7 @@ def _clip(row: Sequence[Any], path: Path) -> Clip:
 
 
 def _parsed(cell: Any, check: Check, what: str, path: Path) -> Any:
-    """The values of a cell of JSON, after a check."""
+    """The values of a JSON cell, after a check."""
     try:
         text()(cell, what) if not isinstance(cell, str) else checked_text(cell)
         found = checked_depth(json.loads(cell))
@@ -284,7 +285,7 @@ def _parsed(cell: Any, check: Check, what: str, path: Path) -> Any:
 
 
 def _shard_name(value: Any, place: str) -> None:
-    """A file of the library's own, and nowhere else."""
+    """Check for a file in the library's own folder of shards."""
     if not (
         isinstance(value, str) and re.fullmatch(r"shards[/\\][^/\\\0]{1,200}", value) and ".." not in value
     ):

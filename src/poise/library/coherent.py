@@ -1,14 +1,14 @@
-"""Nearest frames at every frame of a performance, looking only where they can be by now.
+"""Nearest frames for every frame of a performance, searching only where they can have moved to.
 
-A performance moves little from one frame to the next, and by the triangle inequality a frame that was at distance d
-when the query was elsewhere is at least d less the way the query has gone since. So every group of runs, and every run,
-remembers how near its frames may be at best and since when; only those that may hold one of the nearest by now are
-looked at again. This is the temporal coherence of Chai and Hodgins 2005, section 5.1, without their graph: however far
-from the library a performance goes, or jumps, everything near it is found.
+A performance moves little from one frame to the next. By the triangle inequality, a frame at distance d from an
+earlier query is now at least d minus the distance that the query has moved since. So every group of runs, and every
+run, stores a lower bound on the distance of its frames and the query it belongs to; only those that may now contain
+one of the nearest are searched again. This is the temporal coherence of Chai and Hodgins 2005, section 5.1, without
+their graph: however far from the library a performance moves, or jumps, all nearest frames are found.
 
-The frames of a group rarely lie on the side of its centre where the query is. `care` is how much of the distances
-within groups and runs counts when deciding whether one may hold better frames: with 1 nothing is missed; with less,
-frames that hardly matter are, for fewer looks.
+The frames of a group are rarely on the side of its centre where the query is. `care` scales the distances within
+groups and runs when deciding whether one may contain better frames: with 1 nothing is missed; with less, some nearly
+equivalent frames are missed, for fewer comparisons.
 """
 
 from __future__ import annotations
@@ -28,21 +28,19 @@ from poise.library.segments import Runs
 from poise.types import Array
 
 CARE = 0.7
-MEMORY = 64  # queries that bounds may be from; older ones are brought up to date together
-_ROUNDING = 1e-5  # distances are in single precision: a bound is that much more careful
+MEMORY = 64  # queries that bounds may refer to; older bounds are updated together
+_ROUNDING = 1e-5  # single-precision safety margin of the bounds
 
 
 class CoherentSearch:
-    """Looks at few frames where a query is close to the ones before it."""
+    """Compares few frames if a query is close to previous ones."""
 
     _known: Array | None
     _last: Array
 
     def __init__(self, runs: Runs, rows: Float[Array, "frames columns"], *, care: float = CARE) -> None:
         if not 0.0 <= care <= 1.0:
-            raise InvalidValueError(
-                f"the care of a search is from 0 to 1, where nothing is missed; got {care}"
-            )
+            raise InvalidValueError(f"`care` must be between 0 and 1 (1 misses nothing); got {care}")
         self._rows, self._care = checked_rows(rows), care
         self._groups = group_runs(runs, self._rows)
         self._run_of = _runs_of_frames(self._groups)
@@ -51,15 +49,15 @@ class CoherentSearch:
         self.forget()
 
     def forget(self) -> None:
-        """Begin a new performance: the first frame is looked for everywhere."""
+        """Start a new performance: the first frame is searched everywhere."""
         self._last = np.empty(0, dtype=np.int64)
         self._forget_bounds()
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
-        """The nearest frames; with a care of 1 the same as by comparing all."""
+        """The nearest frames; with `care` 1 the same as by comparing all."""
         asked = NearestQuery.of(self._rows, query, count, exclude)
         everywhere = self._known is None or not np.array_equal(self._known, asked.weights)
-        if everywhere:  # distances over other columns tell nothing about these
+        if everywhere:  # distances over other columns give no bound for these
             self._forget_bounds()
             self._known = asked.weights
         moved = self._moved_to(asked.query)
@@ -84,7 +82,7 @@ class CoherentSearch:
         )
 
     def _moved_to(self, query: Float[Array, "columns"]) -> Float[Array, "queries"]:
-        """How far the query is from those remembered; itself is the last of them."""
+        """Distances of the query from the stored ones; the last is the query itself."""
         if self._asked == MEMORY:
             self._bring_up_to_date()
         self._queries[self._asked] = query
@@ -93,7 +91,7 @@ class CoherentSearch:
         return (1.0 + _ROUNDING) * np.linalg.norm(gaps.astype(np.float64), axis=1)
 
     def _bring_up_to_date(self) -> None:
-        """Let all bounds be from the last query, so that the others can be forgotten."""
+        """Update all bounds to the last query, so that the others can be dropped."""
         last = self._queries[-1].copy()
         moved = (1.0 + _ROUNDING) * np.linalg.norm((self._queries - last).astype(np.float64), axis=1)
         for bounds, since in (self._memory[:2], self._memory[2:4]):
@@ -103,18 +101,18 @@ class CoherentSearch:
 
 
 class Memory(NamedTuple):
-    """How near the frames of groups and of runs may be at best, and to which of the remembered queries."""
+    """Lower bounds on the distances of groups and runs, and the stored query of each."""
 
     groups: Array
     groups_since: Array
     runs: Array
     runs_since: Array
-    looked_into: Array  # the stamp of the query for which a run was looked into last
-    waiting: Array  # room for the numbers of runs
+    looked_into: Array  # stamp of the last query for which a run was searched
+    waiting: Array  # work array for run indices
 
 
 class Goal(NamedTuple):
-    """What is looked for, and what was found so far: a heap whose first is the worst."""
+    """The query, and the results so far: a heap whose first element is the worst."""
 
     query: Array
     weights: Array
@@ -133,14 +131,14 @@ def _runs_of_frames(groups: FrameGroups) -> Array:
 
 @compiled
 def follow(rows: Array, groups: FrameGroups, memory: Memory, moved: Array, seeds: Array, goal: Goal) -> int:
-    """The last neighbours' runs, then all in groups that may hold better frames; how many rows were looked at.
+    """Search the last neighbours' runs, then all in groups that may contain better frames; return the rows compared.
 
-    `moved` is how far the query is from those that are remembered.
+    `moved` holds the distances of the query from the stored ones.
     """
     looked_at = _look_into(seeds, rows, groups, memory, moved, goal)
     near, distances, compared = _near_groups(groups, memory, moved, goal)
     for group in near:
-        if goal.distances[0] < np.inf:  # what is found by now tells which of the others are worth a look
+        if goal.distances[0] < np.inf:  # the results so far decide which others are worth searching
             break
         runs = np.arange(groups.first[group], groups.first[group + 1])
         looked_at += _look_into(runs, rows, groups, memory, moved, goal)
@@ -157,7 +155,7 @@ def follow(rows: Array, groups: FrameGroups, memory: Memory, moved: Array, seeds
 
 @compiled
 def _near_groups(groups: FrameGroups, memory: Memory, moved: Array, goal: Goal) -> tuple[Array, Array, int]:
-    """The groups that may hold better frames, the nearest first; how far they are; how many were compared."""
+    """The groups that may contain better frames, nearest first; their distances; the number compared."""
     bounds, since, worst = memory.groups, memory.groups_since, math.sqrt(goal.distances[0])
     count = compared = 0
     near, distances = np.empty(len(bounds), np.int64), np.empty(len(bounds))
@@ -178,7 +176,7 @@ def _near_groups(groups: FrameGroups, memory: Memory, moved: Array, goal: Goal) 
 def _promising_runs(
     near: Array, distances: Array, groups: FrameGroups, memory: Memory, moved: Array, goal: Goal
 ) -> Array:
-    """The runs of groups that may hold better frames by how far their middles are from the centres."""
+    """The runs of groups that may contain better frames, by the distance of their middles from the centres."""
     promising, count, worst = memory.waiting, 0, math.sqrt(goal.distances[0])
     bounds, since = memory.runs, memory.runs_since
     care, whole, from_centre, radii = goal.care, goal.whole, groups.from_centre, groups.run_radii
@@ -200,7 +198,7 @@ def _promising_runs(
 def _look_into(
     numbers: Array, rows: Array, groups: FrameGroups, memory: Memory, moved: Array, goal: Goal
 ) -> int:
-    """The middles of runs and those of their frames that may be better, once for each query; how many."""
+    """Search the middles of runs, and frames that may be better, once per query; return the number compared."""
     query, weights, frames, distances = goal.query, goal.weights, goal.frames, goal.distances
     care, whole, excluded, from_middle = goal.care, goal.whole, goal.excluded, groups.from_middle
     bounds, since, looked_at = memory.runs, memory.runs_since, 0
@@ -224,25 +222,25 @@ def _look_into(
 
 @compiled
 def _nearest_within(distance: float, radius: float) -> float:
-    """How near the query something may be that is at most the radius away from what is at the distance."""
+    """Lower bound on the distance of anything within `radius` of a point at `distance`."""
     return (1.0 - _ROUNDING) * distance - (1.0 + _ROUNDING) * radius
 
 
 @compiled
 def _nearest_at(distance: float, apart: float, whole: bool) -> float:
-    """How near the query something may be that is so far apart from what is at the distance.
+    """Lower bound on the distance of something `apart` from a point at `distance`.
 
-    Over some of the columns it may be nearer to that than over all: then only one bound is known.
+    Over some columns it may be closer to that point than over all; then only one bound holds.
     """
     bound = _nearest_within(distance, apart)
     return max(bound, _nearest_within(apart, distance)) if whole else bound
 
 
 class FrameGroups(NamedTuple):
-    """Group `g` has the runs `first[g]` up to `first[g + 1]`, renumbered so that they lie side by side."""
+    """Group `g` has the runs `first[g]` up to `first[g + 1]`, renumbered to be contiguous."""
 
     centres: Float[Array, "groups columns"]
-    radii: Float[Array, "groups"]  # of all frames of a group, from its centre
+    radii: Float[Array, "groups"]  # largest distance of a group's frames from its centre
     first: Int[Array, "groups_and_end"]
     middles: Float[Array, "runs columns"]  # the rows of middle frames
     starts: Int[Array, "runs"]
@@ -253,7 +251,7 @@ class FrameGroups(NamedTuple):
 
 
 def group_runs(runs: Runs, rows: Float[Array, "frames columns"]) -> FrameGroups:
-    """Groups of at most a quarter of the root of the runs' number: a search compares about as many centres as runs."""
+    """Groups of at most a quarter of the root of the number of runs: a search compares as many centres as runs."""
     middles = rows[runs.middles]
     parts = divided(middles, max(1, round(math.sqrt(len(runs)) / 4)), rng=np.random.default_rng(0))
     order, sizes = np.concatenate(parts), np.array([len(part) for part in parts])
@@ -272,9 +270,9 @@ def group_runs(runs: Runs, rows: Float[Array, "frames columns"]) -> FrameGroups:
 def _distances(
     rows: Float[Array, "rows columns"], others: Float[Array, "others columns"], which: Int[Array, "rows"]
 ) -> Float[Array, "rows"]:
-    """How far each row is from its own among others."""
+    """The distance of each row from its own one of `others`."""
     distances = np.empty(len(rows), dtype=np.float32)
-    for begin in range(0, len(rows), 4096):  # never all gaps in memory
+    for begin in range(0, len(rows), 4096):  # to limit memory
         part = slice(begin, begin + 4096)
         distances[part] = np.linalg.norm(rows[part] - others[which[part]], axis=1)
     return distances

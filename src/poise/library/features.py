@@ -1,7 +1,7 @@
-"""What frames are compared by: control markers in the root's frame, and continuity with the two poses before.
+"""Features by which frames are compared: control markers in the root's frame, and continuity with two poses before.
 
 Chai and Hodgins 2005, Eq. 2: alpha ||c_n - c||^2 + (1 - alpha) ||q_n - (2 q_{t-1} - q_{t-2})||^2, as squared Euclidean
-distance between rows of one matrix and a query vector. What a query does not know is NaN and takes no part.
+distance between rows of one matrix and a query vector. Unknown columns of a query are NaN and ignored.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from poise.types import Array
 
 ALPHA = 0.8  # of the paper
 _BLOCK = 4096
-_SAMPLES = 10_000  # frames that show how much markers and angles vary
+_SAMPLES = 10_000  # frames for the standard deviations of markers and angles
 
 
 @dataclass(frozen=True)
 class QueryMetric:
-    """The weight of the markers against that of the continuity, and what counts as one in each.
+    """The weight of markers against continuity, and the unit of each.
 
-    Taken in metres and radians, the sum over all joint angles outweighs that over the markers by far, and a performance
-    follows its own past instead of its markers; `balanced` measures both by how much they vary in the library.
+    In metres and radians, the sum over all joint angles far outweighs that over the markers, and a performance follows
+    its own past instead of its markers; `balanced` scales both by their variation in the library.
     """
 
     alpha: float = ALPHA
@@ -39,16 +39,16 @@ class QueryMetric:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.alpha <= 1.0:
-            raise InvalidValueError(f"the markers' weight alpha is from 0 to 1; got {self.alpha}")
+            raise InvalidValueError(f"the markers' weight `alpha` must be between 0 and 1; got {self.alpha}")
 
     @property
     def scales(self) -> tuple[float, float]:
-        """Of markers and of exponential maps, in the rows that are compared."""
+        """The scales of markers and exponential maps in the compared rows."""
         return float(np.sqrt(self.alpha)) / self.metres, float(np.sqrt(1.0 - self.alpha)) / self.radians
 
     @classmethod
     def balanced(cls, poses: Poses, handles: Handles, *, alpha: float = ALPHA) -> QueryMetric:
-        """With markers and angles measured in their standard deviations over the library, as wholes."""
+        """A metric with markers and angles scaled by their standard deviations over the library."""
         maps = poses.maps[:: max(1, len(poses) // _SAMPLES)]
         points = poses.space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
         metres, radians = (float(np.sqrt(part.var(axis=0).sum())) for part in (points, maps))
@@ -62,9 +62,9 @@ class QueryMetric:
         *,
         maps: int,
     ) -> Float[Array, "columns"]:
-        """The row to look for: markers in the root's frame (NaN where unseen) and the pose expected from the last two.
+        """The query row: markers in the root's frame (NaN if unseen) and the pose extrapolated from the last two.
 
-        With one pose before, that pose is expected; with none, continuity takes no part.
+        With one previous pose, that pose is expected; with none, continuity is ignored.
         """
         of_markers, of_maps = self.scales
         expected = np.full(maps, np.nan) if before is None else before
@@ -75,9 +75,9 @@ class QueryMetric:
     def rows(
         self, poses: Poses, handles: Handles, *, skeleton: Skeleton | None = None, keep: Path | None = None
     ) -> Float[Array, "frames columns"]:
-        """A row per frame of the library, for these markers on this body (Eq. 1); in the file `keep` if one is named.
+        """A row per frame of the library, for these markers on this body (Eq. 1); in the file `keep` if given.
 
-        A file is memory-mapped: a million frames need not fit into memory.
+        The file is memory-mapped: a million frames need not fit into memory.
         """
         blocks = self._blocks(poses, handles, skeleton)
         if keep is None:

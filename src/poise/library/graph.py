@@ -1,11 +1,11 @@
 """The neighbour graph (after Chai and Hodgins 2005, section 5.1), between runs of frames instead of single frames.
 
 The paper joins frames whose joint angles differ by less than max(f_m / f_c * D, epsilon) on average (Eq. 4). On
-hundreds of thousands of frames that makes billions of pairs where people stand still, and leaves rare poses without a
-neighbour. Here each run is joined to a fixed number of nearest runs and to those before and after it: the size is
-linear, and a step over the graph costs the same in dense and in sparse parts. Nearness is L1, as in Eq. 4, over joint
-angles and over where the limbs are: markers are what is searched by, and poses close in angles alone can be far
-apart for them. The graph does not depend on the marker set, which may change at any time.
+hundreds of thousands of frames that gives billions of pairs where people stand still, and leaves rare poses without
+neighbours. Here each run is connected to a fixed number of nearest runs and to those before and after it: the size is
+linear, and a step over the graph costs the same in dense and sparse parts. The distance is L1, as in Eq. 4, over joint
+angles and limb positions: searches are by markers, and poses with similar angles can have distant markers. The graph
+does not depend on the marker set, which may change at any time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
-DEGREE = 24  # neighbours that a run keeps
+DEGREE = 24  # neighbours per run
 LIMBS = tuple(role for role in MAIN_ROLES if role != "pelvis" and not role.endswith("_thigh"))
-"""Whose places count, beside the joint angles."""
-_TILE = 512  # runs compared at once, so that their distances stay in the processor's cache
+"""Joints whose positions are compared, besides the joint angles."""
+_TILE = 512  # runs compared at once, so that their distances fit into the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourGraph:
-    """Runs and, for run `i`, its neighbours `neighbours[offsets[i] : offsets[i + 1]]`, the nearest first."""
+    """Runs and, for run `i`, its neighbours `neighbours[offsets[i] : offsets[i + 1]]`, nearest first."""
 
     runs: Runs
     offsets: Int[Array, "runs_and_end"]
@@ -50,7 +50,7 @@ class NeighbourGraph:
         return len(self.runs)
 
     def save(self, path: Path, *, fingerprint: str) -> None:
-        """Keep it in a file; `fingerprint` tells which poses it belongs to."""
+        """Store it in a file; `fingerprint` identifies its poses."""
         arrays = {
             "starts": self.runs.starts, "middles": self.runs.middles, "radii": self.runs.radii,
             "offsets": self.offsets, "neighbours": self.neighbours,
@@ -59,7 +59,7 @@ class NeighbourGraph:
 
     @classmethod
     def load(cls, path: Path, *, fingerprint: str, frames: int) -> NeighbourGraph | None:
-        """A graph that was kept, or None if it belongs to other poses."""
+        """Load a stored graph; None if it belongs to other poses."""
         arrays, header = map_tensors(path)
         if header.get("kind") != "graph" or header.get("of") != fingerprint:
             return None
@@ -88,7 +88,7 @@ _GRAPH = Schema(
 
 
 def _check_ranges(ends: Int[Array, "runs_and_end"], last: int, runs: int) -> None:
-    """That so many ranges follow each other from zero to the last."""
+    """Raise unless the ranges follow each other from zero to `last`."""
     if len(ends) != runs + 1 or ends[0] != 0 or ends[-1] != last or np.any(np.diff(ends) < 0):
         raise InvalidValueError(f"{len(ends) - 1} ranges do not divide {last} among {runs} runs")
 
@@ -99,9 +99,9 @@ def build_graph(
     degree: int = DEGREE,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> NeighbourGraph:
-    """The graph of a library's poses; all pairs of runs are compared, a tile at a time, and never kept."""
+    """Build the graph of a library's poses; all pairs of runs are compared tile by tile, without storing them."""
     if degree < 1:
-        raise InvalidValueError(f"a run keeps at least one neighbour; got {degree}")
+        raise InvalidValueError(f"`degree` must be at least 1; got {degree}")
     runs = find_runs(poses)
     rows = _compared(poses, runs)
     columns = np.ascontiguousarray(rows.T)
@@ -115,7 +115,7 @@ def build_graph(
 
 
 def _compared(poses: Poses, runs: Runs) -> Float[Array, "runs columns"]:
-    """What runs are compared by: joint angles and the places of limbs of their middle frames."""
+    """The compared features of runs: joint angles and limb positions of their middle frames."""
     handles = poses.space.handles([role for role in LIMBS if role in poses.skeleton.roles])
     middles = Poses(
         poses.space,
@@ -129,7 +129,7 @@ def _compared(poses: Poses, runs: Runs) -> Float[Array, "runs columns"]:
 
 
 def _joined(nearest: Int[Array, "runs degree"]) -> tuple[Int[Array, "runs_and_end"], Int[Array, "edges"]]:
-    """Neighbours and the runs before and after, as one list per run; -1 marks what is missing."""
+    """Neighbours and the runs before and after, as one list per run; -1 marks missing ones."""
     count = len(nearest)
     numbers = np.arange(count, dtype=np.int32)
     beside = np.stack([numbers + 1, numbers - 1], axis=1)
@@ -143,7 +143,7 @@ def _joined(nearest: Int[Array, "runs degree"]) -> tuple[Int[Array, "runs_and_en
 
 @compiled
 def _nearest_runs(rows: Array, columns: Array, first: int, nearest: Array) -> None:
-    """Per row, the nearest runs, in order; -1 where there are no more."""
+    """Per row, the nearest runs in order; -1 if there are no more."""
     width, count = columns.shape
     degree = nearest.shape[1]
     distances = np.empty(_TILE, np.float32)
@@ -153,7 +153,7 @@ def _nearest_runs(rows: Array, columns: Array, first: int, nearest: Array) -> No
         for tile in range(0, count, _TILE):
             size = min(_TILE, count - tile)
             distances[:size] = 0.0
-            for column in range(width):  # one column of many runs at a time: these loops use whole vectors
+            for column in range(width):  # one column of many runs at a time, so that the loops vectorise
                 here = rows[row, column]
                 line = columns[column, tile : tile + size]
                 for other in range(size):

@@ -1,4 +1,4 @@
-"""K-means: centres that cover points evenly, and points divided into parts of points that are alike."""
+"""K-means: centres that cover points evenly, and hierarchical division of points into compact parts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from scipy.cluster.vq import kmeans2, vq
 
 from poise.types import Array
 
-_BRANCHES = 32  # parts that points are divided into at once; larger ones are divided again
-_ROUNDS = 4  # of k-means for a division: its parts only have to be compact
+_BRANCHES = 32  # parts per division; larger ones are divided again
+_ROUNDS = 4  # of k-means per division: its parts only need to be compact
 
 
 def lloyd(
     points: Float[Array, "points columns"], centres: Float[Array, "centres columns"], *, rounds: int
 ) -> Float[Array, "centres columns"]:
-    """Lloyd's rounds of k-means; a centre that loses all its points stays where it is."""
+    """Lloyd's rounds of k-means; a centre that loses all its points stays in place."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of such centres
         return np.asarray(kmeans2(points, centres, iter=rounds, minit="matrix")[0])
@@ -26,7 +26,7 @@ def lloyd(
 def divided(
     points: Float[Array, "points columns"], most: int, *, rng: np.random.Generator
 ) -> list[Int[Array, "_"]]:
-    """Points divided into parts of at most so many, and those into parts again (hierarchical k-means)."""
+    """Divide points into parts of limited size, recursively (hierarchical k-means)."""
     parts, waiting = [], [np.arange(len(points))]
     while waiting:
         members = waiting.pop()
@@ -44,4 +44,4 @@ def _branches(
     centres = lloyd(own, own[rng.choice(len(own), count, replace=False)], rounds=_ROUNDS)
     labels = vq(own, centres)[0]
     branches = [members[labels == number] for number in np.unique(labels)]
-    return branches if len(branches) > 1 else np.array_split(members, count)  # points that are all the same
+    return branches if len(branches) > 1 else np.array_split(members, count)  # all points are equal

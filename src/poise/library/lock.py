@@ -1,6 +1,6 @@
-"""One at a time: whoever changes a library holds its lock, which a process that dies lets go of.
+"""The lock of a library: only its holder may change it; a dying process releases it.
 
-The lock is SQLite's own, on a file of its own: it works on every system, and readers are not kept waiting by it.
+It is SQLite's own lock on a separate file: it works on every system and does not block readers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ FILE = "changing.lock"
 
 
 class BusyError(PoiseError):
-    """Somebody else is changing the same thing."""
+    """Another process is changing the same library."""
 
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Hold the lock of a library; if somebody holds it already, that is an error, at once."""
+    """Hold the lock of a library; raise at once if another process holds it."""
     with closing(sqlite3.connect(folder / FILE, timeout=0.0, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN EXCLUSIVE")
@@ -31,6 +31,6 @@ def only_one(folder: Path) -> Iterator[None]:
                 raise FileAccessError(f"the library in {folder} cannot be changed: {error}") from error
             raise BusyError(
                 f"the library in {folder} is being changed by another process ({error}); "
-                "wait until that has ended, then try again"
+                "wait until it has finished, then try again"
             ) from error
         yield

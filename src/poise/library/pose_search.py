@@ -1,4 +1,4 @@
-"""Frames of a library whose poses are most like a given one."""
+"""Frames of a library with the most similar poses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 def frames_like(
     library: Library, file: Path, *, second: float = 0.0, count: int = 10
 ) -> list[tuple[str, float, float]]:
-    """The clips with the most similar poses: their names, when, and how far, in degrees per joint on average."""
+    """The clips with the most similar poses: names, times, and mean distances in degrees per joint."""
     motion, canonical = read(file), library.catalogue.canonical
     if not isinstance(motion, Motion) or canonical is None:
         raise InvalidValueError(f"{file.name} holds markers; a pose needs the motion of a skeleton")

@@ -1,4 +1,4 @@
-"""All poses of a library as one array of pose vectors, in single precision and memory-mapped: what is searched."""
+"""All poses of a library as one array of pose vectors, in single precision and memory-mapped, for searching."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from poise.skeleton.pose_space import STILL_ANGLE, Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-_BLOCK = 4096  # frames worked on at once
-_SAMPLES = 20_000  # frames from which the mean rotations are taken
+_BLOCK = 4096  # frames processed at once
+_SAMPLES = 20_000  # frames for the mean rotations
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,27 +47,27 @@ class Poses:
 
     @property
     def skeleton(self) -> Skeleton:
-        """The skeleton that all frames share."""
+        """The common skeleton of all frames."""
         return self.space.skeleton
 
     @cached_property
     def clip_of(self) -> Int[Array, "frames"]:
-        """Per frame, the number of its clip."""
+        """Per frame, the index of its clip."""
         return np.repeat(np.arange(len(self.names), dtype=np.int32), np.diff(self.starts))
 
     def frames_of(self, name: str) -> slice:
-        """The frames of the clip of this name."""
+        """The frames of the clip with this name."""
         if name not in self.names:
             raise UnknownNameError("clip", name, self.names)
         number = self.names.index(name)
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
     def q(self, frames: Int[Array, "n"]) -> Float[Array, "n size"]:
-        """Pose vectors of some frames, in double precision."""
+        """Pose vectors of the given frames, in double precision."""
         return np.concatenate([self.roots[frames], self.maps[frames]], axis=1, dtype=np.float64)
 
     def motion(self, frames: slice) -> Motion:
-        """Some frames of one clip as a motion."""
+        """A range of frames of one clip as a motion."""
         number = int(self.clip_of[frames.start])
         places, turns = self.space.frames_from_q(self.q(np.arange(frames.start, frames.stop)))
         return Motion(self.skeleton, float(self.rates[number]), places, turns, name=self.names[number])
@@ -75,9 +75,9 @@ class Poses:
     def marker_positions(
         self, handles: Sequence[Handle | str] | Handles, *, skeleton: Skeleton | None = None
     ) -> Float[Array, "frames handles 3"]:
-        """Where every frame has these markers in the root's frame (Chai and Hodgins 2005, Eq. 1).
+        """Marker positions of every frame in the root's frame (Chai and Hodgins 2005, Eq. 1).
 
-        On the body of `skeleton` where one is given: the same joints with the limb lengths of whoever performs.
+        On the body of `skeleton` if given: the same joints with the performer's limb lengths.
         """
         space = self.space if skeleton is None else self.space.on_body(skeleton)
         looked_up = handles if isinstance(handles, Handles) else space.handles(handles)
@@ -111,7 +111,7 @@ class Poses:
 
 
 def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
-    """Mean rotations of many clips, and which joints move in any: two passes, one clip in memory at a time."""
+    """Mean rotations of many clips, and the joints that move in any: two passes, one clip in memory at a time."""
     total = sum(len(motion) for motion in motions())
     stride = max(1, total // _SAMPLES)
     samples, first, turned, skeleton = [], None, None, None
@@ -122,14 +122,14 @@ def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
         turned = angles if turned is None else np.maximum(turned, angles)
         samples.append(motion.rotations[::stride])
     if skeleton is None or turned is None:
-        raise InvalidValueError("a library without clips has no poses")
+        raise InvalidValueError("the library has no clips, so it has no poses")
     references = rotations.mean(np.concatenate(samples))
     references[0] = rotations.IDENTITY
     return PoseSpace(skeleton, references=references, moving=turned > STILL_ANGLE)
 
 
 def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> str:
-    """Write the frames of many clips as one file, one clip in memory at a time; the SHA-256 of the file."""
+    """Write the frames of many clips to one file, one clip in memory at a time; return the file's SHA-256."""
     space = common_space(motions)
     clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
     lengths = [length for _, _, length in clips]
@@ -181,7 +181,7 @@ _POSES = Schema(
 def _check_mapped(
     arrays: Mapping[str, Array], space: PoseSpace, starts: Int[Array, "starts"], rates: Float[Array, "clips"]
 ) -> None:
-    """The shapes of what stays on disk, against each other and those in memory."""
+    """Check the shapes of the mapped arrays against each other and against those in memory."""
     maps, roots = arrays["maps"], arrays["roots"]
     frames = len(maps)
     shapes = maps.shape == (frames, 3 * len(space.moving)) and roots.shape == (frames, ROOT_SIZE)
@@ -207,7 +207,7 @@ def _vectors(space: PoseSpace, motions: Iterable[Motion]) -> Iterator[Float[Arra
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The same names, with numbers where several clips have one."""
+    """The names, with numbers added to duplicates."""
     counts = Counter[str]()
     found = []
     for name in names:

@@ -1,9 +1,8 @@
 """Nearest frames of a library, for every frame of a performance (Chai and Hodgins 2005, section 5.1).
 
-`GraphSearch` goes from the last frame's neighbours over the graph and looks at a small number of frames, but misses
-neighbours that lie elsewhere (see `coherent` for the search that does not). `ExactSearch` prunes whole runs and misses
-nothing; `FaissSearch` is faiss' exact search and `ExhaustiveSearch` looks at every frame: they are what the others are
-measured against.
+`GraphSearch` walks the graph from the last frame's neighbours and compares few frames, but misses neighbours elsewhere
+(see `coherent` for a search that does not). `ExactSearch` prunes whole runs and misses nothing; `FaissSearch` is
+faiss' exact search and `ExhaustiveSearch` compares every frame: these are the references for the others.
 """
 
 from __future__ import annotations
@@ -21,38 +20,38 @@ from poise.library.graph import NeighbourGraph
 from poise.library.segments import Runs
 from poise.types import Array
 
-PROBES = 64  # runs looked at besides at every frame, so that a better part of the library is found by and by
+PROBES = 64  # additional runs compared at every frame, to find better parts of the library over time
 _JUMP = 1.5  # times the usual distance: the motion has left the graph's reach
-_FOLLOW = 0.1  # how quickly what is usual follows what is found
+_FOLLOW = 0.1  # update rate of the usual distance
 _NOTHING = np.zeros(2, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The nearest frames, the nearest first, their squared distances, and how many frames were looked at."""
+    """The nearest frames in order, their squared distances, and the number of frames compared."""
 
     frames: Int[Array, "found"]
     distances: Float[Array, "found"]
     visited: int
     everywhere: bool = False
-    """Whether the whole library was searched, because there was no last frame or its neighbours did not lead here."""
+    """Whether the whole library was searched: there was no last frame, or its neighbours did not lead here."""
 
 
 @runtime_checkable
 class Search(Protocol):
-    """Nearest frames to rows asked for one after the other."""
+    """Searches for the nearest frames of consecutive queries."""
 
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
-        """The nearest frames to a row, those of `exclude` left out; NaN columns take no part."""
+        """The nearest frames to a row, without those in `exclude`; NaN columns are ignored."""
         ...
 
     def forget(self) -> None:
-        """Begin a new performance."""
+        """Start a new performance."""
         ...
 
 
 class ExhaustiveSearch:
-    """Looks at every frame."""
+    """Compares every frame."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
         self._rows = checked_rows(rows)
@@ -66,11 +65,11 @@ class ExhaustiveSearch:
         return asked.found(visited, everywhere=True)
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Does nothing: there is no state."""
 
 
 class ExactSearch:
-    """Compares every run, and the frames of those runs that may hold one of the nearest; misses nothing."""
+    """Compares every run, and the frames of runs that may contain one of the nearest; misses nothing."""
 
     def __init__(self, runs: Runs, rows: Float[Array, "frames columns"]) -> None:
         self._rows, self._runs = checked_rows(rows), with_radii(runs, rows)
@@ -84,14 +83,14 @@ class ExactSearch:
         return asked.found(visited, everywhere=True)
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Does nothing: there is no state."""
 
 
 class GraphSearch:
-    """Goes on from the last frame's neighbours over the neighbour graph.
+    """Walks the neighbour graph from the last frame's neighbours.
 
-    Where the frames it finds are suddenly much further than usual, the whole library is searched, and the graph goes on
-    from there. A few runs of the whole library are looked at besides at every frame, others each time.
+    If the frames found are suddenly much further than usual, the whole library is searched, and the walk continues
+    from there. At every frame a few other runs of the library are compared too.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class GraphSearch:
         self.forget()
 
     def forget(self) -> None:
-        """Begin a new performance: the first frame is looked for everywhere."""
+        """Start a new performance: the first frame is searched everywhere."""
         self._last: Array = np.empty(0, dtype=np.int32)
         self._usual = np.inf
 
@@ -133,7 +132,7 @@ class GraphSearch:
         visited = search_kernels.search_all_runs(
             self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
         )
-        self._usual = np.inf  # the usual distance is learned again from here
+        self._usual = np.inf  # the usual distance is estimated again from here
         return asked.found(visited + (walked.visited if walked else 0), everywhere=True)
 
     def _remember(self, found: Found) -> None:
@@ -145,7 +144,7 @@ class GraphSearch:
 
 
 class FaissSearch:
-    """faiss' exact search; where a query has unknown columns, which faiss cannot leave out, every frame is compared."""
+    """faiss' exact search; for queries with unknown columns, which faiss cannot ignore, every frame is compared."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
         self._rows = checked_rows(rows)
@@ -166,7 +165,7 @@ class FaissSearch:
         return Found(frames[0][present], distances[0][present], len(self._rows), everywhere=True)
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Does nothing: there is no state."""
 
     def _without(self, exclude: slice) -> object:
         batch = self._faiss.IDSelectorRange(exclude.start, exclude.stop)
@@ -175,7 +174,7 @@ class FaissSearch:
 
 @dataclass(frozen=True, eq=False)
 class NearestQuery:
-    """A query as the kernels take it, and room for what is found."""
+    """A query in the form of the kernels, and arrays for the results."""
 
     query: Array
     weights: Array
@@ -186,7 +185,7 @@ class NearestQuery:
     @classmethod
     def of(cls, rows: Array, query: Array, count: int, exclude: slice | None) -> NearestQuery:
         if count < 1:
-            raise InvalidValueError(f"a search is for at least one frame; got {count}")
+            raise InvalidValueError(f"`count` must be at least 1; got {count}")
         if query.shape != rows.shape[1:]:
             raise InvalidValueError(
                 f"a query needs {rows.shape[1]} columns, as the library's rows have; got {query.shape}"
@@ -202,14 +201,14 @@ class NearestQuery:
         )
 
     def found(self, visited: int, *, everywhere: bool = False) -> Found:
-        """What the kernels left in the room for it."""
+        """The results in the arrays after the kernels ran."""
         present = self.frames >= 0
         return Found(self.frames[present], self.distances[present], visited, everywhere)
 
 
 def checked_rows(rows: Float[Array, "frames columns"]) -> Float[Array, "frames columns"]:
     if len(rows) == 0:
-        raise InvalidValueError("there is nothing to search: the library has no frames")
+        raise InvalidValueError("the library has no frames to search")
     plain = np.ascontiguousarray(rows, dtype=np.float32)
     if plain.flags.writeable:
         plain = plain.view()

@@ -1,7 +1,7 @@
-"""Nearest rows in compiled code: the best so far in a heap, runs pruned by their radii, and the walk over the graph.
+"""Nearest rows in compiled code: a heap of the best so far, runs pruned by their radii, and the walk over the graph.
 
 Distances are squared and Euclidean over the columns of weight one; a query's unknown columns have weight zero. A run
-whose middle is further away than the worst of the best by more than its radius holds nothing better, and is left out.
+whose middle is further than the worst result by more than its radius contains nothing better, and is skipped.
 """
 
 import math
@@ -11,12 +11,12 @@ import numpy as np
 from poise.compiled import compiled
 from poise.types import Array
 
-BEAM = 4  # runs from which a descent goes on at once
+BEAM = 4  # runs from which a descent continues at once
 
 
 @compiled
 def squared_distance(rows: Array, frame: int, query: Array, weights: Array) -> float:
-    """Four sums side by side: one alone would wait for itself at every column."""
+    """The squared distance, in four parallel sums: a single one would wait for itself at every column."""
     a = b = c = d = np.float32(0.0)
     columns = len(query)
     whole = columns - columns % 4
@@ -35,7 +35,7 @@ def squared_distance(rows: Array, frame: int, query: Array, weights: Array) -> f
 
 @compiled
 def offer(frames: Array, distances: Array, frame: int, distance: float) -> None:
-    """Put a frame into the heap of the best, whose first is the worst, if it is better than that."""
+    """Insert a frame into the heap of the best, whose first element is the worst, if it is better than that."""
     if distance >= distances[0]:
         return
     count, place = len(frames), 0
@@ -60,7 +60,7 @@ def in_order(frames: Array, distances: Array) -> None:
 
 @compiled
 def scan(rows: Array, query: Array, weights: Array, excluded: Array, frames: Array, distances: Array) -> int:
-    """Every frame; how many were looked at."""
+    """Compare every frame; return the number compared."""
     for frame in range(len(rows)):
         if not excluded[0] <= frame < excluded[1]:
             offer(frames, distances, frame, squared_distance(rows, frame, query, weights))
@@ -70,7 +70,7 @@ def scan(rows: Array, query: Array, weights: Array, excluded: Array, frames: Arr
 
 @compiled
 def run_radii(rows: Array, starts: Array, middles: Array, radii: Array) -> None:
-    """How far the rows of every run are from that of its middle frame, at most."""
+    """The largest distance of every run's rows from that of its middle frame."""
     ones = np.ones(rows.shape[1], np.float32)
     for run in range(len(middles)):
         furthest = 0.0
@@ -84,9 +84,9 @@ def _look_into(
     numbers: Array, count: int, rows: Array, runs: tuple[Array, Array, Array], query: Array, weights: Array,
     excluded: Array, frames: Array, distances: Array, bounds: Array,
 ) -> int:  # fmt: skip
-    """The middles of runs, then the frames of those that may hold better ones, the likeliest first; how many.
+    """Compare the middles of runs, then frames of those that may contain better ones, best first; return the count.
 
-    `bounds` are how near their frames may be, at best.
+    `bounds` are lower bounds on the distances of their frames.
     """
     starts, middles, radii = runs
     for place in range(count):
@@ -113,7 +113,7 @@ def search_all_runs(
     rows: Array, runs: tuple[Array, Array, Array], query: Array, weights: Array, excluded: Array,
     frames: Array, distances: Array,
 ) -> int:  # fmt: skip
-    """Exact: every run's middle, then the frames of those runs that may hold better ones; how many were looked at."""
+    """Exact search: every run's middle, then the frames of runs that may contain better ones; return the count."""
     count = len(runs[1])
     numbers, bounds = np.arange(count), np.empty(count)
     looked_at = _look_into(numbers, count, rows, runs, query, weights, excluded, frames, distances, bounds)
@@ -127,9 +127,9 @@ def walk(
     probes: tuple[int, int], marks: tuple[int, Array, Array], query: Array, weights: Array, excluded: Array,
     frames: Array, distances: Array,
 ) -> int:  # fmt: skip
-    """Over the graph from the runs of the last neighbours, on to the neighbours of better ones until none is better.
+    """Walk the graph from the runs of the last neighbours to the neighbours of better ones until none is better.
 
-    `probes` are a few runs of the whole library, others each time; from the nearest of them it goes downhill first.
+    `probes` are a few other runs of the library; the walk first descends from the nearest of them.
     """
     waiting, bounds = np.empty(len(run_of), np.int64), np.empty(len(run_of))
     looked_at, count = 0, 0
@@ -160,7 +160,7 @@ def walk(
 
 @compiled
 def _await(run: int, marks: tuple[int, Array, Array], waiting: Array, count: int) -> int:
-    """Put a run that was not seen yet in the queue; the queue's new length."""
+    """Put an unseen run in the queue; return the queue's new length."""
     stamp, seen, _ = marks
     if seen[run] == stamp:
         return count
@@ -173,7 +173,7 @@ def _await(run: int, marks: tuple[int, Array, Array], waiting: Array, count: int
 def _await_neighbours(
     numbers: Array, links: tuple[Array, Array], marks: tuple[int, Array, Array], waiting: Array, count: int
 ) -> int:
-    """Put the neighbours of runs in the queue, once for each run; the queue's new length."""
+    """Put the neighbours of runs in the queue, once per run; return the queue's new length."""
     stamp, _, expanded = marks
     offsets, neighbours = links
     for run in numbers:
@@ -186,7 +186,7 @@ def _await_neighbours(
 
 @compiled
 def _runs_of(frames: Array, run_of: Array) -> Array:
-    """The runs of the best so far; places that are still empty have none."""
+    """The runs of the best frames so far; empty slots have none."""
     found, count = np.empty(len(frames), np.int32), 0
     for frame in frames:
         if frame >= 0:

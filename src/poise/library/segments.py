@@ -1,7 +1,7 @@
-"""Runs of nearly equal poses: a motion recorded at 120 Hz is searched run by run instead of frame by frame.
+"""Runs of nearly equal poses: a 120 Hz recording is searched run by run instead of frame by frame.
 
-A run is a stretch of one clip around a middle frame from which none of its poses is far, and its radius says how far.
-By the triangle inequality, what is further from the middle frame than the radius is none of the run's frames.
+A run is a part of one clip around a middle frame, with a radius: the largest distance of its poses from that frame. By
+the triangle inequality, anything further from the middle frame than the radius is not in the run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from poise.library.poses import Poses
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
-REACH = np.radians(0.75)  # per joint angle, of a run's poses from its middle frame
-LONGEST = 24  # frames: someone standing still would otherwise be one run of thousands
+REACH = np.radians(0.75)  # per joint angle: largest distance of a run's poses from its middle frame
+LONGEST = 24  # frames: standing still would otherwise give a run of thousands
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ def find_runs(poses: Poses, *, reach: float = REACH, longest: int = LONGEST) -> 
 
 
 def runs_of(maps: Float[Array, "frames maps"], *, reach: float = REACH, longest: int = LONGEST) -> Runs:
-    """Divide poses into runs when their clips are not known."""
+    """Divide poses of unknown clips into runs."""
     return Runs(*_runs(np.asarray(maps, dtype=np.float32), np.array([0, len(maps)]), reach, longest))
 
 
@@ -56,7 +56,7 @@ def _runs(maps: Array, clip_starts: Array, reach: float, longest: int) -> tuple[
     for clip in range(len(clip_starts) - 1):
         first, last = clip_starts[clip], clip_starts[clip + 1]
         while first < last:
-            middle = first  # the last frame within reach of the first; the run ends where its own reach does
+            middle = first  # the last frame within reach of the first; the run ends at its own reach
             while (
                 middle + 1 < last
                 and middle + 1 - first < longest // 2

@@ -24,7 +24,7 @@ CANONICAL = "canonical."
 
 
 def frames_hash(motion: Motion) -> str:
-    """A fingerprint of a motion's frames as a shard keeps them: the same recording in another file has the same."""
+    """A fingerprint of a motion's frames as stored in a shard: the same recording in another file has the same."""
     digest = hashlib.sha256(str(motion.fps).encode())
     for array in _frames(motion).values():
         digest.update(array.tobytes())
@@ -32,7 +32,7 @@ def frames_hash(motion: Motion) -> str:
 
 
 def write_shard(path: Path, motion: Motion, canonical: Motion, *, header: Mapping[str, Any]) -> str:
-    """Write a clip, whole or not at all; the SHA-256 of the file. Rotations that are the clip's own are kept once."""
+    """Write a clip atomically; return the file's SHA-256. Rotations equal to the clip's own are stored once."""
     carried = _frames(canonical)
     if motion.skeleton.same_topology(canonical.skeleton):
         del carried["rotations"]
@@ -53,7 +53,7 @@ def read_canonical(path: Path, skeleton: Skeleton) -> Motion:
 
 
 def _frames(motion: Motion) -> dict[str, Array]:
-    """Single precision, without the end sites: a ten-thousandth of a millimetre, and half the space."""
+    """The frames in single precision, without end sites: exact to 0.1 micrometres, and half the size."""
     turns = rotations.canonical(motion.rotations[:, ~motion.skeleton.is_end_site])
     return {"root_positions": motion.root_positions.astype(np.float32), "rotations": turns.astype(np.float32)}
 

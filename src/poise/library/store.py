@@ -27,24 +27,26 @@ GRAPH_FILE = "graph.safetensors"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as it should be, and whether clips are lost by it."""
+    """A problem found by a check, and whether clips are lost by it."""
 
     what: str
     clip: str = ""
 
 
 class Library:
-    """An open library. Nothing is read before it is asked for, and no more of it than is asked for."""
+    """An open library. Data are read on demand only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if (folder / FOLDER).is_symlink():
-            raise FileAccessError(f"{folder / FOLDER} is a link; a library's clips lie in its own folder")
+            raise FileAccessError(
+                f"{folder / FOLDER} is a link; the clips must be in the library's own folder"
+            )
         self.catalogue = Catalogue(folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Library:
-        """The library in a folder that holds one."""
+        """Open the library in a folder."""
         place = Path(folder)
         if not (place / FILE).is_file():
             raise FileAccessError(
@@ -54,7 +56,7 @@ class Library:
 
     @classmethod
     def create(cls, folder: str | Path) -> Library:
-        """The library in a folder, which is made if it is not there; a folder with other things in it is refused."""
+        """Create or open the library in a folder; raise if the folder contains other things."""
         place = Path(folder)
         if place.exists() and not place.is_dir():
             raise FileAccessError(f"{place} is a file; expected a folder for the library")
@@ -65,7 +67,7 @@ class Library:
         try:
             (place / FOLDER).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileAccessError(f"cannot make the folder {place}: {error.strerror or error}") from error
+            raise FileAccessError(f"cannot create the folder {place}: {error.strerror or error}") from error
         return cls(place)
 
     @property
@@ -75,7 +77,7 @@ class Library:
 
     @property
     def sound(self) -> list[Clip]:
-        """The clips that are not known to be damaged."""
+        """The clips not known to be damaged."""
         damaged = self.catalogue.damaged
         return [clip for clip in self.clips if clip.name not in damaged]
 
@@ -108,7 +110,7 @@ class Library:
         ]
 
     def remove(self, names: Sequence[str]) -> None:
-        """Take clips out: first their rows, then their shards."""
+        """Remove clips: first their rows, then their shards."""
         with only_one(self.folder):
             shards = [self.folder / self.catalogue.clip(name).shard for name in names]
             self.catalogue.remove(names)
@@ -127,7 +129,7 @@ class Library:
         return map_poses(self._poses_file, self.skeleton)[0]
 
     def refresh(self) -> None:
-        """Assemble all poses again if they are not those of the catalogue's clips, or not as they were written."""
+        """Assemble all poses again if they do not match the catalogue's clips, or are damaged."""
         self.__dict__.pop("poses", None)
         if not self.clips or (self._is_current() and not self._poses_damaged()):
             return
@@ -140,7 +142,7 @@ class Library:
         self.catalogue.poses_sha256 = digest
 
     def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
-        """The neighbour graph of all poses: the one kept since the last time, else built, which takes a while."""
+        """The neighbour graph of all poses, from the cache or built, which takes a while."""
         poses, place = self.poses, self.cache / GRAPH_FILE
         if place.is_file() and (kept := _kept_graph(place, self.fingerprint, len(poses))) is not None:
             return kept
@@ -151,18 +153,18 @@ class Library:
 
     @property
     def cache(self) -> Path:
-        """Where what can be computed again is kept, such as neighbour graphs."""
+        """The folder for data that can be recomputed, such as neighbour graphs."""
         return self.folder / CACHE
 
     @property
     def fingerprint(self) -> str:
-        """Tells libraries with different clips apart."""
+        """A hash that distinguishes libraries with different clips."""
         return _fingerprint(self.sound)
 
     # --- damage ----------------------------------------------------------------------------------------------------
 
     def check(self) -> Iterator[Finding]:
-        """Hold every shard to its checksum, and look for files that nothing refers to."""
+        """Verify the checksum of every shard, and search for files that nothing refers to."""
         for reason in self.catalogue.broken().values():
             yield Finding(reason, clip="a row of the catalogue")
         for clip in self.clips:
@@ -183,7 +185,7 @@ class Library:
             )
 
     def repair(self) -> None:
-        """Take out clips that are damaged, and files that nothing needs."""
+        """Remove damaged clips, and unneeded files."""
         with only_one(self.folder):
             self.note_damage()
             self.catalogue.drop(self.catalogue.broken())
@@ -192,13 +194,13 @@ class Library:
             self.refresh()
 
     def note_damage(self) -> None:
-        """Hold every shard to its checksum, and write down which clips are damaged: they take no part in the poses."""
+        """Verify the checksum of every shard, and record the damaged clips, which are left out of the poses."""
         damaged = {clip.name for clip in self.clips if self._damage(clip)}
         if damaged != self.catalogue.damaged:
             self.catalogue.damaged = damaged
 
     def clear_away(self) -> None:
-        """Remove files left by interrupted builds, and poses that are not as they were written."""
+        """Remove files left by interrupted builds, and damaged poses."""
         known = {clip.shard for clip in self.clips}
         for file in (self.folder / FOLDER).iterdir():
             if str(file.relative_to(self.folder)) not in known:
@@ -207,11 +209,11 @@ class Library:
             self._poses_file.unlink()
 
     def _damage(self, clip: Clip) -> str:
-        """What is wrong with a clip's shard; nothing if it is as it was written."""
+        """What is wrong with a clip's shard; empty if it is intact."""
         path = self.folder / clip.shard
         try:
             if sha256_of(path) != clip.shard_sha256:
-                return "its checksum is not the recorded one"
+                return "its checksum differs from the recorded one"
         except (PoiseError, OSError) as error:
             return str(error)
         return ""
@@ -240,7 +242,7 @@ def _kept_graph(place: Path, fingerprint: str, frames: int) -> NeighbourGraph | 
     try:
         return NeighbourGraph.load(place, fingerprint=fingerprint, frames=frames)
     except ParseError:
-        return None  # damaged: what can be computed again is
+        return None  # damaged: it can be recomputed
 
 
 def _fingerprint(clips: Sequence[Clip]) -> str:

@@ -1,4 +1,4 @@
-"""Safetensors files that are larger than memory: mapped for reading, streamed for writing, whole or not at all."""
+"""Safetensors files larger than memory: mapped for reading, streamed for writing, replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from poise.types import Array
 
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
-_LARGEST_HEADER = 2 * LONGEST_TEXT  # the header of a library's own is text within text
+_LARGEST_HEADER = 2 * LONGEST_TEXT  # the header of a library's file is text within text
 Stream = tuple[tuple[int, ...], np.dtype[Any], Iterable[Array]]
-"""The shape and kind of an array, and its rows in blocks."""
+"""The shape and type of an array, and its rows in blocks."""
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array | Stream], header: Mapping[str, Any]) -> str:
-    """Write arrays, whole or in blocks, and a JSON header; the SHA-256 of the file. It is on disk when this returns."""
+    """Write arrays, whole or in blocks, and a JSON header, flushed to disk; return the file's SHA-256."""
     streams = {name: given if isinstance(given, tuple) else _whole(given) for name, given in arrays.items()}
     digest = hashlib.sha256()
     with replacing(path, "wb") as file:
@@ -38,15 +38,15 @@ def write_tensors(path: Path, arrays: Mapping[str, Array | Stream], header: Mapp
 
 
 def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of a file, memory-mapped and read-only, and its header; nothing is read before it is looked at."""
+    """The arrays of a file, memory-mapped and read-only, and its header; data are read on access only."""
     fields, start, size = _fields(path)
     try:
         header = json.loads(fields.pop("__metadata__", {}).get("poise", "null"))
         arrays = {name: _mapped(path, field, start, size) for name, field in fields.items()}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise ParseError(f"not one of a library's files, or damaged: {error}", path=path) from error
+        raise ParseError(f"not a library file, or damaged: {error}", path=path) from error
     if not isinstance(header, dict):
-        raise ParseError("a safetensors file, but not one of a library's", path=path)
+        raise ParseError("a safetensors file, but not a library file", path=path)
     return arrays, header
 
 
@@ -81,12 +81,12 @@ def _bytes_of(streams: Mapping[str, Stream], header: Mapping[str, Any]) -> Itera
 
 
 def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
-    """The description of the arrays, where they start, and the size of the file."""
+    """The description of the arrays, their start, and the size of the file."""
     size = existing_file(path).stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 0 < length <= min(size - 8, _LARGEST_HEADER):
-            raise ParseError("not a safetensors file, or cut short", path=path)
+            raise ParseError("not a safetensors file, or truncated", path=path)
         try:
             fields = checked_depth(json.loads(file.read(length)))
         except (ValueError, RecursionError, InvalidValueError) as error:
@@ -104,7 +104,7 @@ def _mapped(path: Path, field: Mapping[str, Any], start: int, size: int) -> Arra
         or min(shape, default=1) < 0
         or end - first != math.prod(shape) * kind.itemsize
     ):
-        raise ValueError(f"{size} bytes, where {end} were expected")
+        raise ValueError(f"{size} bytes; expected {end}")
     if end == first:
         return np.empty(shape, kind)
     return np.asarray(np.memmap(path, kind, "r", first, shape))

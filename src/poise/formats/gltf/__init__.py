@@ -1,6 +1,6 @@
-"""GLB (binary glTF 2.0): a skeleton, its animation and a mannequin that any viewer or Blender opens, and back again.
+"""GLB (binary glTF 2.0): read and write a skeleton, its animation and a mannequin for any viewer or Blender.
 
-glTF 2.0 specification, Khronos Group (2021). What is written passes the Khronos validator without a warning.
+glTF 2.0 specification, Khronos Group (2021). Written files pass the Khronos validator without warnings.
 """
 
 from poise.formats.gltf.reading import animations, character, read

@@ -26,7 +26,7 @@ _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 
 
 class Container:
-    """An opened glTF file: its JSON, and its arrays on demand. Anything out of place is a ParseError."""
+    """An opened glTF file: its JSON, and its arrays on demand. Any inconsistency is a ParseError."""
 
     def __init__(self, path: Path, data: bytes | None = None) -> None:
         self.path = path
@@ -41,28 +41,28 @@ class Container:
         raise ParseError(message, path=self.path)
 
     def objects(self, key: str, within: Json | None = None) -> list[Json]:
-        """A list of JSON objects, empty where it is absent."""
+        """A list of JSON objects, empty if absent."""
         found = (self.json if within is None else within).get(key, [])
         if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             self.fail(f"{key!r} must be a list of objects")
         return found
 
     def record(self, key: str, within: Json) -> Json:
-        """A JSON object, empty where it is absent."""
+        """A JSON object, empty if absent."""
         found = within.get(key, {})
         if not isinstance(found, dict):
             self.fail(f"{key!r} must be an object")
         return found
 
     def integer(self, key: str, within: Json, *, below: int, default: int | None = None) -> int:
-        """A whole number from 0 up to a limit."""
+        """A whole number from 0 up to but excluding `below`."""
         found = within.get(key, default)
         if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < below:
             self.fail(f"{key!r} is {found!r:.40}; expected a whole number from 0 to {below - 1}")
         return found
 
     def integers(self, key: str, within: Json, *, below: int) -> list[int]:
-        """A list of whole numbers from 0 up to a limit, empty where it is absent."""
+        """A list of whole numbers from 0 up to but excluding `below`, empty if absent."""
         found = within.get(key, [])
         if not isinstance(found, list):
             self.fail(f"{key!r} must be a list of numbers")
@@ -71,7 +71,7 @@ class Container:
     def numbers(
         self, key: str, within: Json, *, count: int, default: tuple[float, ...] | None = None
     ) -> Array:
-        """A list of that many finite numbers."""
+        """A list of `count` finite numbers."""
         found = within.get(key, default)
         is_list = isinstance(found, (list, tuple)) and len(found) == count
         if not is_list or not all(isinstance(x, (int, float)) and abs(x) < 1e30 for x in found or ()):
@@ -79,12 +79,12 @@ class Container:
         return np.array(found, dtype=np.float64)
 
     def array(self, number: int, *, kind: str) -> Float[Array, "count width"]:
-        """The values of an accessor as float64, one element a row; normalised integers become -1 to 1 or 0 to 1."""
+        """The values of an accessor as float64, one row per element; normalised integers become -1 to 1 or 0 to 1."""
         if number not in self._arrays:
             self._arrays[number] = self._decoded(self.objects("accessors")[number], number)
         values = self._arrays[number]
         if values.shape[1] != _WIDTHS[kind]:
-            self.fail(f"accessor {number} has {values.shape[1]} numbers an element; expected {kind}")
+            self.fail(f"accessor {number} has {values.shape[1]} numbers per element; expected {kind}")
         return values
 
     def _decoded(self, accessor: Json, number: int) -> Array:
@@ -100,17 +100,15 @@ class Container:
         count = self.integer("count", accessor, below=self.bytes + len(data) + 1)
         size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
         if stride < size or count == 0 or start + stride * (count - 1) + size > len(data):
-            self.fail(
-                f"accessor {number} wants {count} elements; its buffer view of {len(data)} bytes ends before that"
-            )
-        with np.errstate(invalid="ignore"):  # of those that are not finite
+            self.fail(f"accessor {number} needs {count} elements; its buffer view has only {len(data)} bytes")
+        with np.errstate(invalid="ignore"):  # for values that are not finite
             rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(np.float64)
         if not np.all(np.isfinite(rows)):
             self.fail(f"accessor {number} holds values that are not finite")
         return _normalised(rows, dtype) if accessor.get("normalized") is True else rows
 
     def view(self, number: int) -> tuple[memoryview, int]:
-        """The bytes of a buffer view and the step from one element to the next, 0 where they lie side by side."""
+        """The bytes of a buffer view and the stride between elements, 0 if they are contiguous."""
         view = self.objects("bufferViews")[number]
         data = self.buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
         start = self.integer("byteOffset", view, below=len(data) + 1, default=0)
@@ -120,11 +118,11 @@ class Container:
         )
 
     def buffer(self, number: int) -> bytes:
-        """The bytes of a buffer, fetched once."""
+        """The bytes of a buffer, read once."""
         if number not in self._buffers:
             uri = self.objects("buffers")[number].get("uri")
             if uri is not None and not isinstance(uri, str):
-                self.fail(f"buffer {number} has an address that is not a text")
+                self.fail(f"buffer {number} has an address that is not text")
             if uri is None and (number != 0 or self._binary is None):
                 self.fail(f"buffer {number} has neither an address nor a binary chunk")
             self._buffers[number] = (self._binary or b"") if uri is None else self._fetched(uri)
@@ -153,7 +151,7 @@ class Container:
         if version != 2:
             self.fail(f"GLB version {version}; expected 2")
         if length > len(data):
-            self.fail(f"the header says {length} bytes, the file has {len(data)}: it is cut off")
+            self.fail(f"truncated: the header says {length} bytes, the file has {len(data)}")
         chunks: list[tuple[bytes, bytes]] = []
         at = 12
         while at + 8 <= length and len(chunks) < 2:
@@ -190,14 +188,14 @@ def _normalised(rows: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def credited(asset: Json, credits: Sequence[str]) -> Json:
-    """A file's `asset` that names these too as its copyright."""
+    """A file's `asset` with these credits added to its copyright."""
     held = asset.get("copyright")
     named = dict.fromkeys((*(held.split(SEPARATOR) if isinstance(held, str) and held else ()), *credits))
     return {**asset, "copyright": SEPARATOR.join(named)} if named else asset
 
 
 def glb_of(document: Json, binary: bytes) -> bytes:
-    """The bytes of a GLB: a header, the JSON chunk and, where there is any, the binary chunk."""
+    """The bytes of a GLB: a header, the JSON chunk and, if not empty, the binary chunk."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     chunks = [(_JSON_CHUNK, text + b" " * (-len(text) % 4))]
     chunks += [(_BINARY_CHUNK, binary + bytes(-len(binary) % 4))] if binary else []

@@ -1,9 +1,9 @@
-"""A GLB of what a child process found in another format: joints as they stand, and the meshes that they carry.
+"""A GLB from what a child process read in another format: the joints in their pose, and their meshes.
 
-For each mesh `n` the child leaves `n.points` (bound, in metres, Y up), `n.corners` (a point each), `n.faces` (how many
-corners each has), `n.influences` (point, joint, weight a row), `n.moves` (a matrix a joint, which moves the bound mesh
-to where the joint stands), `n.looks` (a material a face, or -1), and where it has them `n.normals`, `n.places` (on a
-picture) and `n.colours`, one a corner. `looks` is JSON: the name, colour and picture of each material. Picture `k` is
+For each mesh `n` the child writes `n.points` (bind pose, in metres, Y up), `n.corners` (point indices), `n.faces`
+(corners per face), `n.influences` (rows of point, joint, weight), `n.moves` (a matrix per joint from the bind pose to
+the joint's pose), `n.looks` (a material per face, or -1), and if present `n.normals`, `n.places` (texture coordinates)
+and `n.colours`, one per corner. `looks` is JSON: the name, colour and picture of each material. Picture `k` is
 `picture.k`.
 """
 
@@ -27,12 +27,12 @@ from poise.types import Array
 
 Found = Mapping[str, Any]
 
-_SLOTS = 4  # joints that a vertex of a GLB follows
+_SLOTS = 4  # joints per vertex in a GLB
 _PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
 def dressed(file: Path, found: Found) -> bytes:
-    """The GLB of a character; a ParseError where its meshes do not fit together."""
+    """The GLB of a character; raise a ParseError if its meshes are inconsistent."""
     document, worlds = Document(), _rigid(found["frames"][0])
     _add_joints(document, found, worlds)
     looks = json.loads(str(found["looks"]))
@@ -48,14 +48,14 @@ def dressed(file: Path, found: Found) -> bytes:
 
 
 def _rigid(matrices: Float[Array, "n 4 4"]) -> Float[Array, "n 4 4"]:
-    """The same without scale: a place and the nearest rotation."""
+    """The matrices without scale: a position and the nearest rotation."""
     found = matrices.copy()
     found[:, :3, :3] = turning.matrix_from_quaternion(nearest_rotation(matrices[:, :3, :3]))
     return found
 
 
 def _add_joints(document: Document, found: Found, worlds: Float[Array, "joints 4 4"]) -> None:
-    """A node a joint; what scale it has is in the matrices of the meshes."""
+    """Add a node per joint; scale is in the matrices of the meshes."""
     parents = found["parents"].tolist()
     for joint, (name, parent) in enumerate(zip(found["names"], parents, strict=True)):
         local = worlds[joint] if parent < 0 else np.linalg.solve(worlds[parent], worlds[joint])
@@ -90,7 +90,7 @@ def _add_looks(document: Document, looks: list[Json], found: Found) -> None:
 
 
 def _sound(mesh: Found, joints: int, looks: int) -> bool:
-    """Whether all numbers are finite and all indices within what they name."""
+    """Whether all numbers are finite and all indices in range."""
     points, corners, carried = mesh["points"], mesh["corners"], mesh["influences"]
     per_corner = [mesh[name] for name in ("normals", "places", "colours") if name in mesh]
     limits = (
@@ -140,7 +140,7 @@ def _add_mesh(document: Document, mesh: Found, binds: Float[Array, "joints 4 4"]
 def _triangles(
     counts: Int[Array, "faces"],
 ) -> tuple[Int[Array, "triangles 3"], Int[Array, "triangles"]]:
-    """Corners of the triangles that faces fall into, around their first corner, and the face of each."""
+    """The corners of the faces' triangles (fans about the first corner), and the face of each."""
     first, each = np.cumsum(counts) - counts, np.maximum(counts - 2, 0)
     faces = np.repeat(np.arange(len(counts)), each)
     step = np.arange(len(faces)) - np.repeat(np.cumsum(each) - each, each)
@@ -148,7 +148,7 @@ def _triangles(
 
 
 def _vertices(mesh: Found, triangles: Array) -> tuple[Int[Array, "vertices"], Int[Array, "corners"]]:
-    """One corner for all that are alike, and for every corner the number of its like."""
+    """One corner for each group of equal ones, and for every corner the index of its group."""
     names = [name for name in ("normals", "places", "colours") if name in mesh]
     rows = np.column_stack([mesh["corners"], *(mesh[name] for name in names)]).astype(np.float32)
     packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0])))[:, 0]
@@ -174,7 +174,7 @@ def _attributes(mesh: Found, vertices: Int[Array, "vertices"]) -> dict[str, tupl
         "JOINTS_0": (slots[chosen].astype(np.uint16), "VEC4"),
         "WEIGHTS_0": (weights[chosen].astype(np.float32), "VEC4"),
     }
-    if "places" in mesh:  # glTF counts rows of a picture from above
+    if "places" in mesh:  # glTF counts picture rows from the top
         places = mesh["places"][vertices] * (1.0, -1.0) + (0.0, 1.0)
         found["TEXCOORD_0"] = places.astype(np.float32), "VEC2"
     if "colours" in mesh:
@@ -185,7 +185,7 @@ def _attributes(mesh: Found, vertices: Int[Array, "vertices"]) -> dict[str, tupl
 def _strongest(
     influences: Float[Array, "n 3"], points: int, joints: int
 ) -> tuple[Int[Array, "points 4"], Float[Array, "points 4"]]:
-    """The joints that carry each point most, and their weights, which add up to 1; the root carries what none does."""
+    """The joints with the largest weights of each point, and weights that sum to 1; the root carries the rest."""
     pairs, inverse = np.unique(influences[:, :2].astype(np.int64) @ (joints, 1), return_inverse=True)
     total = np.bincount(inverse, np.maximum(influences[:, 2], 0.0), minlength=len(pairs))
     order = np.lexsort((-total, pairs // joints))

@@ -1,4 +1,4 @@
-"""The humanoid map of VRM avatars and VRMA animations: which node is which bone.
+"""The humanoid map of VRM avatars and VRMA animations: the node of each bone.
 
 VRM 0.0 (VRM Consortium), VRMC_vrm-1.0 and VRMC_vrm_animation-1.0.
 """
@@ -20,7 +20,7 @@ ROLE_OF_BONE = _TRUNK | {
 
 
 def humanoid_roles(file: Container, names: Mapping[int, str]) -> dict[str, str]:
-    """Role to joint name, as the file's humanoid map has it; empty where there is none."""
+    """Role to joint name from the file's humanoid map; empty if there is none."""
     nodes = {bone: node for bone, node in _bones(file).items() if node in names}
     found = {ROLE_OF_BONE[bone]: names[node] for bone, node in nodes.items() if bone in ROLE_OF_BONE}
     chest = next((nodes[bone] for bone in ("upperChest", "chest") if bone in nodes), None)

@@ -1,7 +1,7 @@
-"""Writes a motion into a character's own GLB or VRM as one more animation; meshes, materials and all else stay.
+"""Write a motion into a character's own GLB or VRM as another animation; everything else is unchanged.
 
-The bytes of the file's buffer stay bit by bit; the new keys come behind them. Nodes keep their pose; a joint that gave
-its transform as a matrix gets it as translation, rotation and scale, because glTF animates only those.
+The bytes of the file's buffer are kept; the new keys are appended. Nodes keep their pose; a joint with a matrix gets
+translation, rotation and scale instead, because glTF animates only those.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poise.types import Array
 
 _FLOAT = 5126
 _STILL = (
-    1e-6  # metres, and parts of a quaternion, by which a joint may leave its node's pose and not be animated
+    1e-6  # metres, and quaternion components: a joint that deviates less from its node's pose is not animated
 )
 
 
@@ -34,7 +34,7 @@ def glb_with(motion: Motion, character: Path) -> bytes:
     names = tuple(rig.tree.names[joint] for joint in rig.joints)
     if motion.skeleton.names != names:
         raise SkeletonError(
-            f"{character.name} has other joints than the motion; carry it over with poise.retarget"
+            f"{character.name} has other joints than the motion; transfer the motion with poise.retarget"
         )
     document, binary = copy.deepcopy(rig.file.json), bytearray(_whole_buffer(rig.file))
     keys = _Keys(document, binary)
@@ -53,7 +53,7 @@ def glb_with(motion: Motion, character: Path) -> bytes:
 
 
 def _tracks(rig: GltfRig, motion: Motion) -> list[tuple[int, str, Array]]:
-    """Node, property and values of everything that moves: nodes' own transforms, under whatever stands above them."""
+    """Node, property and values of everything that moves, as local transforms of the nodes."""
     places, turns = joint_transforms(motion)
     number = {node: joint for joint, node in enumerate(rig.joints)}
     bind = turning.matrix_from_quaternion(rig.bind)
@@ -84,7 +84,7 @@ def _below(above: tuple[Array, Array], place: Array, axes: Array) -> tuple[Array
 
 
 def _moving(node: int, local: Local, place: Array, turn: Array) -> list[tuple[int, str, Array]]:
-    """The tracks of one node; none for what never leaves the node's pose, by more than numbers are exact to."""
+    """The tracks of one node; none for properties that stay at the node's pose."""
     size = max(1.0, float(np.abs(place).max()))
     found: list[tuple[int, str, Array]] = []
     if np.abs(place - local.translation).max() > _STILL * size:
@@ -95,7 +95,7 @@ def _moving(node: int, local: Local, place: Array, turn: Array) -> list[tuple[in
 
 
 def _as_parts(node: Json, local: Local) -> None:
-    """A node with a matrix gets its translation, rotation and scale instead."""
+    """Replace a node's matrix by translation, rotation and scale."""
     if node.pop("matrix", None) is not None:
         node["translation"] = local.translation[0].tolist()
         node["rotation"] = np.roll(local.rotation[0], -1).tolist()
@@ -103,7 +103,7 @@ def _as_parts(node: Json, local: Local) -> None:
 
 
 class _Keys:
-    """Adds arrays behind a buffer, with their views and accessors."""
+    """Appends arrays to a buffer, with their views and accessors."""
 
     def __init__(self, document: Json, binary: bytearray) -> None:
         self.document, self.binary = document, binary
@@ -111,7 +111,7 @@ class _Keys:
         self.accessors = document.setdefault("accessors", [])
 
     def accessor(self, values: Float[Array, "count width"], kind: str, *, bounds: bool = False) -> int:
-        """Adds an array of single-precision numbers; returns its accessor's number."""
+        """Add an array of single-precision numbers; return its accessor's index."""
         data = np.ascontiguousarray(values, dtype="<f4")
         self.binary += bytes(-len(self.binary) % 4)
         self.views.append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": data.nbytes})
@@ -126,10 +126,10 @@ class _Keys:
 
 
 def _whole_buffer(file: Container) -> bytes:
-    """The one buffer inside a GLB."""
+    """The single buffer of a GLB."""
     buffers = file.objects("buffers")
     if len(buffers) != 1 or "uri" in buffers[0]:
         raise InvalidValueError(
-            f"{file.path.name} keeps its data in other files; save the character as one GLB to write into it"
+            f"{file.path.name} has its data in other files; save the character as one GLB first"
         )
     return file.buffer(0)[: file.integer("byteLength", buffers[0], below=2**40)]

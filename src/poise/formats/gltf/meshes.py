@@ -1,4 +1,4 @@
-"""The meshes of a glTF character, skinned to its joints, with one colour a vertex: enough to draw it in any pose."""
+"""The meshes of a glTF character, skinned to its joints, with one colour per vertex, for drawing in any pose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GREY = (0.6, 0.6, 0.6)
 
 @dataclass(frozen=True, eq=False)
 class SkinnedMesh:
-    """Vertices that follow up to four slots each; a slot is a joint and a matrix from the bound mesh to its frame."""
+    """Vertices with up to four slots each; a slot is a joint and a matrix from the bind pose to its frame."""
 
     vertices: Float[Array, "vertices 3"]
     triangles: Int[Array, "triangles 3"]
@@ -47,7 +47,7 @@ class SkinnedMesh:
 
 @dataclass(frozen=True, eq=False)
 class NodeSkin:
-    """The slots that a node's mesh follows: a joint each, and a matrix from the bound mesh to its frame."""
+    """The slots of a node's mesh: for each a joint, and a matrix from the bind pose to its frame."""
 
     node: int
     joints: Int[Array, "slots"]
@@ -55,12 +55,12 @@ class NodeSkin:
 
 
 def read_skins(path: str | os.PathLike[str]) -> list[NodeSkin]:
-    """What carries each mesh of a character, for whoever draws it from its own file."""
+    """The skin of each mesh of a character, for viewers that draw it from its own file."""
     return _skins(open_rig(path))
 
 
 def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
-    """All meshes of a character that its joints carry, skinned or fixed to one; a ParseError where there are none."""
+    """All meshes of a character on its joints, skinned or attached to one; raise a ParseError if there are none."""
     rig = open_rig(path)
     parts = [part for skin in _skins(rig) for part in _parts(rig.file, skin)]
     if not parts:
@@ -108,7 +108,7 @@ def _parts(file: Container, skin: NodeSkin) -> list[SkinnedMesh]:
 def _to_joint(
     rig: GltfRig, worlds: dict[int, tuple[Array, Array]], joint: int, anchor: int, node: int
 ) -> Float[Array, "4 4"]:
-    """From a node's frame to that of a joint as Poise turns it (aligned with the world at rest), as they stand now."""
+    """The transform from a node's frame to a joint's (aligned with the world at rest), in the current pose."""
     (at, axes), (place, own) = worlds[anchor], worlds[node]
     turn = turning.matrix_from_quaternion(nearest_rotation(axes))[0]
     bind = turning.matrix_from_quaternion(rig.bind[joint])
@@ -121,7 +121,7 @@ def _to_joint(
 def _primitive(
     file: Container, entry: Json, carriers: int
 ) -> tuple[Array, Array, Array, Array, Array] | None:
-    """Vertices, triangles, colours, slots and weights; nothing for lines and points."""
+    """Vertices, triangles, colours, slots and weights; None for lines and points."""
     if entry.get("mode", _TRIANGLES) != _TRIANGLES:
         return None
     attributes, accessors = file.record("attributes", entry), len(file.objects("accessors"))
@@ -154,7 +154,7 @@ def _primitive(
 
 
 def _tints(file: Container, attributes: Json) -> Float[Array, "vertices 3"] | None:
-    """The colours of the vertices themselves, where they have any."""
+    """The vertex colours, if there are any."""
     if "COLOR_0" not in attributes:
         return None
     accessors = file.objects("accessors")
@@ -164,12 +164,12 @@ def _tints(file: Container, attributes: Json) -> Float[Array, "vertices 3"] | No
 
 
 def _within(numbers: Array, count: int) -> bool:
-    """Whether all number one of so many."""
+    """Whether all indices are below `count`."""
     return bool(np.all((numbers >= 0) & (numbers < count)))
 
 
 def _colours(file: Container, entry: Json, places: Array | None, count: int) -> Float[Array, "vertices 3"]:
-    """The material's colour at every vertex, its picture's where it has one that can be read."""
+    """The material's colour at every vertex, from its picture if that can be read."""
     materials = file.objects("materials")
     if "material" not in entry:
         return np.tile(_GREY, (count, 1))
@@ -223,7 +223,7 @@ def _joined(parts: list[SkinnedMesh]) -> SkinnedMesh:
 def normals_of(
     vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
 ) -> Float[Array, "vertices 3"]:
-    """Of each vertex, the mean of those of its triangles, large ones counting more."""
+    """Vertex normals: the area-weighted mean over the adjacent triangles."""
     corners = vertices[triangles]
     normals = np.zeros_like(vertices)
     faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

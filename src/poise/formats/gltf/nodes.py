@@ -1,4 +1,4 @@
-"""The node tree of a glTF file: who hangs below whom, and which nodes are the joints of a body."""
+"""The node tree of a glTF file, and the nodes that are the joints of a body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NODES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """A node's own transform: a translation, a rotation (wxyz) and a scale; one row, or one for each frame."""
+    """A node's local transform: translation, rotation (wxyz) and scale; one row, or one per frame."""
 
     translation: Float[Array, "_ 3"]
     rotation: Float[Array, "_ 4"]
@@ -35,7 +35,7 @@ class NodeTree:
     locals: list[Local]
 
     def nearest_above(self, chosen: set[int]) -> list[int]:
-        """For each node the nearest chosen one above it, or -1."""
+        """For each node its nearest chosen ancestor, or -1."""
         found = [-1] * len(self.parents)
         for node in self.order:
             parent = self.parents[node]
@@ -43,7 +43,7 @@ class NodeTree:
         return found
 
     def with_above(self, nodes: list[int]) -> set[int]:
-        """These nodes and all above them."""
+        """These nodes and all their ancestors."""
         found: set[int] = set()
         for node in nodes:
             while node >= 0 and node not in found:
@@ -53,7 +53,7 @@ class NodeTree:
 
 
 def node_tree(file: Container) -> NodeTree:
-    """The tree of all nodes, checked: no node has two parents or is above itself."""
+    """The tree of all nodes; raise if a node has two parents or is its own ancestor."""
     nodes = file.objects("nodes")
     if not 0 < len(nodes) <= _MOST_NODES:
         file.fail(f"{len(nodes)} nodes; expected 1 to {_MOST_NODES}")
@@ -68,12 +68,12 @@ def node_tree(file: Container) -> NodeTree:
     for node in order:
         order.extend(children[node])
     if len(order) != len(nodes):
-        file.fail("some nodes are above themselves")
+        file.fail("some nodes are their own ancestors")
     return NodeTree(_names(nodes), parents, order, [_local(file, node) for node in nodes])
 
 
 def joints_of(file: Container, tree: NodeTree) -> tuple[list[int], int | None]:
-    """The nodes that are a body's joints, parents first and one root, and the number of the skin they come from."""
+    """The nodes of a body's joints, parents first with one root, and the index of their skin."""
     skins = file.objects("skins")
     listed = [file.integers("joints", skin, below=len(tree.names)) for skin in skins]
     if not any(listed):
@@ -83,7 +83,7 @@ def joints_of(file: Container, tree: NodeTree) -> tuple[list[int], int | None]:
 
 
 def _under_one_root(tree: NodeTree, chosen: set[int]) -> set[int]:
-    """The nodes with the nearest one above all of them; where there is none, the largest of their trees."""
+    """The nodes with their nearest common ancestor; without one, the largest of their trees."""
     above = tree.nearest_above(chosen)
     roots = [node for node in chosen if above[node] == -1]
     if len(roots) == 1:
@@ -97,7 +97,7 @@ def _under_one_root(tree: NodeTree, chosen: set[int]) -> set[int]:
 
 
 def _meeting_point(tree: NodeTree, nodes: list[int]) -> int | None:
-    """The nearest node above (or at) all of these, if there is one."""
+    """The nearest common ancestor of these nodes, if there is one."""
     climb = [nodes[0]]
     while tree.parents[climb[-1]] >= 0:
         climb.append(tree.parents[climb[-1]])
@@ -114,7 +114,7 @@ def _meeting_point(tree: NodeTree, nodes: list[int]) -> int | None:
 
 
 def _tops(tree: NodeTree) -> list[int]:
-    """For each node the one at the top of its tree."""
+    """For each node the top of its tree."""
     top = [0] * len(tree.parents)
     for node in tree.order:
         top[node] = node if tree.parents[node] == -1 else top[tree.parents[node]]
@@ -134,7 +134,7 @@ def _without_skin(file: Container, tree: NodeTree) -> list[int]:
 
 
 def _in_order(tree: NodeTree, chosen: set[int], listed: list[int]) -> list[int]:
-    """The chosen nodes as the file lists them where that puts parents first, else in the order of the tree."""
+    """The chosen nodes in the file's order if parents come first in it, else in the order of the tree."""
     place = {node: number for number, node in enumerate(listed)}
     above = tree.nearest_above(chosen)
     if all(node in place and place.get(above[node], -1) < place[node] for node in chosen):
@@ -171,10 +171,10 @@ def _local(file: Container, node: Json) -> Local:
 
 
 def _decomposed(file: Container, matrix: Float[Array, "4 4"]) -> Local:
-    """Translation, rotation and scale of a matrix, which in glTF may hold nothing else."""
+    """Translation, rotation and scale of a matrix, which in glTF may contain nothing else."""
     scale = np.linalg.norm(matrix[:3, :3], axis=0)
     if not np.all((scale > 1e-9) & (scale < 1e9)):
-        file.fail("a node's matrix flattens space")
+        file.fail("a node's matrix is singular")
     turn = matrix[:3, :3] / scale
     if np.linalg.det(turn) < 0:
         scale, turn = -scale, -turn

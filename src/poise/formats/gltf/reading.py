@@ -1,4 +1,4 @@
-"""Reads the skeleton and the animation of GLB and glTF files, whoever wrote them."""
+"""Read the skeleton and the animation of GLB and glTF files from any program."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _FURTHEST = 1e6  # metres
 
 
 def read(path: str | os.PathLike[str], *, animation: str | None = None) -> Motion:
-    """The skeleton and one animation of a file: the one named, else the first; without any, the pose it is in.
+    """Read the skeleton and one animation of a file: the named one, else the first; without any, the stored pose.
 
-    Joints are those of the largest skin, or without skins the nodes. Rest rotations are folded away, so that in the
-    rest pose every joint's frame is aligned with the world's.
+    Joints are those of the largest skin, or without skins the nodes. Rest rotations are removed, so that in the rest
+    pose every joint's frame is aligned with the world's.
     """
     rig = open_rig(path)
-    with np.errstate(all="ignore"):  # numbers from elsewhere may overflow; the result is checked instead
+    with np.errstate(all="ignore"):  # numbers in the file may overflow; the result is checked instead
         return _motion(rig, animation)
 
 
 def character(path: str | os.PathLike[str]) -> Motion:
-    """The body that a file holds, in the one pose that its nodes are in, whatever animations there are."""
+    """The body in a file in the pose of its nodes, ignoring animations."""
     rig = open_rig(path)
     with np.errstate(all="ignore"):
         return _motion(rig, "")
@@ -53,19 +53,19 @@ def animations(path: str | os.PathLike[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class GltfRig:
-    """A file with the nodes that are its body's joints, and how each is turned in the rest pose."""
+    """A file with the nodes of its body's joints, and their rotations in the rest pose."""
 
     file: Container
     tree: NodeTree
     joints: list[int]
     parents: list[int]
-    """For each joint the number of the one that it hangs on; the root has -1."""
+    """For each joint the index of its parent joint; the root has -1."""
     skin: int | None
     bind: Float[Array, "joints 4"]
 
     @property
     def needed(self) -> set[int]:
-        """The joints and every node above one."""
+        """The joints and all their ancestors."""
         return self.tree.with_above(self.joints)
 
 
@@ -81,7 +81,7 @@ def open_rig(path: str | os.PathLike[str]) -> GltfRig:
 
 
 def _hung(tree: NodeTree, joints: list[int]) -> tuple[list[int], list[int]]:
-    """The joints, and for each the number of the nearest above it."""
+    """The joints, and for each the index of its nearest ancestor."""
     number = {joint: k for k, joint in enumerate(joints)}
     above = tree.nearest_above(set(joints))
     return joints, [number.get(above[joint], -1) for joint in joints]
@@ -113,7 +113,7 @@ def _motion(rig: GltfRig, wanted: str | None) -> Motion:
 
 
 def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tuple[Json, tuple[str, ...]]:
-    """The animation asked for, the first, or an empty one; and what is worth knowing of the others."""
+    """The requested animation, the first, or an empty one; and notes on the others."""
     if wanted == "" or (wanted is None and not known):
         return {}, ()
     name = next(iter(known)) if wanted is None else wanted
@@ -123,12 +123,12 @@ def _chosen(file: Container, known: dict[str, Json], wanted: str | None) -> tupl
 
 
 def _as_character(rig: GltfRig, *, ours: bool) -> str:
-    """The file itself, if it has a mesh of its own on this skeleton."""
+    """The file itself, if it has its own mesh on this skeleton."""
     return str(rig.file.path) if rig.skin is not None and not ours else ""
 
 
 def _about(file: Container) -> dict[str, Any]:
-    """What our own writer noted in the scene's extras; from other files, nothing but the file's name."""
+    """Poise's own notes in the scene's extras; for other files, only the file's name."""
     scenes = file.objects("scenes")
     extras = scenes[0].get("extras") if scenes else None
     note = extras.get("poise") if isinstance(extras, dict) else None
@@ -145,7 +145,7 @@ def _about(file: Container) -> dict[str, Any]:
 
 
 def node_worlds(tree: NodeTree, locals_: list[Local], needed: set[int]) -> dict[int, World]:
-    """Positions and (scaled) axes of nodes in the world, over frames or, for what stands still, for one."""
+    """World positions and (scaled) axes of nodes, per frame, or once for nodes that do not move."""
     found: dict[int, World] = {}
     for node in tree.order:
         if node not in needed:
@@ -173,13 +173,13 @@ def _stacked(worlds: dict[int, World], joints: list[int], frames: int) -> tuple[
 
 def _check_range(file: Container, places: Array, turns: Array) -> None:
     if not (np.all(np.abs(places) < _FURTHEST) and np.all(np.isfinite(turns))):
-        file.fail("joints are flattened, or further away than a million metres")
+        file.fail("joints have zero scale, or are further away than a million metres")
 
 
 def _bind_rotations(
     file: Container, tree: NodeTree, joints: list[int], skin: int | None
 ) -> Float[Array, "joints 4"]:
-    """The world rotation of each joint in the pose the mesh was bound in; without a skin, in the pose of the nodes."""
+    """The world rotation of each joint in the bind pose; without a skin, in the pose of the nodes."""
     worlds = node_worlds(tree, tree.locals, tree.with_above(joints))
     resting = _stacked(worlds, joints, 1)[1][0]
     if skin is None:
@@ -195,10 +195,10 @@ def _bind_rotations(
 def _stood_up(
     bound: Float[Array, "joints 4"], resting: Float[Array, "joints 4"], above: World | None
 ) -> Float[Array, "joints 4"]:
-    """The bound pose in the world: a mesh that was bound lying, below a node that stands it up, stands.
+    """The bind pose in the world: a mesh bound lying down, below a node that rotates it upright, is upright.
 
-    Binding leaves no trace of that node, but the joints' own nodes do: they are turned as they were bound, or as an
-    animation starts.
+    The bind matrices do not contain that node, but the joints' own nodes show it: they are rotated as they were bound,
+    or as an animation starts.
     """
     if above is None or not np.all(np.isfinite(above[1])):
         return bound
@@ -208,7 +208,7 @@ def _stood_up(
 
 
 def inverse_binds(file: Container, skin: int) -> dict[int, Float[Array, "4 4"]]:
-    """Per joint node, the matrix from the mesh as bound to the joint; none where the file leaves them out."""
+    """Per joint node, the matrix from the bind pose to the joint; empty if the file has none."""
     entry = file.objects("skins")[skin]
     if "inverseBindMatrices" not in entry:
         return {}
@@ -218,12 +218,12 @@ def inverse_binds(file: Container, skin: int) -> dict[int, Float[Array, "4 4"]]:
     if len(matrices) < len(listed):
         file.fail(f"{len(listed)} joints have {len(matrices)} inverse bind matrices")
     if not np.all(np.abs(np.linalg.det(matrices[:, :3, :3])) > 1e-18):
-        file.fail("an inverse bind matrix flattens space")
+        file.fail("an inverse bind matrix is singular")
     return dict(zip(listed, matrices[: len(listed)], strict=True))
 
 
 def _bind_root(file: Container, tree: NodeTree, skin: int | None, root: int) -> Float[Array, "3"]:
-    """Where the root was when the mesh was bound; without a mesh, where its node is."""
+    """The root's position in the bind pose; without a mesh, that of its node."""
     if skin is None:
         return tree.locals[root].translation[0]
     matrix = inverse_binds(file, skin).get(root, np.eye(4))

@@ -1,4 +1,4 @@
-"""Animations of glTF files: when their frames are, and every node's transform at each of them."""
+"""Animations of glTF files: their frame times, and every node's transform at each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poise.types import Array
 _PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3"}
 _USUAL_RATES = (24.0, 25.0, 30.0, 50.0, 60.0, 90.0, 100.0, 120.0, 240.0)
 _DEFAULT_RATE = 30.0
-_MOST_VALUES = 4_000_000  # frames times nodes that a small file may ask for
+_MOST_VALUES = 4_000_000  # frames times nodes: limit for a small file
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class SampleTimes:
-    """When the frames of an animation are."""
+    """The frame times of an animation."""
 
     start: float
     fps: float
@@ -44,7 +44,7 @@ class SampleTimes:
 
 
 def animations_of(file: Container, nodes: set[int]) -> dict[str, Json]:
-    """The animations that move any of these nodes, by name; one without a name goes by its number."""
+    """The animations that move any of these nodes, by name, or by number if unnamed."""
     found: dict[str, Json] = {}
     for number, animation in enumerate(file.objects("animations")):
         name = animation.get("name")
@@ -55,7 +55,7 @@ def animations_of(file: Container, nodes: set[int]) -> dict[str, Json]:
 
 
 def tracks_of(file: Container, animation: Json, nodes: set[int]) -> list[Track]:
-    """The channels of an animation that move these nodes; one a node and property."""
+    """The channels of an animation that move these nodes; one per node and property."""
     wanted = _channels(file, animation, nodes)
     return [_track(file, node, path, sampler) for (node, path), sampler in wanted.items()]
 
@@ -76,7 +76,7 @@ def _channels(file: Container, animation: Json, nodes: set[int]) -> dict[tuple[i
 
 
 def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: int) -> SampleTimes:
-    """Frames from the first key to the last, at the rate given or else at that of the densest keys."""
+    """Frames from the first key to the last, at the given rate or that of the densest keys."""
     if not tracks:
         return SampleTimes(0.0, fps or _DEFAULT_RATE, 1)
     start, end = min(t.times[0] for t in tracks), max(t.times[-1] for t in tracks)
@@ -90,7 +90,7 @@ def timeline(file: Container, tracks: list[Track], *, fps: float | None, nodes: 
 
 
 def animated(tree: NodeTree, tracks: list[Track], when: SampleTimes) -> list[Local]:
-    """Every node's own transform, those with tracks at each frame."""
+    """Every node's local transform; those with tracks at each frame."""
     found = list(tree.locals)
     for track in tracks:
         found[track.node] = replace(found[track.node], **{track.path: _sampled(track, when)})
@@ -117,7 +117,7 @@ def _track(file: Container, node: int, path: str, sampler: Json) -> Track:
 
 
 def _rate(times: Float[Array, "keys"]) -> float:
-    """Frames a second from the spacing of keys, snapped to a usual rate that is within a hundredth."""
+    """Frames per second from the spacing of keys, snapped to a usual rate within one percent."""
     if len(times) < 2:
         return _DEFAULT_RATE
     rate = float(1.0 / np.median(np.diff(times)))

@@ -24,16 +24,16 @@ from poise.types import Array
 Json = dict[str, Any]
 
 _FLOAT, _SHORT, _INT = 5126, 5123, 5125
-VERTICES, INDICES = 34962, 34963  # what a buffer view is for
-_STILL_RADIANS = 1e-7  # changes below it are not animated
+VERTICES, INDICES = 34962, 34963  # targets of a buffer view
+_STILL_RADIANS = 1e-7  # smaller changes are not animated
 
 
 def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
-    """Writes a motion or a single pose as GLB; returns the path.
+    """Write a motion or a single pose as GLB; return the path.
 
-    The motion of a character with a mesh goes into the character's own file. Else, with a mannequin, the nodes stand in
-    the first pose and only what moves is animated; without one the file holds the bare skeleton in its rest pose and an
-    animation of it.
+    The motion of a character with a mesh is written into the character's own file. Otherwise, with a mannequin, the
+    nodes are in the first pose and only moving joints are animated; without one the file has the bare skeleton in its
+    rest pose and its animation.
     """
     if not isinstance(value, Motion | Pose):
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
@@ -48,7 +48,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
         content = glb_with(motion, existing_file(motion.origin.character))
     elif target.suffix.lower() == ".vrm":
         raise InvalidValueError(
-            f"a VRM is a character's own file; carry the motion onto one, such as avatar.vrm, to write {target.name}",
+            f"a VRM is a character's own file; transfer the motion to one, such as avatar.vrm, to write {target.name}",
             settings=("onto",),
         )
     else:
@@ -80,7 +80,7 @@ def _check(motion: Motion) -> None:
 
 
 def _about(motion: Motion) -> Json:
-    """What glTF has no place for and a round trip needs."""
+    """Data that glTF cannot store but a round trip needs."""
     return {
         "name": motion.name,
         "fps": motion.fps,
@@ -91,7 +91,7 @@ def _about(motion: Motion) -> Json:
 
 @dataclass
 class Document:
-    """A glTF document being built: its JSON parts, and one binary buffer that accessors point into."""
+    """A glTF document under construction: its JSON parts, and one binary buffer for all accessors."""
 
     nodes: list[Json] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Document:
         bounds: bool = False,
         normalized: bool = False,
     ) -> int:
-        """Adds an array, one element a row; returns the accessor's number."""
+        """Add an array, one row per element; return the accessor's index."""
         component = {"f": _FLOAT, "H": _SHORT, "I": _INT}[values.dtype.char]
         view: Json = {"buffer": 0, "byteOffset": len(self.binary), "byteLength": values.nbytes}
         self.views.append(view | ({"target": target} if target else {}))
@@ -129,7 +129,7 @@ class Document:
         return len(self.accessors) - 1
 
     def picture(self, data: bytes, kind: str) -> int:
-        """Adds a PNG or JPEG; returns the number of a texture of it."""
+        """Add a PNG or JPEG; return the index of its texture."""
         images, textures = (self.parts.setdefault(name, []) for name in ("images", "textures"))
         self.views.append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": len(data)})
         self.binary += data + bytes(-len(data) % 4)
@@ -138,7 +138,7 @@ class Document:
         return len(textures) - 1
 
     def glb(self, about: Json, credits: Sequence[str]) -> bytes:
-        """The whole file: a header, the JSON chunk and, where there is any, the binary chunk."""
+        """The whole file: a header, the JSON chunk and, if not empty, the binary chunk."""
         scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
         document: Json = {
             "asset": credited({"version": "2.0", "generator": "Poise"}, credits),
@@ -154,7 +154,7 @@ class Document:
 
 
 def _add_nodes(document: Document, motion: Motion, *, rest: bool) -> list[int]:
-    """One node a joint, in the first pose or the rest pose; returns their numbers."""
+    """Add one node per joint, in the first pose or the rest pose; return their indices."""
     skeleton = motion.skeleton
     turns = np.tile(turning.IDENTITY, (len(skeleton), 1)) if rest else turning.canonical(motion.rotations[0])
     places = skeleton.offsets.copy()
@@ -172,7 +172,7 @@ def _add_nodes(document: Document, motion: Motion, *, rest: bool) -> list[int]:
 
 
 def _add_mannequin(document: Document, skeleton: Skeleton, body: Mannequin, joints: list[int]) -> None:
-    """The mesh in the rest pose, bound to the joints, one primitive and one material a tone."""
+    """Add the mesh in the rest pose, bound to the joints, one primitive and one material per tone."""
     bind = _rest_positions(skeleton)
     inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
     inverse[:, :3, 3] = -bind
@@ -198,7 +198,7 @@ def _primitive(
     number = np.full(len(body.vertices), -1)
     number[chosen] = np.arange(len(chosen))
     triangles = number[body.triangles[body.tones[body.triangles[:, 0]] == tone]]
-    joints = np.zeros((len(chosen), 4), np.uint16)  # with indices of 32 bits, what pymomentum expects
+    joints = np.zeros((len(chosen), 4), np.uint16)  # 16 bits, which pymomentum expects
     joints[:, 0] = body.joints[chosen]
     weights = np.zeros((len(chosen), 4), np.float32)
     weights[:, 0] = 1.0
@@ -222,7 +222,7 @@ def _material(tone: str) -> Json:
 
 
 def _add_animation(document: Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
-    """Keys at every frame for the root's place, which also says how long the clip is, and for each joint that turns."""
+    """Add keys at every frame for the root's position, which also sets the duration, and for each rotating joint."""
     if len(motion) == 1 and not rest:
         return
     turns = turning.continuous(turning.normalize(motion.rotations))
@@ -242,7 +242,7 @@ def _add_animation(document: Document, motion: Motion, joints: list[int], *, res
 
 
 def _moving_joints(turns: Float[Array, "frames joints 4"], *, rest: bool) -> list[int]:
-    """Joints that leave the pose their node is in."""
+    """Joints that leave the pose of their node."""
     base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)
     return [
         int(joint)
@@ -251,7 +251,7 @@ def _moving_joints(turns: Float[Array, "frames joints 4"], *, rest: bool) -> lis
 
 
 def _rest_positions(skeleton: Skeleton) -> Float[Array, "joints 3"]:
-    """Where the joints are when nothing is turned and the root is at its own offset."""
+    """Joint positions with all rotations at identity and the root at its own offset."""
     places = skeleton.offsets.copy()
     for joint in range(1, len(skeleton)):
         places[joint] += places[skeleton.parents[joint]]
@@ -263,5 +263,5 @@ def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
 
 
 def _floats(values: Float[Array, "n"]) -> list[float]:
-    """Numbers as single precision prints them, which is what every reader keeps."""
+    """Numbers with single-precision digits, which every reader keeps."""
     return [float(str(np.float32(value))) for value in values]
