@@ -1,13 +1,14 @@
-"""Everything that is compiled, in one list, so that it can be compiled ahead of its use."""
+"""All kernels in one list, so that they can be compiled before they are used, with a progress line."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from multiprocessing import get_context
+from threading import Event
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -28,7 +29,14 @@ KERNELS = {
     "performances": "poise.apps.warm_up:perform_something",
     "webcams": "poise.performance.webcam:rehearse",
 }
-"""What a set of kernels does, to the function that compiles it: `module:function`."""
+"""Each set of kernels, and the function that compiles it: `module:function`."""
+
+SECONDS = {
+    "kinematics": 3.4, "motion files": 1.0, "pictures": 2.0, "solver": 28.0, "people": 4.0,
+    "style models": 6.0, "styles": 12.0, "sequences": 8.0, "libraries": 3.0, "cameras": 4.0,
+    "markers": 6.0, "performances": 8.0, "webcams": 3.0,
+}  # fmt: skip
+"""About how long each set compiles on a quiet machine; `Pace` adapts them to this one."""
 
 AFTER = {
     "pictures": ("kinematics",),
@@ -55,14 +63,73 @@ def load(where: str) -> Callable[[], object]:
     return cast(Callable[[], object], getattr(import_module(module), function))
 
 
-def warm_up(names: Iterable[str] = KERNELS) -> None:
-    """Compiles every kernel, or some, or loads them from the cache of an earlier time."""
-    for name in names:
-        load(KERNELS[name])()
+class Pace:
+    """How far a task of several steps is, and about how long it still takes; readable from any thread."""
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self._seconds, self._done = dict(seconds), set[str]()
+        self._start, self._slowness = time.monotonic(), 1.0
+        self._over = Event()
+
+    def finish(self, step: str) -> None:
+        """A step is done. How long it took corrects the estimate of the others."""
+        self._done.add(step)
+        expected = sum(self._seconds[name] for name in self._done)
+        self._slowness = (time.monotonic() - self._start) / expected
+        if len(self._done) == len(self._seconds):
+            self._over.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether every step is done."""
+        return self._over.is_set()
+
+    def wait(self) -> None:
+        """Returns when every step is done."""
+        self._over.wait()
+
+    def stop(self) -> None:
+        """Nobody waits any longer: the task has failed."""
+        self._over.set()
+
+    @property
+    def share(self) -> float:
+        """How much is done, from 0 to 1."""
+        elapsed = time.monotonic() - self._start
+        return 1.0 if self.over else min(elapsed / (elapsed + self._left), 0.99)
+
+    @property
+    def words(self) -> str:
+        """The step and the time left, such as `solver (2 of 3), about 25 s left`."""
+        step = next((name for name in self._seconds if name not in self._done), "ready")
+        number = min(len(self._done) + 1, len(self._seconds))
+        return f"{step} ({number} of {len(self._seconds)}), about {self._left:.0f} s left"
+
+    @property
+    def _left(self) -> float:
+        total = self._slowness * sum(self._seconds.values())
+        return max(total - (time.monotonic() - self._start), 1.0)
 
 
-def compile_all(progress: Callable[[int, int], None] = lambda _done, _all: None) -> None:
-    """Every kernel into the cache, by two processes where there are two processors."""
+def pace_of(names: Iterable[str] = KERNELS) -> Pace:
+    """The pace of compiling sets of kernels."""
+    return Pace({name: SECONDS[name] for name in names})
+
+
+def warm_up(names: Iterable[str] = KERNELS, pace: Pace | None = None) -> None:
+    """Compiles all sets of kernels, or some, or loads them from the cache."""
+    try:
+        for name in names:
+            load(KERNELS[name])()
+            if pace is not None:
+                pace.finish(name)
+    finally:
+        if pace is not None:
+            pace.stop()
+
+
+def compile_all(pace: Pace) -> None:
+    """Compiles every set of kernels into the cache, with two processes where there are two processors."""
     waiting, done = list(KERNELS), set[str]()
     with get_context("spawn").Pool(min(PROCESSES, os.cpu_count() or 1), _leave_interrupts) as pool:
         running = {}
@@ -73,7 +140,7 @@ def compile_all(progress: Callable[[int, int], None] = lambda _done, _all: None)
             for name in [name for name, result in running.items() if result.ready()]:
                 running.pop(name).get()
                 done.add(name)
-                progress(len(done), len(KERNELS))
+                pace.finish(name)
             time.sleep(_LOOK)
 
 

@@ -7,17 +7,18 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from poise.cli import terminal
 from poise.errors import InvalidValueError, MissingExtraError
 
 app = App(
     name="studio",
     help_epilogue="""\
-Without a model it begins with people in general. Other models are learned from the
-procedural performer in the background, once, or when they are first chosen.
-A file opens as if it was dropped on the page: a clip on the timeline, a character
-with a mesh (GLB, VRM) as itself, a picture in Photo, markers (C3D, TRC) and videos
-in Capture, a scene, the keys of a keyframe script (TOML).
-It listens on this machine alone; on another address it asks for a token.
+Without a model, the studio starts with the universal prior. It learns its other
+models once, in the background, from the procedural performer.
+A named file opens as if you had dropped it on the page: a clip on the timeline, a
+character with its mesh (GLB, VRM), a picture in Photo, markers (C3D, TRC) and
+videos in Capture, a scene, or the keys of a keyframe script (TOML).
+By default only this machine can connect. Other addresses require a token.
 
 Examples:
   poise studio
@@ -33,10 +34,10 @@ Examples:
 def studio(
     *files: Annotated[Path, Parameter(help="Models, clips, characters, pictures, takes, videos, scenes.")],
     host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int | None, Parameter(help="The port; the first free one from 8420 if not given.")
+    port: Annotated[int | None, Parameter(help="The port. Default: the first free one from 8420.")] = None,
+    token: Annotated[
+        str | None, Parameter(help="The token that other machines need. Default: a random one.")
     ] = None,
-    token: Annotated[str | None, Parameter(help="Asked for off this machine; made up if not given.")] = None,
     no_open: Annotated[bool, Parameter(help="Do not open the browser.")] = False,
 ) -> None:
     """Open the studio: pose, keyframe and explore styles in the browser."""
@@ -48,6 +49,10 @@ def studio(
         raise InvalidValueError(f"a port is a number from 0 to 65535; got {port}")
     named, others = launch.sorted_out(files)
     models = launch.models_of(named)
-    with launch.prepared(models, host=host, port=port, token=token, files=others, ahead=not named) as ready:
+    pace = launch.compiling(everything=bool(named))
+    with launch.prepared(
+        models, host=host, port=port, token=token, files=others, preparing=pace, ahead=not named
+    ) as ready:
         print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
-        ready.serve(open_browser=not no_open)
+        with terminal.watching(lambda: None if pace.over else f"first start, compiling: {pace.words}"):
+            ready.serve(open_browser=not no_open)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 _PIPED_WIDTH = 1000
+_WATCH_EVERY, _LINE_EVERY = 1.0, 5.0  # seconds, on a terminal and elsewhere
 
 Report = Callable[[int, int], None]
 """Called with how much is done and how much there is in all."""
@@ -93,6 +95,31 @@ def working(task: str) -> Iterator[None]:
     with steps() as step:
         step(task)
         yield
+
+
+@contextmanager
+def watching(words: Callable[[], str | None]) -> Iterator[None]:
+    """Shows how far a task is until `words` returns None: one line on a terminal, else a line every few seconds."""
+    over, shown = Event(), sys.stderr.isatty()
+
+    def show(step: Callable[[str], None]) -> None:
+        while not over.wait(_WATCH_EVERY if shown else _LINE_EVERY) and (said := words()) is not None:
+            step(said)
+
+    def watch() -> None:
+        if shown:
+            with steps() as step:
+                show(step)
+        else:
+            show(note)
+
+    watcher = Thread(target=watch, daemon=True, name="poise-progress")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @contextmanager

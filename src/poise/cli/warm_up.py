@@ -9,8 +9,8 @@ from poise.cli import terminal
 app = App(
     name="warm-up",
     help_epilogue="""\
-The first time takes some seconds; after that there is nothing left to do
-until Poise, Numba or the processor changes. `make setup` does it for you.
+The first run takes about a minute. It is needed again only when Poise, Numba or
+the processor changes. `make setup` runs it for you.
 
 Example:
   poise warm-up
@@ -20,10 +20,10 @@ Example:
 
 @app.default
 def warm_up() -> None:
-    """Compile the numerical kernels and keep them."""
-    from poise.apps.warm_up import KERNELS, compile_all
+    """Compile the numerical kernels and cache them."""
+    from poise.apps.warm_up import KERNELS, compile_all, pace_of
 
-    start = time.perf_counter()
-    with terminal.counting("compiling") as report:
-        compile_all(report)
+    start, pace = time.perf_counter(), pace_of()
+    with terminal.watching(lambda: f"compiling: {pace.words}"):
+        compile_all(pace)
     print(f"compiled {', '.join(KERNELS)} ({time.perf_counter() - start:.1f} s)")

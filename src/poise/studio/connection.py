@@ -16,6 +16,7 @@ from functools import partial
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
 from poise.studio import messages
 from poise.studio.inbox import CrowdedError, Inbox
@@ -25,6 +26,7 @@ from poise.studio.sessions import Sessions
 MOST_UNSENT, MOST_UNSENT_BYTES = 500, 32_000_000  # beyond either a page is sent away
 MOMENTS = (messages.SolvedPose, messages.Performing, messages.MotionRange)
 HELLO_WITHIN, CLOSE_WITHIN = 10.0, 2.0  # seconds
+PROGRESS_AFTER, PROGRESS_EVERY = 1.5, 0.1  # seconds; kernels that only load from the cache show no progress
 NORMAL, TOO_SLOW = 1000, 1013  # of websockets
 _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -42,8 +44,11 @@ class Workers(ThreadPoolExecutor):
 class Connection:
     """A page that talks to its session."""
 
-    def __init__(self, socket: WebSocket, sessions: Sessions, workers: Workers) -> None:
+    def __init__(
+        self, socket: WebSocket, sessions: Sessions, workers: Workers, *, preparing: Pace | None = None
+    ) -> None:
         self._socket, self._sessions, self._workers = socket, sessions, workers
+        self._preparing = preparing
         self._inbox = Inbox()
         self._unsent: deque[tuple[messages.ServerMessage, bytes]] = deque()
         self.unsent_bytes = 0
@@ -58,6 +63,8 @@ class Connection:
         try:
             async with asyncio.timeout(HELLO_WITHIN):
                 hello = await self._hello()
+            if self._preparing is not None:
+                await self._wait_for(self._preparing)
         except (TimeoutError, WebSocketDisconnect):
             return
         session, resumed = self._sessions.open(hello.token, self)
@@ -127,6 +134,20 @@ class Connection:
             await self._socket.send_bytes(
                 _ENCODER.encode(messages.Refusal(words=words, about=_tag(message), seq=None))
             )
+
+    async def _wait_for(self, pace: Pace) -> None:
+        """Until the kernels are compiled, which takes half a minute once; the page shows how far it is."""
+        waited = 0.0
+        while not pace.over:
+            if waited >= PROGRESS_AFTER:
+                await self._send_progress(f"First start, compiling: {pace.words}", pace.share)
+            await asyncio.sleep(PROGRESS_EVERY)
+            waited += PROGRESS_EVERY
+        await self._send_progress("Ready", 1.0)
+
+    async def _send_progress(self, words: str, share: float) -> None:
+        step = messages.Progress(task="prepare", words=words, share=share, curve=[])
+        await self._socket.send_bytes(_ENCODER.encode(step))
 
     async def _read(self) -> None:
         while True:

@@ -12,9 +12,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from threading import Thread, Timer
+from threading import Lock, Thread, Timer
 
-from poise.apps.warm_up import KERNELS, warm_up
+from poise.apps.warm_up import KERNELS, Pace, pace_of, warm_up
 from poise.errors import PoiseError
 from poise.formats.files import existing_file
 from poise.studio.defaults import MODEL, embedded
@@ -26,7 +26,7 @@ from poise.studio.uploads import plain_name
 
 OPEN_AFTER = 0.3  # seconds
 FIRST = ("kinematics", "solver", "people")
-"""The kernels of the model that a new studio begins with."""
+"""The kernels of the model that a new studio starts with."""
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
 
 
@@ -40,21 +40,19 @@ class Ready:
     ahead: bool
 
     def serve(self, *, open_browser: bool = False) -> None:
-        """Until interrupted."""
+        """Serve until interrupted."""
         if open_browser:
             opening = Timer(OPEN_AFTER, webbrowser.open, [self.address])
             opening.daemon = True
             opening.start()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        logging.getLogger("asyncio").setLevel(
-            logging.ERROR
-        )  # a page that went away is no cause for a warning
-        with _rest_prepared() if self.ahead else nullcontext():
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # a closed page is not worth a warning
+        with _rest_prepared(self.studio.preparing) if self.ahead else nullcontext():
             server_of(self.studio).run(sockets=[self.listener])
 
 
 def sorted_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Models among files, and others that the page opens; a file that is missing, or of no use, is refused."""
+    """Splits files into models and files that the page opens; refuses a file that is missing or has a bad name."""
     for path in files:
         plain_name(existing_file(path).name)
     models = [path for path in files if path.suffix.lower() == MODEL]
@@ -62,30 +60,52 @@ def sorted_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def models_of(named: Sequence[Path]) -> ModelStore:
-    """The models that were named, before the embedded ones; everything compiled that the first drag will need."""
+    """The named models, followed by the embedded ones."""
     give_memory_back()
     models = embedded(named=named)
     if not (PAGE / "index.html").is_file():
         raise PoiseError(
             "the studio's page is not built; run `make page` in the source folder, or install a release"
         )
-    warm_up(KERNELS if named else FIRST)
     return models
 
 
+def compiling(*, everything: bool) -> Pace:
+    """Starts to compile what the first drag needs, or everything, while the page already opens."""
+    names = KERNELS if everything else FIRST
+    pace = pace_of(names)
+    Thread(target=warm_up, args=(names, pace), daemon=True, name="poise-compile").start()
+    return pace
+
+
 @contextmanager
-def _rest_prepared() -> Iterator[None]:
-    """Everything else is compiled and learned beside the studio, which is used already."""
-    Thread(target=warm_up, daemon=True, name="poise-warm-up").start()
-    learning = Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
-    Thread(
-        target=learning.wait, daemon=True, name="poise-learning"
-    ).start()  # else it stays as a defunct process
+def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
+    """After the first kernels: compiles the others and learns the embedded models, while the studio is in use."""
+    lock, ended = Lock(), False
+    running: list[Popen[bytes]] = []
+
+    def prepare() -> None:
+        if first is not None:
+            first.wait()
+        with lock:
+            if ended:
+                return
+            running.append(
+                Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
+            )
+        # Waited for, so that it does not stay as a defunct process.
+        Thread(target=running[0].wait, daemon=True, name="poise-learning").start()
+        warm_up()
+
+    Thread(target=prepare, daemon=True, name="poise-warm-up").start()
     try:
         yield
     finally:
-        learning.kill()
-        learning.wait()
+        with lock:
+            ended = True
+        for learning in running:
+            learning.kill()
+            learning.wait()
 
 
 @contextmanager
@@ -96,11 +116,12 @@ def prepared(
     port: int | None,
     token: str | None,
     files: Sequence[Path] = (),
+    preparing: Pace | None = None,
     ahead: bool = False,
 ) -> Iterator[Ready]:
-    """A studio on an address, with files to open; off loopback it asks for a token, which is part of the address shown.
+    """A studio on an address, with files to open. Off loopback it requires a token, which is part of the address.
 
-    `ahead` says that embedded models are learned beside it before they are asked for.
+    Pages wait until `preparing` is over, and show its progress. `ahead`: learn the embedded models in the background.
     """
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
@@ -110,4 +131,5 @@ def prepared(
         address = f"http://{shown}:{listener.getsockname()[1]}/"
         if token is not None:
             address += f"?token={token}"
-        yield Ready(Studio(models, access=Access(host, token), files=files), listener, address, ahead)
+        studio = Studio(models, access=Access(host, token), files=files, preparing=preparing)
+        yield Ready(studio, listener, address, ahead)

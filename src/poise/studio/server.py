@@ -23,6 +23,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from poise.apps.warm_up import Pace
 from poise.errors import InvalidValueError, PoiseError
 from poise.studio.archives import unpack
 from poise.studio.connection import Connection, Workers
@@ -54,8 +55,10 @@ class Studio:
         access: Access | None = None,
         page: Path = PAGE,
         files: Sequence[Path] = (),
+        preparing: Pace | None = None,
     ) -> None:
         self.models, self.access, self.page = models, access or Access(), page
+        self.preparing = preparing
         self.uploads = Uploads()
         self.sessions = Sessions(models, self.uploads, files)
         self.workers = Workers(max(2, cpu_count() or 2))
@@ -84,7 +87,7 @@ class Studio:
         self.uploads.close()
 
     async def _talk(self, websocket: WebSocket) -> None:
-        await Connection(websocket, self.sessions, self.workers).run()
+        await Connection(websocket, self.sessions, self.workers, preparing=self.preparing).run()
 
     async def _upload(self, request: Request) -> Response:
         owner = request.headers.get(SESSION_HEADER, "")

@@ -1,6 +1,7 @@
 /** What the page has to say: how far long tasks are, what went wrong, and a hint for those who are new. */
 import type { JSX } from "preact";
 import { X } from "lucide-preact";
+import { lineState } from "../socket";
 import * as state from "../state";
 import { cancel, openKept } from "../studio";
 import { Advice } from "./advice";
@@ -16,9 +17,11 @@ export function Words(): JSX.Element {
         <div class="notice progress" key={step.task} role="status">
           <span>{step.words}</span>
           <progress max={1} value={step.share} aria-label={step.words} />
-          <button type="button" aria-label={`Stop ${step.words}`} title="Stop" onClick={() => cancel(step.task)}>
-            <X size={14} aria-hidden="true" />
-          </button>
+          {lineState.value === "open" && (
+            <button type="button" aria-label={`Stop ${step.words}`} title="Stop" onClick={() => cancel(step.task)}>
+              <X size={14} aria-hidden="true" />
+            </button>
+          )}
         </div>
       ))}
       <KeptScenes />
@@ -41,7 +44,7 @@ function KeptScenes(): JSX.Element | null {
   if (!state.kept.value.length) return null;
   return (
     <div class="notice kept" role="region" aria-label="Earlier work">
-      <span>Go on with what you did before?</span>
+      <span>Continue earlier work?</span>
       <button type="button" aria-label="Dismiss" onClick={() => (state.kept.value = [])}>
         <X size={14} aria-hidden="true" />
       </button>
