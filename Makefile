@@ -138,10 +138,14 @@ universal: .venv-bench/.torch .venv/.run ## train the universal prior again, fro
 	$(BIN)/python tools/universal/calibrate.py --data $(ARCHIVE) --weights out/universal/universal.safetensors
 	.venv-bench/bin/python tools/universal/modes.py --data $(ARCHIVE) --weights out/universal/universal.safetensors --out out/universal
 
-release: .venv/.dev page ## build the source archive and the wheel into dist/, page included, and try the wheel in an environment of its own
+EXTRAS := c3d,fbx,usd,lsl,plots,data,video,library,cluster,notebook
+PYTHONS := $(or $(PYTHON),python3)
+
+release: .venv/.dev page ## build the source archive and the wheel, page included, and try the wheel: make release PYTHONS="python3.11 python3.13"
 	@test -e $(PAGE)/dist/index.html || { echo "release: the studio's page is not built (see above); a wheel without it is not a release" >&2; exit 1; }
 	rm -rf dist && $(BIN)/python -m hatchling build
-	tools/try_wheel.sh dist/*.whl
+	@tools/browser.sh
+	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/*.whl "$(EXTRAS)"; done
 	$(MAKE) addon
 
 addon: .venv/.dev ## pack the add-on for Blender into dist/poise-blender.zip

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Installs a wheel with the studio into a new environment without Node, poses a body, and opens the studio's page.
+# Installs a wheel with the studio into a new environment, without Node, poses a body, and uses the studio in Chromium.
 #
-#   tools/try_wheel.sh dist/poise-0.2.0-py3-none-any.whl        PYTHON=python3.13 chooses the interpreter
+#   tools/try_wheel.sh dist/poise-0.2.0-py3-none-any.whl [EXTRAS]     PYTHON=python3.13 chooses the interpreter
+#
+# EXTRAS are installed after the studio was tried, such as c3d,video,usd.
 set -euo pipefail
 wheel=$(realpath "$1")
-most_megabytes=12  # 7.6 of them are the networks that find people, 2.2 the universal prior
+extras=${2:-}
+root=$(cd "$(dirname "$0")/.." && pwd)
+most_megabytes=12   # 7.6 of them are the networks that find people, 2.2 the universal prior
+most_installed=450  # MB of the environment after use
 
 say() { printf '\033[1m%s\033[0m\n' "$*"; }
 fail() { printf 'try_wheel: %s\n' "$*" >&2; exit 1; }
+megabytes() { du -sm "$1" | cut -f1; }
 
 size=$(($(stat -c %s "$wheel" 2>/dev/null || stat -f %z "$wheel") / 1000000))
 [ "$size" -lt "$most_megabytes" ] || fail "the wheel has $size MB; at most $most_megabytes are allowed"
@@ -15,15 +21,14 @@ folder=$(mktemp -d)
 server=
 trap 'kill $server 2>/dev/null || true; rm -rf "$folder"' EXIT
 cd "$folder"
+export HOME="$folder" POISE_CACHE="$folder/cache"
 
-say "Installing $(basename "$wheel") ($size MB)"
+# Bytecode of the modules in use is written when they are first imported; pip would also write that of all test suites.
+say "Installing $(basename "$wheel") ($size MB) with $("${PYTHON:-python3}" --version)"
 "${PYTHON:-python3}" -m venv environment
-environment/bin/pip install --quiet --disable-pip-version-check "$wheel[studio]"
-say "$(environment/bin/poise --version), $(du -sm environment | cut -f1) MB installed"
-environment/bin/poise pose --handle right_hand=0.3,1.5,0.5 --output pose.png
-[ -s pose.png ] || fail "no picture was written"
+environment/bin/pip install --quiet --disable-pip-version-check --no-compile "$wheel[studio]"
 
-say "Opening the studio"
+say "Opening the studio of $(environment/bin/poise --version)"
 start=$(date +%s)
 environment/bin/poise studio --no-open --port 0 > address &
 server=$!
@@ -40,4 +45,19 @@ for script in re.findall(r'src="\.?/?([^"]+\.js)"', page):
     urllib.request.urlopen(address.split("?")[0] + script, timeout=30)
 assert "<script" in page, "the page has no script"
 PYTHON
-say "The page answers $(($(date +%s) - start)) s after the start"
+say "The page is there after $(($(date +%s) - start)) s"
+"$root/.venv/bin/python" "$root/tools/use_studio.py" "$(grep -o 'http[^ ]*' address)"
+say "A hand was dragged in Chromium after $(($(date +%s) - start)) s"
+kill "$server"
+
+environment/bin/poise pose --handle right_hand=0.3,1.5,0.5 --output pose.png
+[ -s pose.png ] || fail "no picture was written"
+installed=$(megabytes environment)
+[ "$installed" -lt "$most_installed" ] || fail "the environment has $installed MB; at most $most_installed are allowed"
+say "$installed MB installed"
+
+if [ -n "$extras" ]; then
+  environment/bin/pip install --quiet --disable-pip-version-check --no-compile "$wheel[$extras]"
+  environment/bin/poise doctor
+  say "$(megabytes environment) MB with $extras"
+fi
