@@ -1,6 +1,7 @@
 """`poise doctor`: what is installed, what is missing, how fast."""
 
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,23 @@ def test_a_missing_package_is_named_with_its_remedy(poise: Program, monkeypatch:
 
     monkeypatch.setattr(metadata, "version", version)
     assert "missing ezc3d: pip install 'poise[c3d]'" in poise("doctor").out
+
+
+def test_a_damaged_model_in_the_cache_is_named(
+    poise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POISE_CACHE", str(tmp_path))
+    assert "cache    healthy" in poise("doctor").out
+    (tmp_path / "walk.poise").write_bytes(b"not a model")
+    assert f"damaged, delete: {tmp_path / 'walk.poise'}" in poise("doctor").out
+
+
+def test_a_cache_that_cannot_be_written_is_reported(
+    poise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("POISE_CACHE", str(tmp_path / "file" / "cache"))
+    assert "set POISE_CACHE to another folder" in poise("doctor").out
 
 
 def test_extras_for_developers_are_left_out() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 import time
 from importlib import metadata, resources
 from pathlib import Path
@@ -12,7 +14,7 @@ from cyclopts import App
 app = App(
     name="doctor",
     help_epilogue="""\
-Run this first when something does not work, and add what it prints to a report.
+Run this first if something does not work, and add its output to bug reports.
 
 Example:
   poise doctor
@@ -24,7 +26,7 @@ SOLVES = 200
 
 @app.default
 def doctor() -> None:
-    """Report the installation: versions, optional packages, compiled code, the studio's page and speed."""
+    """Report the installation: versions, optional packages, the studio's page, the cache and speed."""
     from poise.evaluation.machine import machine, versions
 
     print(machine())
@@ -35,6 +37,7 @@ def doctor() -> None:
         print(f"  {extra:8s} {remedy if missing else 'installed: ' + ', '.join(packages)}")
     page = Path(str(resources.files("poise"))) / "studio" / "web" / "dist" / "index.html"
     print(f"  page     {'built' if page.is_file() else 'not built: run `make page` in the source folder'}")
+    print(f"  cache    {_cache()}")
     for line in _speed():
         print(f"  {line}")
 
@@ -59,8 +62,34 @@ def _is_installed(package: str) -> bool:
     return True
 
 
+def _cache() -> str:
+    """Whether the cache folder can be written to, how much is in it, and which of its models are damaged."""
+    from poise.errors import PoiseError
+    from poise.formats.files import make_folder
+    from poise.motion.cache import cache_folder
+    from poise.priors.model_file import load
+
+    folder = cache_folder()
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, PoiseError) as error:
+        return f"cannot be written ({error}); set POISE_CACHE to another folder"
+    damaged = []
+    for path in folder.rglob("*.poise"):
+        try:
+            load(path)
+        except PoiseError:
+            damaged.append(str(path))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    free = shutil.disk_usage(folder).free
+    state = f"damaged, delete: {', '.join(damaged)}" if damaged else "healthy"
+    return f"{state}; {size / 1e6:.0f} MB in {folder}, {free / 1e9:.0f} GB free"
+
+
 def _speed() -> list[str]:
-    """How long the first pose takes, whether its compiled code came from the cache, and how many follow a second."""
+    """The time of the first pose, whether its compiled code came from the cache, and poses per second after that."""
     import poise
 
     start = time.perf_counter()
