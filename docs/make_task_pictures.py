@@ -1,7 +1,8 @@
 """Makes the page of twelve everyday tasks, each posed by every prior: `python docs/make_task_pictures.py`.
 
 The handles of each task, as shares of stature, are all that is given; the root is free. Priors that learn do so from
-recordings where there are any (POISE_MOCAP), else from the performer. Writes docs/images/tasks.webp.
+recordings where there are any (POISE_MOCAP), else from the performer. Writes docs/images/tasks.webp; and, posed by the
+universal prior as `poise.pose` does it, docs/images/tasks-posed.webp.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from poise import performer, read
+from poise import performer, pose, read
 from poise.evaluation.methods import learner_named
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
@@ -25,6 +26,7 @@ from poise.solvers.constraints import Constraint, LookAt, Position
 from poise.solvers.solve import solve
 
 FILE = Path(__file__).parent / "images" / "tasks.webp"
+POSED = FILE.with_name("tasks-posed.webp")
 PRIORS = ("dls", "gaussian-100", "style", "local", "auto", "universal")
 CLIPS = ("02_01", "07_01", "14_02", "63_03", "124_01", "124_07", "06_14", "13_11", "02_07", "131_01")
 PANEL = (190, 230)
@@ -53,16 +55,30 @@ BEHIND: Place = (-0.8, 0.85, -1.0)  # what is looked at over the shoulder
 
 
 def main() -> None:
+    posed_by_default().save(POSED, quality=80)
+    compared().save(FILE, quality=80)
+
+
+def posed_by_default() -> Image.Image:
+    """The tasks as `poise.pose` poses them: on the floor, in balance, with idle arms hanging."""
+    people = UniversalPrior.of_people()
+    height = standing_height(people.space.skeleton)
+    poses = {task: pose(_wanted(task, height), people).pose for task in TASKS}
+    return draw_panels(poses, size=PANEL, columns=6, floor=0.0)
+
+
+def compared() -> Image.Image:
+    """The tasks by every prior, under the handles alone."""
     clips = _clips()
     skeleton = clips[0].skeleton
     priors = {
         name: None if name == "dls" else learner_named(name)(clips).on_body(skeleton) for name in PRIORS
     }
-    rows = [_row(task, handles, priors, standing_height(skeleton)) for task, handles in TASKS.items()]
+    rows = [_row(task, priors, standing_height(skeleton)) for task in TASKS]
     page = Image.new("RGB", (max(row.width for row in rows), sum(row.height for row in rows)), "white")
     for number, row in enumerate(rows):
         page.paste(row, (0, sum(above.height for above in rows[:number])))
-    page.save(FILE, quality=80)
+    return page
 
 
 def _clips() -> list[Motion]:
@@ -72,15 +88,21 @@ def _clips() -> list[Motion]:
     return [read(folder / "cmu" / f"{name}.bvh")[::12] for name in CLIPS]
 
 
-def _row(
-    task: str, handles: Mapping[str, Place], priors: Mapping[str, Prior | None], height: float
-) -> Image.Image:
-    places = {role: height * np.array(place) for role, place in handles.items()}
-    wanted: list[Constraint] = [Position(role, tuple(place)) for role, place in places.items()]
-    if task == "look behind":
-        wanted.append(LookAt("head", tuple(height * np.array(BEHIND))))
+def _row(task: str, priors: Mapping[str, Prior | None], height: float) -> Image.Image:
+    wanted, places = (
+        _wanted(task, height),
+        {role: height * np.array(place) for role, place in TASKS[task].items()},
+    )
     poses = {f"{task}: {name}": _posed(prior, priors["universal"], wanted) for name, prior in priors.items()}
     return draw_panels(poses, handles=places, size=PANEL, columns=len(poses), floor=0.0)
+
+
+def _wanted(task: str, height: float) -> list[Constraint]:
+    """The handles of a task for a body of some height, and what its head looks at."""
+    found: list[Constraint] = [
+        Position(role, tuple(height * np.array(place))) for role, place in TASKS[task].items()
+    ]
+    return [*found, LookAt("head", tuple(height * np.array(BEHIND)))] if task == "look behind" else found
 
 
 def _posed(prior: Prior | None, people: Prior | None, wanted: list[Constraint]) -> Pose:
