@@ -43,14 +43,14 @@ DESERVED = (  # parts of what is said of a page's own mistakes
     "no handle",
     "no latent space",
     "needs a learned model",
-    "still under way",
+    "still running",
     "not understood",
     "came after number",
     "cannot be blended",
     "has no key",
     "nothing on the timeline",
     "timeline has frames",
-    "performance is under way",
+    "performance is running",
     "no performance to stop",
 )
 PATIENCE = 300.0  # seconds that a stay of at most 40 may take

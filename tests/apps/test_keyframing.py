@@ -283,7 +283,7 @@ def test_fewest_keys_of_a_line_are_its_ends() -> None:
         ),
         (
             'duration = 1\n[[pins]]\nhandle = "head"\nfrom = 0.6\nto = 0.5',
-            r"pins\[1\].to: a pin ends after it begins",
+            r"pins\[1\].to: a pin must end after it begins",
         ),
         (
             'duration = 1\n[[pins]]\nhandle = "head"\n[[pins]]\nhandle = "head"',
@@ -300,7 +300,7 @@ def test_fewest_keys_of_a_line_are_its_ends() -> None:
         ),
         (
             'duration = 2\n[styles]\na = "a"\n[[style]]\nname = "a"\nover = 1\n[[style]]\nname = "model"\ntime = 0.5',
-            r"style\[2\].time: the change before ends only at 1 s",
+            r"style\[2\].time: the previous change ends at 1 s",
         ),
         ("duration = 1\nfloor = 'low'", r"floor: expected a number or true or false; got 'low'"),
     ],

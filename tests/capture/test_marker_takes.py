@@ -113,7 +113,7 @@ def test_a_stream_answers_every_frame_and_goes_on_learning(capture: Capture, com
 
 def test_only_a_style_goes_on_learning(capture: Capture) -> None:
     broad = BroadPrior(PoseSpace(capture.calibration.skeleton))
-    with pytest.raises(InvalidValueError, match="only a style goes on learning; this is a BroadPrior"):
+    with pytest.raises(InvalidValueError, match="only a style can keep learning; this is a BroadPrior"):
         MarkerStream(broad, capture.calibration, fps=FPS).learn()
 
 

@@ -105,7 +105,7 @@ def test_a_body_gets_the_lengths_that_are_seen(places):
     fitted = fitted_body(Body().skeleton, factor * places)
     assert fitted.height == pytest.approx(factor * Body().skeleton.height, rel=0.02)
     assert fitted_body(Body().skeleton, places, height=1.5).height == pytest.approx(1.5)
-    with pytest.raises(InvalidValueError, match="how large"):
+    with pytest.raises(InvalidValueError, match="estimate their size"):
         fitted_body(Body().skeleton, np.full_like(places, np.nan))
 
 

@@ -20,5 +20,5 @@ def test_models_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["model", "check", str(walk), str(bad)]) == 2
     shown = capsys.readouterr()
     assert "warning: bad.poise: not a complete gaussian model: 'blocks' is missing" in shown.err
-    assert "1 of 2 models are not sound" in shown.err
+    assert "1 of 2 models are not valid" in shown.err
     assert main(["model", "check"]) == 2

@@ -60,7 +60,7 @@ def first_picture(camera: str, size: tuple[int, int]) -> np.ndarray:
     [
         ("empty", "no person is found for long enough in 4 pictures: show the whole body"),
         ("dark", "too dark to find a person (mean brightness 3%): more light"),
-        ("cut", "the picture changes altogether at 0.07 s, as at a cut; take one scene alone"),
+        ("cut", "the whole picture changes at 0.07 s, as at a cut; use a part with one scene"),
         ("panned", "2 people are seen: choose one"),
     ],
 )

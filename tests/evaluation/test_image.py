@@ -49,5 +49,5 @@ def test_mistakes_are_told(walk: Motion) -> None:
     folds = [Fold((walk,), (walk,))]
     with pytest.raises(UnknownNameError, match="method of the image protocol 'styl'; did you mean style"):
         image.evaluate_image(folds, methods=["styl"])
-    with pytest.raises(InvalidValueError, match="stride is 1 or more"):
+    with pytest.raises(InvalidValueError, match="stride must be at least 1"):
         image.evaluate_image(folds, methods=["dls"], stride=0)

@@ -54,5 +54,5 @@ def test_a_step_over_the_graph_finds_frames_that_it_looked_at(fold):
 def test_mistakes_are_told(fold):
     with pytest.raises(UnknownNameError, match="no search 'grap'"):
         evaluate_search([fold], methods=["grap"])
-    with pytest.raises(InvalidValueError, match="the stride is 1 or more"):
+    with pytest.raises(InvalidValueError, match="the stride must be at least 1"):
         evaluate_search([fold], stride=0)

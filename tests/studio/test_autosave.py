@@ -97,5 +97,5 @@ def test_a_new_tab_is_offered_what_was_kept(session: Session, models: ModelStore
     assert [kept.token for kept in offered.scenes] == [session.token]
     assert "walk.bvh, 1.0 s" in offered.scenes[0].words
     assert not any(isinstance(each, said.KeptScenes) for each in fresh.greet(resumed=False, known=[]))
-    with pytest.raises(PoiseError, match="nothing is kept"):
+    with pytest.raises(PoiseError, match="was not kept"):
         fresh.answer(said.OpenKept(token="another"))

@@ -181,7 +181,7 @@ def test_a_model_is_written_renamed_and_opened(session: Session) -> None:
     assert session.models[opened.id].name == "stroll"
     with pytest.raises(PoiseError, match="came into this page"):
         session.answer(said.RenameModel(model="walk", name="mine"))
-    with pytest.raises(PoiseError, match="learned nothing"):
+    with pytest.raises(PoiseError, match="not a learned model"):
         session.answer(said.ExportModel(model="plain"))
 
 

@@ -103,7 +103,7 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     np.testing.assert_allclose(places, tracker.markers.points[9], atol=0.01)
     assert 0.0 < shown.latency <= shown.slowest < 1000.0 * (time.perf_counter() - start)  # milliseconds
     np.testing.assert_allclose(stage.state.pose.root_position, walk[9].root_position, atol=0.05)
-    with pytest.raises(PoiseError, match="under way"):
+    with pytest.raises(PoiseError, match="is running"):
         stage.answer(said.Perform(model="steps", stream="0"))
     stage.answer(said.StopPerforming())
     heard.wait_for(said.Performing, lambda shown: shown.step == "over")

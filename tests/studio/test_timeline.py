@@ -182,7 +182,7 @@ def test_a_style_lane_is_solved(animated: Session) -> None:
         (said.SetFrame(frame=FRAMES), "frames 0 to 15"),
         (said.PutKey(key=said.Key(handle="nobody", frame=0)), "no handle 'nobody'"),
         (said.RemoveKey(handle="hand", frame=3), "no key at frame 3"),
-        (said.PutPin(pin=said.Pin(handle="hand", first=5, last=5)), "ends after it begins"),
+        (said.PutPin(pin=said.Pin(handle="hand", first=5, last=5)), "must end after it begins"),
         (said.RemovePin(handle="hand", first=5), "not pinned"),
         (said.SolveTimeline(), "nothing on the timeline"),
     ],
@@ -247,7 +247,7 @@ def test_a_key_on_a_long_timeline_is_answered_at_once_and_solved_in_pieces(anima
     assert sum(piece.frames for piece in solved) < 3000
     assert animated.motion is not None
     assert len(animated.motion) == 3000
-    with pytest.raises(InvalidValueError, match="nothing of the kind 'solveTimeline' to stop"):
+    with pytest.raises(InvalidValueError, match="no running task of the kind 'solveTimeline' to stop"):
         animated.answer(said.Cancel(task="solveTimeline"))
 
 

@@ -105,7 +105,7 @@ def test_nobody_and_darkness_are_refused_in_words():
 @needs_networks
 def test_a_cut_is_refused_with_its_time():
     first, other = pictures(SINGLE, "cam02", 1)[0], pictures(SINGLE, "cam03", 1)[0][:, :1080]
-    with pytest.raises(PoiseError, match=r"take.mp4: the picture changes altogether at 0\.07 s"):
+    with pytest.raises(PoiseError, match=r"take.mp4: the whole picture changes at 0\.07 s"):
         watch_people([Step(0.0, (first,)), Step(0.03, (first,)), Step(0.07, (other,))], ["take.mp4"])
 
 

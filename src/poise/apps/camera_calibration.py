@@ -81,7 +81,7 @@ def calibrate_from(
     if floor is not None:
         view = board.find(read_picture(floor))
         if view is None:
-            raise InvalidValueError(f"the board is not seen in {floor.name}: all of it must be")
+            raise InvalidValueError(f"the board is not seen in {floor.name}; the whole board must be visible")
         result = result.moved(on_floor(result.rig, view))
     else:
         notes = (*notes, "no picture of the floor: heights and the vertical are the first camera's own")
@@ -211,7 +211,7 @@ def check_with_markers(
         numbers = [rig.cameras.index(camera) for camera in pair]
         seen = [tuple(blobs[k] for k in numbers) for blobs in moments if all(len(blobs[k]) for k in numbers)]
         if not seen:
-            raise InvalidValueError(f"{names} show no markers at the same time")
+            raise InvalidValueError(f"{names} never show markers at the same time")
         checks.append(_agreement(Rig(pair), seen, names))
     return checks
 

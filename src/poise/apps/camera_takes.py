@@ -217,7 +217,7 @@ def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
                 cameras.notes.append(f"{source.name} begins {when} {cameras.sources[0].name}, by the {sync}")
         return InStep(cameras.sources, offsets=offsets)
     if sync != "time":
-        raise InvalidValueError(f"live pictures are put in step as they come; {sync!r} is for videos")
+        raise InvalidValueError(f"live pictures are aligned as they arrive; {sync!r} is for videos")
     return LiveStep(cameras.sources)
 
 
@@ -240,9 +240,7 @@ def _rooms(
         for room, picture in zip(rooms, step.pictures, strict=True):
             if picture is not None:
                 room.append(picture)
-    raise InvalidValueError(
-        f"the videos end within the {empty:g} s that the room is to be empty", settings=("empty",)
-    )
+    raise InvalidValueError(f"the videos end within the {empty:g} s of the empty room", settings=("empty",))
 
 
 def _room(frames: Sequence[Array], source: Source, fps: float) -> Background:

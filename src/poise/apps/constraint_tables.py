@@ -64,7 +64,8 @@ def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
         check_within(duration, {f"{place}.from": timed.start, f"{place}.to": timed.end})
         if timed.end is not None and timed.end < (timed.start or 0.0):
             raise FieldError(
-                f"{place}.to", f"a constraint ends after it begins; got {timed.start:g} to {timed.end:g} s"
+                f"{place}.to",
+                f"a constraint must end after it begins; got {timed.start:g} to {timed.end:g} s",
             )
 
 

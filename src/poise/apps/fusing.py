@@ -1,7 +1,7 @@
 """Take files of `poise fuse`: several sources of one performance, as TOML.
 
 fps = 30
-model = "walk.poise"                # or none: people in general
+model = "walk.poise"                # default: the universal prior
 
 [sources.trackers]
 file = "trackers.trc"               # places: C3D, TRC, or CSV with time, head.x, head.y, head.z, ...
@@ -59,7 +59,7 @@ class _SourceFile:
 
     def __post_init__(self) -> None:
         if (self.gives == PIXELS) != (self.camera is not None):
-            raise FieldError("camera", "a source of pixels has a camera, and no other has")
+            raise FieldError("camera", "a source of pixels needs a camera; no other source may have one")
 
     def feed(self, name: str, skeleton: Skeleton, fps: float) -> Feed:
         """What the source says of joints that the body has."""

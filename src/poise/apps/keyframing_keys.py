@@ -24,7 +24,7 @@ def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, f
     if not handles:
         raise InvalidValueError("name one handle or more to take keys of, such as left_foot and right_hand")
     if len(clip) < 2:
-        raise InvalidValueError("keys are taken of two frames or more; got one")
+        raise InvalidValueError("keys need a clip of two frames or more; got one")
     times = np.arange(len(clip)) / clip.fps
     positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
     parts = [

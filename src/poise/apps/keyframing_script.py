@@ -105,7 +105,7 @@ class HeldHandle:
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
-            raise FieldError("to", f"a pin ends after it begins; got {self.start:g} to {self.end:g} s")
+            raise FieldError("to", f"a pin must end after it begins; got {self.start:g} to {self.end:g} s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +333,7 @@ def _check_changes(duration: float, changes: Sequence[StyleChange], names: Seque
             raise FieldError(f"{place}.name", str(UnknownNameError("choice", change.name, names)))
         if change.time < busy - SLACK:
             raise FieldError(
-                f"{place}.time", f"the change before ends only at {busy:g} s; got {change.time:g} s"
+                f"{place}.time", f"the previous change ends at {busy:g} s; got {change.time:g} s"
             )
         busy = change.time + change.over
 

@@ -147,4 +147,4 @@ def _osc_client(host: str, port: int) -> Any:
     try:
         return UDPClient(host, port)
     except OSError as error:
-        raise InvalidValueError(f"there is no way to {host}:{port}: {error.strerror or error}") from error
+        raise InvalidValueError(f"cannot reach {host}:{port}: {error.strerror or error}") from error

@@ -114,7 +114,7 @@ def check_size(ratio: float, height: float) -> None:
     if not SIZES[0] <= ratio <= SIZES[1]:
         raise InvalidValueError(
             f"the markers are those of a person {ratio * height:.3g} m tall; "
-            f"the file's unit of length must be another than was taken: mm, cm or m",
+            f"the file's unit of length was probably misread; set it to mm, cm or m",
             settings=("units",),
         )
 

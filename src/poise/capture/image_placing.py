@@ -66,7 +66,7 @@ def placed(
         points.append((turned, view.camera))
     matrix, gaps = np.concatenate(rows), np.concatenate(offsets, axis=-1)
     if np.linalg.matrix_rank(matrix) < 3:
-        raise InvalidValueError("the image points say too little of where the body is: give two or more")
+        raise InvalidValueError("the image points do not fix the position of the body; give two or more")
     positions = -gaps @ np.linalg.pinv(matrix).T
     left = gaps + positions @ matrix.T
     q = np.zeros((maps.shape[0], headings, space.size))

@@ -343,7 +343,7 @@ class MarkerStream:
         prior, count = self.tracker.prior, len(self._new)
         learned_more = going_on(prior)
         if learned_more is None:
-            raise InvalidValueError(f"only a style goes on learning; this is a {type(prior).__name__}")
+            raise InvalidValueError(f"only a style can keep learning; this is a {type(prior).__name__}")
         if count < 2:
             return 0
         self.tracker.use(learned_more(np.stack(self._new), fps=self.tracker.fps / self._stride))

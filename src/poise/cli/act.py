@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 app = App(
     name="act",
     help_epilogue="""\
-An action's own parameters are options too: --list names them. The extension
-names what is written: .bvh .amc .glb, or .png .gif .mp4 to look at it.
+The parameters of an action are options too; --list shows them. The extension
+selects the output: .bvh .amc .glb, or .png .gif .mp4 for a picture.
 
 Examples:
   poise act --list
@@ -32,24 +32,24 @@ Examples:
 
 @app.default
 def act(
-    action: Annotated[str | None, Parameter(help="What to do; --list shows what there is.")] = None,
+    action: Annotated[str | None, Parameter(help="The action; --list shows all of them.")] = None,
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
-    style: Annotated[str, Parameter(help="How to do it.")] = "neutral",
-    performer: Annotated[str | None, Parameter(help="Who does it.")] = None,
-    seconds: Annotated[float | None, Parameter(help="How long; each action has its own length.")] = None,
+    style: Annotated[str, Parameter(help="The style of the motion.")] = "neutral",
+    performer: Annotated[str | None, Parameter(help="The performer.")] = None,
+    seconds: Annotated[float | None, Parameter(help="Duration. Each action has its own default.")] = None,
     fps: Annotated[float, Parameter(help="Frames per second.")] = 120.0,
-    seed: Annotated[int, Parameter(help="Decides the small irregularities.")] = 0,
+    seed: Annotated[int, Parameter(help="The random seed of small irregularities.")] = 0,
     list_: Annotated[bool, Parameter(name="--list", help="Show actions, styles and performers.")] = False,
-    **parameters: Annotated[str, Parameter(help="The action's own: --speed 1.5 --turn 0.3 ...")],
+    **parameters: Annotated[str, Parameter(help="Parameters of the action: --speed 1.5 --turn 0.3 ...")],
 ) -> None:
-    """Have the procedural performer act, and write the motion."""
+    """Write a motion of the procedural performer."""
     if list_:
         _list()
         return
     if action is None or output is None:
         raise InvalidValueError(
-            "say what to do and where to write it: poise act walk -o walk.bvh (or poise act --list)"
+            "name an action and a file to write: poise act walk -o walk.bvh (or poise act --list)"
         )
     from poise.apps.outputs import save
     from poise.performer import act as perform

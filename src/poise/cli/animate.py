@@ -15,7 +15,7 @@ app = App(
     name="animate",
     help_epilogue="""\
 The constraints are a TOML file: duration, fps, floor, contacts (a handle that
-stays put for a while), paths of handles, keyframes (poses of recordings).
+stays in place), paths of handles, keyframes (poses of recordings).
 Times are in seconds, places in metres, Y up. docs/dynamics.md
 describes the file.
 
@@ -26,8 +26,8 @@ describes the file.
   to = 0.9
   at = [0.1, 0.02, 0.4]
 
-With --contacts-from the file is written instead, with the foot contacts of a
-recording, to be changed by hand; --wider and --longer change all of them.
+--contacts-from writes this file from the foot contacts of a recording, for you
+to edit. --wider and --longer change all contacts.
 
 Examples:
   poise animate walks.poise steps.toml --contacts-from walk.bvh
@@ -47,10 +47,14 @@ def animate(
     contacts_from: Annotated[
         Path | None, Parameter(help="Write the constraint file, with this clip's foot contacts.")
     ] = None,
-    wider: Annotated[float, Parameter(help="With --contacts-from: metres more to either side.")] = 0.0,
-    longer: Annotated[float, Parameter(help="With --contacts-from: strides times as long.")] = 1.0,
-    seed: Annotated[int, Parameter(help="Of the simulations it starts from.")] = 0,
-    picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
+    wider: Annotated[
+        float, Parameter(help="With --contacts-from: widen steps by this many metres to each side.")
+    ] = 0.0,
+    longer: Annotated[
+        float, Parameter(help="With --contacts-from: scale the stride length by this factor.")
+    ] = 1.0,
+    seed: Annotated[int, Parameter(help="The random seed of the initial simulations.")] = 0,
+    picture: Annotated[Path | None, Parameter(help="Also draw the path through the latent space.")] = None,
     onto: Onto = None,
 ) -> None:
     """Make a motion from constraints at any frames."""
@@ -71,9 +75,7 @@ def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> N
     motion = read_motion(clip)
     contacts = contacts_in(motion)
     if not contacts:
-        raise InvalidValueError(
-            f"no foot comes to stand in {clip.name}; there are no contacts to take from it"
-        )
+        raise InvalidValueError(f"no foot contact was found in {clip.name}")
     along = motion.root_positions[-1] - motion.root_positions[0]
     contacts = changed(contacts, along=along, wider=wider, longer=longer)
     with replacing(path, "w") as file:

@@ -13,9 +13,9 @@ from poise.errors import InvalidValueError
 app = App(
     name="blend",
     help_epilogue="""\
-A weight is the share of a model after the first, in their order; the first
-has what is left. Models may be of different kinds, but of one skeleton. The
-file holds all of them and is used as any other model.
+Each weight is the share of a model after the first, in order. The first model
+has the rest. Models can be of different kinds if they have the same skeleton.
+The file holds all of them and works like any other model.
 
 Examples:
   poise blend old.poise proud.poise --weight 0.3 -o between.poise
@@ -29,7 +29,8 @@ Examples:
 def blend(
     *models: Annotated[Path, Parameter(help="Two models or more, written by poise learn.")],
     weight: Annotated[
-        tuple[float, ...], Parameter(help="The share of each model after the first; half, of two.")
+        tuple[float, ...],
+        Parameter(help="The share of each model after the first. Default with two models: 0.5."),
     ] = (),
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The model file to write.")],
 ) -> None:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 app = App(
     name="cameras",
-    help="Calibrate cameras by a printed board, check them, and try a setup without any.",
+    help="Calibrate cameras with a printed board, check them, and simulate a setup.",
     help_epilogue="""\
 Print a chessboard, glue it to something flat, and film it with all cameras at
 once: near and far, in every corner of the picture, tilted. Then lay it on the
-floor and take a picture with the first camera: that makes the floor and the
-vertical. docs/cameras.md shows the way from there to a moving body.
+floor and take a picture with the first camera. This sets the floor and the
+vertical. docs/cameras.md describes all steps.
 
 Examples:
   poise cameras calibrate left.avi right.avi --board 8x6 --square 0.03 \\
@@ -40,14 +40,12 @@ Charuco = Annotated[
 ]
 Sync = Annotated[
     str,
-    Parameter(
-        help="How videos are put in step: time (started at once), flash, clap (their sound) or motion."
-    ),
+    Parameter(help="How to align videos: time (they started together), flash, clap (sound) or motion."),
 ]
 Hue = Annotated[
     str, Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
 ]
-Json = Annotated[bool, Parameter(help="Print what was found as JSON.")]
+Json = Annotated[bool, Parameter(help="Print the result as JSON.")]
 
 
 @app.command
@@ -57,20 +55,19 @@ def calibrate(
     square: Square,
     charuco: Charuco = None,
     floor: Annotated[
-        Path | None, Parameter(help="A picture by the first camera of the board lying on the floor.")
+        Path | None, Parameter(help="The first camera's picture of the board on the floor.")
     ] = None,
     sync: Sync = "time",
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The camera file to write (.toml).")],
     picture: Annotated[
-        Path | None, Parameter(help="Also draw where the board was seen, and how well it fits (.png).")
+        Path | None, Parameter(help="Also draw where the board was seen, and its errors (.png).")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find each camera's lens and where the cameras stand, from videos of a board.
+    """Calibrate lenses and positions of cameras from videos of a board.
 
-    Views of one moment belong together: videos that were not started at once
-    are put in step by --sync, and images of folders are paired in the order of
-    their names.
+    All cameras must show the same moments. --sync aligns videos that did not start
+    together. Images in folders are paired in the order of their names.
     """
     from poise.apps import camera_calibration
     from poise.vision.rig import save_rig
@@ -104,10 +101,10 @@ def check(
     hue: Hue = "",
     json: Json = False,
 ) -> None:
-    """Hold videos to a camera file: sizes, corners or markers, epipolar lines, scale.
+    """Check videos against a camera file: sizes, corners or markers, epipolar lines, scale.
 
-    With --board, the videos show the board again; without, they show someone
-    who wears markers. The command fails if the cameras do not fit.
+    With --board, the videos show the board again. Without it, they show a person
+    with markers. The command fails if the cameras do not fit.
     """
     from poise.apps import camera_calibration
     from poise.vision.colours import Colours
@@ -137,31 +134,33 @@ def check(
 
 @app.command
 def simulate(
-    clip: Annotated[Path, Parameter(help="The motion that the performer acts.")],
+    clip: Annotated[Path, Parameter(help="The motion to film.")],
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The folder to write into.")],
-    cameras: Annotated[int, Parameter(help="How many, side by side before the performer.")] = 2,
+    cameras: Annotated[
+        int, Parameter(help="The number of cameras, side by side in front of the performer.")
+    ] = 2,
     rig: Annotated[Path | None, Parameter(help="A camera file, instead of cameras side by side.")] = None,
     distance: Annotated[float, Parameter(help="Metres from the performer.")] = 3.0,
     apart: Annotated[float, Parameter(help="Metres between neighbouring cameras.")] = 1.2,
     size: Annotated[tuple[int, int], Parameter(help="Width and height of the pictures.")] = (640, 480),
     fps: Annotated[float, Parameter(help="Pictures per second.")] = 60.0,
-    seconds: Annotated[float | None, Parameter(help="Only so much of the clip.")] = None,
-    markers: Annotated[str, Parameter(help="Names with commas between; nine by default.")] = "",
+    seconds: Annotated[float | None, Parameter(help="Film only this many seconds of the clip.")] = None,
+    markers: Annotated[str, Parameter(help="Names, separated by commas. Default: nine markers.")] = "",
     hue: Hue = "",
-    lamp: Annotated[bool, Parameter(help="With a bright lamp in view.")] = False,
+    lamp: Annotated[bool, Parameter(help="Add a bright lamp to the view.")] = False,
     perfect: Annotated[bool, Parameter(help="Without noise, blur, clutter, shadow and drift.")] = False,
     empty: Annotated[float, Parameter(help="Seconds of the empty room before the performance.")] = 1.0,
     late: Annotated[
         float,
         Parameter(help="Seconds by which each camera starts after the one before it; a clap is heard, too."),
     ] = 0.0,
-    seed: Annotated[int, Parameter(help="Another one: other noise and another room.")] = 0,
+    seed: Annotated[int, Parameter(help="The random seed of noise and room.")] = 0,
 ) -> None:
-    """Film a motion with simulated cameras: to plan where cameras and markers go.
+    """Film a motion with simulated cameras, to plan the places of cameras and markers.
 
-    Writes a video per camera, cams.toml, and where every marker truly was
-    (truth.trc, truth.c3d) with the motion itself (truth.bvh).
+    Writes a video per camera, cams.toml, the true positions of all markers
+    (truth.trc, truth.c3d) and the motion (truth.bvh).
     """
     from poise.apps import simulated_cameras
     from poise.apps.learning import read_motion

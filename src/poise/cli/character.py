@@ -13,8 +13,8 @@ app = App(
     name="character",
     help_epilogue="""\
 Roles come from a VRM's own map, from joint names or from the skeleton's shape. If one is
-wrong, write them down with --roles, correct the file, and leave it beside the character:
-every command reads NAME.roles.toml there.
+wrong, write them with --roles, correct the file, and leave it next to the character.
+Every command reads NAME.roles.toml there.
 
 Examples:
   poise character me.glb
@@ -32,10 +32,10 @@ def character(
         Path | None, Parameter(name=("--output", "-o"), help="Also draw it, with its roles (.png).")
     ] = None,
     roles: Annotated[
-        Path | None, Parameter(help="Also write the roles as a file to correct (.toml).")
+        Path | None, Parameter(help="Also write the roles to a file that you can correct (.toml).")
     ] = None,
 ) -> None:
-    """Show which joint of a character plays which part."""
+    """Show the role of each joint of a character."""
     from poise.apps.retargeting import open_character, write_roles
     from poise.motion.carrying import check_person
     from poise.pictures import save

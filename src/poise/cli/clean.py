@@ -13,7 +13,7 @@ from poise.cli.options import AS_FOUND, Output, ReadingOptions
 app = App(
     name="clean",
     help_epilogue="""\
-Feet that stand are found by height and speed; each stays in one place while it stands.
+Foot contacts are found by height and speed. A foot in contact stays in place.
 
 Examples:
   poise clean walk.bvh -o clean.bvh

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 app = App(
     name="convert",
     help_epilogue="""\
-The extension names the format: .bvh .amc .glb for motions, .trc .c3d for
-markers; .png .gif .mp4 draw the motion instead.
+The extension selects the format: .bvh .amc .glb for motions, .trc .c3d for
+markers. .png .gif .mp4 draw the motion.
 
 Examples:
   poise convert walk.bvh walk.glb
@@ -41,16 +41,14 @@ def convert(
     start: Start = None,
     end: End = None,
     fps: Annotated[float | None, Parameter(help="Frames per second to resample to.")] = None,
-    mirror: Annotated[bool, Parameter(help="Exchange left and right.")] = False,
+    mirror: Annotated[bool, Parameter(help="Swap left and right.")] = False,
     reading: ReadingOptions = AS_FOUND,
     to_units: Annotated[
         str | None,
-        Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ...; else the format's own."),
+        Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ... Default: the format's own."),
     ] = None,
     onto: Onto = None,
-    all: Annotated[
-        bool, Parameter(help="Write every animation of the file, each as OUT with _ and its name.")
-    ] = False,
+    all: Annotated[bool, Parameter(help="Write every animation of the file, each as OUT_NAME.")] = False,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
     from poise.formats import each_animation

@@ -12,9 +12,9 @@ from poise.errors import InvalidValueError
 app = App(
     name="correct",
     help_epilogue="""\
-Pose a body, fix the pose in any program, and give both files. Similar poses are
-then corrected alike; after a few corrections new poses need none. The model
-itself does not change: corrections are a layer over it, in a file of their own.
+Pose a body, fix the pose in any program, and pass both files. Similar poses are
+then corrected in the same way. The model does not change: corrections are a
+layer on top of it, in their own file.
 
 Examples:
   poise correct habits.json solved.bvh fixed.bvh
@@ -26,13 +26,13 @@ Examples:
 
 @app.default
 def correct(
-    file: Annotated[Path, Parameter(help="The file of corrections; it is made if there is none.")],
-    solved: Annotated[Path | None, Parameter(help="The pose as it was solved: a motion file.")] = None,
-    fixed: Annotated[Path | None, Parameter(help="The same pose as it should have been.")] = None,
+    file: Annotated[Path, Parameter(help="The file of corrections. It is created if it does not exist.")],
+    solved: Annotated[Path | None, Parameter(help="The solved pose: a motion file.")] = None,
+    fixed: Annotated[Path | None, Parameter(help="The corrected pose: a motion file.")] = None,
     *,
-    undo: Annotated[bool, Parameter(help="Take the last correction back.")] = False,
+    undo: Annotated[bool, Parameter(help="Undo the last correction.")] = False,
 ) -> None:
-    """Add a correction, from which similar poses learn, or take the last one back."""
+    """Add a correction for similar poses, or undo the last one."""
     from poise.apps.learning import read_motion
     from poise.solvers.corrections import Corrections
 

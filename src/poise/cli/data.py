@@ -14,9 +14,9 @@ from poise.motion import datasets
 app = App(
     name="data",
     help_epilogue="""\
-The recordings are the CMU motion capture database, as BVH. They are kept in
-the folder POISE_CACHE, else in this platform's usual folder for caches.
-POISE_DATA_URL names another mirror (one with 007/07_01.bvh in it).
+The recordings are the CMU motion capture database, as BVH. They are stored in
+POISE_CACHE, or in the platform's cache folder. POISE_DATA_URL selects another
+mirror (with 007/07_01.bvh in it).
 
 Examples:
   poise data list
@@ -31,7 +31,7 @@ Examples:
 def list_clips(
     words: Annotated[str, Parameter(help="Only clips with this in their name or description.")] = "",
 ) -> None:
-    """List the clips that can be fetched, and which are here already."""
+    """List the clips that can be downloaded, and which are here already."""
     wanted = words.casefold()
     clips = [clip for clip in datasets.catalogue() if wanted in f"{clip.name} {clip.description}".casefold()]
     terminal.print_table(
@@ -49,10 +49,10 @@ def list_clips(
 
 @app.command
 def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")]) -> None:
-    """Fetch clips into the cache and print their paths.
+    """Download clips into the cache and print their paths.
 
-    A download that was cut off resumes where it stopped. Every file is checked by
-    its checksum; a clip outside the list by that of its first download.
+    An interrupted download resumes. Every file is checked against its checksum; a
+    clip outside the list against that of its first download.
     """
     if not names:
         raise InvalidValueError("name a clip (07_01) or a subject (07) to fetch; see poise data list")

@@ -13,10 +13,9 @@ from poise.cli import terminal
 app = App(
     name="demo",
     help_epilogue="""\
-A performer acts, and the motion is written as BVH and GLB and drawn as a
-contact sheet. The files are read back and compared with what was acted. Then a
-body is posed by the universal prior: the feet stay, the right hand is lifted,
-and all else follows.
+Writes a procedural motion as BVH, GLB and contact sheet, reads the files back
+and compares them with the motion. Then poses a body with the universal prior:
+the feet stay, the right hand goes up, and the body follows.
 
 Examples:
   poise demo
@@ -31,10 +30,10 @@ def demo(
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The folder to write into.")] = Path(
         "out"
     ),
-    action: Annotated[str, Parameter(help="What to do; poise act --list shows what there is.")] = "throw",
-    style: Annotated[str, Parameter(help="How to do it.")] = "energetic",
+    action: Annotated[str, Parameter(help="The action; poise act --list shows all of them.")] = "throw",
+    style: Annotated[str, Parameter(help="The style of the motion.")] = "energetic",
 ) -> None:
-    """Act, write, draw, read back and pose."""
+    """Write a motion and a pose, to see that everything works."""
     start = time.perf_counter()
     with terminal.steps() as step:
         step("loading and compiling")

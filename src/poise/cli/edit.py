@@ -14,8 +14,8 @@ from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 app = App(
     name="edit",
     help_epilogue="""\
-The trajectory is a CSV file of rows time,x,y,z (seconds, metres); a smooth curve goes
-through them. With --relative they are displacements from what was recorded.
+The trajectory is a CSV file with rows time,x,y,z (seconds, metres). A smooth curve
+connects them. With --relative they are offsets from the recording.
 
 Examples:
   poise edit box.poise punch.bvh --handle left_hand --trajectory higher.csv -o higher.bvh
@@ -29,13 +29,13 @@ def edit(
     model: Annotated[Path, Parameter(help="A model written by poise learn.")],
     clip: Annotated[Path, Parameter(help="The motion to edit.")],
     *,
-    handle: Annotated[str, Parameter(help="The joint or role to drag.")],
+    handle: Annotated[str, Parameter(help="The joint or role to move.")],
     trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
     output: Output,
-    relative: Annotated[bool, Parameter(help="Points are displacements from the recording.")] = False,
+    relative: Annotated[bool, Parameter(help="Points are offsets from the recording.")] = False,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
-    """Drag the path of one handle through a clip."""
+    """Change the path of one handle in a clip."""
     from poise.apps.dragging import drag, read_path
     from poise.priors.model_file import load
 

@@ -18,7 +18,7 @@ from poise.formats.tables import checked
 
 app = App(
     name="evaluate",
-    help="Measure methods the same way: errors, reached targets, time.",
+    help="Measure all methods under the same protocol: errors, reached targets, time.",
     help_epilogue=f"""\
 Splits:
 {fill(", ".join(SPLITS), 78, break_on_hyphens=False)}
@@ -62,13 +62,13 @@ def command_of(name: str) -> App:
 
     def run(
         *,
-        split: Annotated[str, Parameter(help="Which clips are learned from and tested on.")] = "performer",
+        split: Annotated[str, Parameter(help="The clips for training and testing.")] = "performer",
         train: Annotated[
             list[Path] | None,
             Parameter(help="Clips to learn from, instead of a split.", consume_multiple=True),
         ] = None,
         test: Annotated[list[Path] | None, Parameter(help="Clips to test on.", consume_multiple=True)] = None,
-        methods: Annotated[str, Parameter(help="Names with commas between; the usual ones if none.")] = "",
+        methods: Annotated[str, Parameter(help="Names, separated by commas. Default: the usual ones.")] = "",
         options: Any = None,
         json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
         plots: Annotated[

@@ -13,11 +13,10 @@ from poise.cli.options import Onto, OptionalOutput
 app = App(
     name="fuse",
     help_epilogue="""\
-The take is a TOML file with a table per source: places of joints (C3D, TRC,
-CSV), turns of segments or pixels of joints in a camera (CSV), each with its
-noise, and [[constraints]] for keys and contacts. Clocks that are off are set
-right, and a source that the others contradict is left out. docs/uncertainty.md
-shows a file.
+The take is a TOML file with a table per source: positions of joints (C3D, TRC,
+CSV), orientations of segments or pixels of joints in a camera (CSV), each with
+its noise, and [[constraints]] for keys and contacts. Clocks are corrected, and a
+source that the others contradict is left out. docs/uncertainty.md shows a file.
 
 Examples:
   poise fuse take.toml -o take.bvh
@@ -32,9 +31,9 @@ def fuse(
     *,
     output: OptionalOutput = None,
     onto: Onto = None,
-    json: Annotated[bool, Parameter(help="Print how sources agree as JSON.")] = False,
+    json: Annotated[bool, Parameter(help="Print the agreement of the sources as JSON.")] = False,
 ) -> None:
-    """Make one motion of several sources."""
+    """Make one motion from several sources."""
     from dataclasses import asdict
 
     from poise.apps.fusing import fuse_take

@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 app = App(
     name="image",
     help_epilogue="""\
-Without points the person in the photo is found, and the points with them
-(--overlay shows them). Without a model the body gets the person's size; with
-one it is the model's own, and alternatives are given. Points can be given by
-hand instead; without a model the universal prior explains them:
+Without points, Poise finds the person in the photo and their joints (--overlay
+shows them). Without a model the body gets the person's size; with one, it is the
+model's body, and there are alternatives. You can also give points by hand:
 
-A point is where a joint or a role (left_hand, head, ...) is seen: its column
-and row in pixels, from the top left corner. Three or four make a pose; more
-make it surer. What one photo leaves open, such as whether an arm points to
-the camera or away, comes out as alternatives, the likeliest first.
+A point is the column and row of a joint or role (left_hand, head, ...), in
+pixels from the top left corner. Three or four points are enough; more are
+better. One photo is ambiguous: an arm may point towards the camera or away. So
+there are alternatives, the most likely first.
 
-The camera is known from a file (--camera), else its field of view is taken
-from --fov, from the photo's EXIF data or to be 50 degrees, and where it is
-comes out with the pose. Several photos, each with a camera: name a .toml
-file with [[views]] instead of the photo. docs/image.md describes both formats.
+--camera names the file of a known camera. Otherwise the field of view comes from
+--fov, from the photo's EXIF data, or is 50 degrees, and the solver finds its
+position. For several photos, name a .toml file with [[views]] instead of the
+photo. docs/image.md describes both formats.
 
 Examples:
   poise image photo.jpg -o pose.glb --overlay check.png
@@ -50,22 +49,24 @@ def image(
     *files: Annotated[
         Path, Parameter(help="[A model written by poise learn and] the photo, or a .toml of several views.")
     ],
-    point: Annotated[tuple[str, ...], Parameter(help="NAME=column,row; may be given many times.")] = (),
-    person: Annotated[int | None, Parameter(help="Which person, from 1, where no points are given.")] = None,
+    point: Annotated[tuple[str, ...], Parameter(help="NAME=column,row; repeat for more.")] = (),
+    person: Annotated[int | None, Parameter(help="Which person, from 1, if no points are given.")] = None,
     height: Annotated[float | None, Parameter(help="The person's height in metres, if known.")] = None,
-    camera: Annotated[Path | None, Parameter(help="A camera file, where the camera is known.")] = None,
-    fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if not.")] = None,
+    camera: Annotated[Path | None, Parameter(help="The camera file, if the camera is known.")] = None,
+    fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if it is not.")] = None,
     pitch: Annotated[float | None, Parameter(help="Degrees that the camera looks down, if known.")] = None,
-    alternatives: Annotated[int, Parameter(help="How many alternatives to give at most.")] = 3,
+    alternatives: Annotated[int, Parameter(help="The largest number of alternatives.")] = 3,
     output: Annotated[
         Path | None,
         Parameter(name=("--output", "-o"), help="The best pose: .bvh .glb .png; others are numbered."),
     ] = None,
-    overlay: Annotated[Path | None, Parameter(help="A picture: over the photo, and from the side.")] = None,
+    overlay: Annotated[
+        Path | None, Parameter(help="A picture of the pose over the photo and from the side.")
+    ] = None,
     onto: Onto = None,
     json: Annotated[bool, Parameter(help="Print the alternatives as JSON.")] = False,
 ) -> None:
-    """Find the likeliest poses that explain a photo, by points in it or by the person found in it."""
+    """Find the most likely poses for a photo, from points or from the person in it."""
     if not 1 <= len(files) <= 2:
         raise InvalidValueError(f"give a photo, or a model and a photo; got {len(files)} files")
     model, photo = (None, files[0]) if len(files) == 1 else files

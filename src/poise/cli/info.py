@@ -30,10 +30,8 @@ Examples:
 
 @app.default
 def info(
-    *files: Annotated[Path, Parameter(help="Files to look into: BVH, AMC, C3D, TRC or GLB.")],
-    json: Annotated[
-        bool, Parameter(help="Print JSON: an object, or a list where several files are given.")
-    ] = False,
+    *files: Annotated[Path, Parameter(help="Motion files: BVH, AMC, C3D, TRC or GLB.")],
+    json: Annotated[bool, Parameter(help="Print JSON: an object, or a list for several files.")] = False,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Show what is in motion files."""

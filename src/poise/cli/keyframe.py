@@ -21,7 +21,7 @@ app = App(
 The script is a TOML file: duration, fps, floor, keys for a few handles,
 pins, and the style at each time. Times are in seconds, places in metres,
 Y up. A handle follows its path from its first key to its last and is free
-before and after. docs/keyframing.md describes everything a script may contain.
+before and after. docs/keyframing.md describes all of it.
 
   duration = 2.0
   floor = true
@@ -34,8 +34,8 @@ before and after. docs/keyframing.md describes everything a script may contain.
   handle = "left_foot"
   at = [0.1, 0.07, 0.0]
 
-With --keys-from a script is written instead, from a recording: the keys of
-the handles named, to be changed by hand and solved then.
+--keys-from writes a script from a recording, with keys of the named handles,
+for you to edit.
 
 Examples:
   poise keyframe pitch.poise pitch.toml --keys-from pitch.bvh \\
@@ -55,13 +55,13 @@ def keyframe(
     output: OptionalOutput = None,
     keys_from: Annotated[Path | None, Parameter(help="Write the script, with keys from this clip.")] = None,
     handle: Annotated[
-        tuple[str, ...], Parameter(help="A joint or role to take keys of; may be given many times.")
+        tuple[str, ...], Parameter(help="A joint or role to take keys from; repeat for more.")
     ] = (),
     heading: Annotated[
-        bool, Parameter(negative="--no-heading", help="Face as the feet go where no key says otherwise.")
+        bool, Parameter(negative="--no-heading", help="Face the walking direction unless a key sets it.")
     ] = True,
     balance: Annotated[
-        bool, Parameter(negative="--no-balance", help="Keep the weight over the feet where they are keyed.")
+        bool, Parameter(negative="--no-balance", help="Keep the weight over keyed feet.")
     ] = True,
     live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
     onto: Onto = None,

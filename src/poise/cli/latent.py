@@ -13,9 +13,8 @@ from poise.errors import InvalidValueError
 app = App(
     name="latent",
     help_epilogue="""\
-Light places are good ones. A plus is a training pose, blue to green by time,
-red where it is active. Bodies are orange where they were recorded and green
-where the style made them up.
+Light means likely. A plus is a training pose, blue to green by time, red if it
+is active. Orange bodies were recorded, green ones are generated.
 
 Examples:
   poise latent pitch.poise -o map.png
@@ -31,12 +30,13 @@ def latent(
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The picture to write: .png.")],
     annealed: Annotated[
-        bool, Parameter(help="The model, the one between and the smooth one side by side.", negative=())
+        bool,
+        Parameter(help="Draw the model, the intermediate one and the smooth one side by side.", negative=()),
     ] = False,
     mixture: Annotated[
-        bool, Parameter(help="Beside a mixture of Gaussians on principal components.", negative=())
+        bool, Parameter(help="Compare with a mixture of Gaussians on principal components.", negative=())
     ] = False,
-    seed: Annotated[int, Parameter(help="Another number shows other made-up poses.")] = 0,
+    seed: Annotated[int, Parameter(help="The random seed of generated poses.")] = 0,
 ) -> None:
     """Draw the latent space of a style."""
     if annealed and mixture:

@@ -38,7 +38,7 @@ hybrid) or parts joined by +, such as cylinder, torus, or
 "circle(phase) by back-constraints + smooth style axis by local linearity".
 
 Kernels of a style: rbf, laplacian, matern32, matern52, rational-quadratic,
-rbf+linear, linear, periodic, or auto for the one that suits poses left out best.
+rbf+linear, linear, periodic, or auto for the one that predicts held-out poses best.
 
 Examples:
   poise learn walk.poise --kind gaussian walk_1.bvh walk_2.bvh
@@ -60,10 +60,12 @@ def learn(
     kind: Annotated[str, Parameter(help=f"What kind of model: {', '.join(KINDS)}.")] = "gaussian",
     options: Options = Flags(),  # noqa: B008 - an empty, frozen one
     picture: Annotated[
-        Path | None, Parameter(help="Where a latent space is drawn; OUT with .png if not given.")
+        Path | None, Parameter(help="The picture of the latent space. Default: OUT with .png.")
     ] = None,
-    curve: Annotated[Path | None, Parameter(help="Where a style's learning curve is drawn.")] = None,
-    licence: Annotated[str, Parameter(help="The clips' licence; the model and what it writes name it.")] = "",
+    curve: Annotated[Path | None, Parameter(help="The picture of a style's learning curve.")] = None,
+    licence: Annotated[
+        str, Parameter(help="The licence of the clips. The model and its outputs name it.")
+    ] = "",
     reading: ReadingOptions = AS_FOUND,
     onto: Onto = None,
 ) -> None:

@@ -47,12 +47,12 @@ def build(
     ] = None,
     skeleton: Annotated[
         Path | None,
-        Parameter(help="A clip whose skeleton all are carried over to; the first clip's if not given."),
+        Parameter(help="A clip whose skeleton all clips are retargeted to. Default: the first clip."),
     ] = None,
-    performer: Annotated[str, Parameter(help="Who performs; read from the names if not given.")] = "",
+    performer: Annotated[str, Parameter(help="The performer. Default: read from the file names.")] = "",
     tags: Annotated[
         list[str] | None,
-        Parameter(help="Words for what is done, besides those of the names.", consume_multiple=True),
+        Parameter(help="Tags of the behaviour, in addition to those in the names.", consume_multiple=True),
     ] = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = "",
@@ -84,9 +84,7 @@ def build(
 
 
 @app.command
-def info(
-    folder: Folder, *, json: Annotated[bool, Parameter(help="As JSON on standard output.")] = False
-) -> None:
+def info(folder: Folder, *, json: Annotated[bool, Parameter(help="Print JSON.")] = False) -> None:
     """Show what a library holds."""
     library = _open(folder)
     clips = library.clips
@@ -113,10 +111,10 @@ def info(
 @app.command
 def search(
     folder: Folder,
-    *words: Annotated[str, Parameter(help="Words in a clip's name, tags or performer; all must be there.")],
+    *words: Annotated[str, Parameter(help="Words in a clip's name, tags or performer; all must match.")],
     performer: Annotated[str, Parameter(help="Only clips of this performer.")] = "",
     like: Annotated[
-        Path | None, Parameter(help="A motion file: find the frames whose poses are most like one of its.")
+        Path | None, Parameter(help="A motion file; find the frames most similar to one of its poses.")
     ] = None,
     at: Annotated[float, Parameter(help="The second of that file.")] = 0.0,
     count: Annotated[int, Parameter(help="How many frames to list, one of each clip.")] = 10,

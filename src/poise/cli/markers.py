@@ -18,13 +18,12 @@ app = App(
     name="markers",
     help_epilogue="""\
 A take is a C3D or TRC file with labelled markers. The 41-marker set of CMU and
-HDM05 and Plug-in Gait's names are known. Where labels are not, markers are
-matched by geometry, and what was matched is printed; or a mapping file says
-what each label is:
+HDM05 and Plug-in Gait's names are known. Unknown labels are matched by geometry,
+and the result is printed. A mapping file overrides it:
 
   [markers]            # a marker of the 41-marker set
   "Head1" = "LFHD"
-  [joints]             # or only the joint it sits on
+  [joints]             # or only the joint it is attached to
   "Racket" = "right_hand"
 
 Examples:
@@ -44,19 +43,19 @@ class MarkerOptions:
 
     style: Annotated[
         Path | None,
-        Parameter(help="A model written by poise learn; else a style is learned from the take itself."),
+        Parameter(help="A model written by poise learn. Default: a style learned from the take."),
     ] = None
     subject: Annotated[
-        str | None, Parameter(help="Whose markers, where labels have the prefixes of several people.")
+        str | None, Parameter(help="The person, if labels have the prefixes of several people.")
     ] = None
     map: Annotated[Path | None, Parameter(help="A mapping file from labels to markers or joints.")] = None
     units: Units = None
     up: Up = None
     report: Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")] = None
     uncertainty: Annotated[
-        bool, Parameter(help="Beside the file, write how sure each joint is, by frame (.uncertainty.json).")
+        bool, Parameter(help="Also write the uncertainty of each joint, per frame (.uncertainty.json).")
     ] = False
-    json: Annotated[bool, Parameter(help="Print what was done as JSON.")] = False
+    json: Annotated[bool, Parameter(help="Print the result as JSON.")] = False
 
     def reading(self) -> dict[str, Any]:
         """How the take is read, where that is said."""
@@ -85,9 +84,7 @@ def fill(
     take: Source,
     *,
     output: Output,
-    unsure: Annotated[
-        bool, Parameter(help="Fill also what is too uncertain, instead of leaving it a gap.")
-    ] = False,
+    unsure: Annotated[bool, Parameter(help="Fill even gaps that are too uncertain.")] = False,
     options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fill the gaps of a take and write it again; what was measured stays as it is.

@@ -13,8 +13,8 @@ from poise.errors import InvalidValueError, PoiseError
 app = App(
     name="model",
     help_epilogue="""\
-A model from somebody else may be damaged, or made to do harm. Loading one runs
-no code of it and checks every number; this says what the check found.
+A model from somebody else may be damaged or malicious. Loading it runs no code
+from it and checks every number. This command reports the result.
 
 Examples:
   poise model check walk.poise
@@ -26,13 +26,13 @@ Examples:
 
 @app.command
 def check(*files: Annotated[Path, Parameter(help="Model files.")]) -> None:
-    """Check that model files are whole and that poses can be solved with them."""
+    """Check that model files are valid and can solve poses."""
     if not files:
         raise InvalidValueError("name at least one model file; see poise model check --help")
     failures = [file for file in files if not _is_sound(file)]
     if failures:
         raise PoiseError(
-            f"{len(failures)} of {len(files)} models are not sound: {', '.join(map(str, failures))}"
+            f"{len(failures)} of {len(files)} models are not valid: {', '.join(map(str, failures))}"
         )
 
 
@@ -55,7 +55,7 @@ def _is_sound(file: Path) -> bool:
 
 @app.command
 def show(file: Annotated[Path, Parameter(help="A model file.")]) -> None:
-    """Show what a model is, its body, and the clips it was learned from with the start of their hashes."""
+    """Show the kind of a model, its body, and its training clips with their hashes."""
     from poise.priors.model_file import load
 
     prior = load(file)

@@ -34,16 +34,14 @@ OptionalOutput = Annotated[
 Onto = Annotated[
     Path | None,
     Parameter(
-        help="A character (.glb, .vrm, .bvh ...) to carry the result onto; a GLB or VRM keeps its mesh. "
+        help="A character (.glb, .vrm, .bvh ...) to retarget the result to. A GLB or VRM keeps its mesh. "
         "For .mot: an OpenSim model (.osim)."
     ),
 ]
-Start = Annotated[float | None, Parameter(help="Leave out what comes before this second.")]
-End = Annotated[float | None, Parameter(help="Leave out what comes after this second.")]
-Jobs = Annotated[int, Parameter(help="How many processes of this machine work on clips.")]
-Scheduler = Annotated[
-    str, Parameter(help="Work on the dask cluster with this address (tcp://host:8786) instead.")
-]
+Start = Annotated[float | None, Parameter(help="Start at this second.")]
+End = Annotated[float | None, Parameter(help="End at this second.")]
+Jobs = Annotated[int, Parameter(help="The number of processes.")]
+Scheduler = Annotated[str, Parameter(help="Use the dask cluster at this address (tcp://host:8786) instead.")]
 
 
 @dataclass(frozen=True)

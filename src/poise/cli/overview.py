@@ -1,22 +1,22 @@
 """The list of commands and the program's own help, which is plain text so that `poise --help` answers at once."""
 
 COMMANDS = {
-    "demo": "try everything in a few seconds: make a motion, write it, draw it, pose a body",
+    "demo": "see that everything works: write and draw a motion, pose a body",
     "studio": "pose, keyframe and explore styles in the browser",
-    "act": "make a motion without recording one: walk, throw, box and others",
+    "act": "make a procedural motion: walk, throw, box and others",
     "learn": "learn a model of poses from motion files",
-    "pose": "pose a whole body by a few handles",
-    "correct": "teach a habit by correcting solved poses",
+    "pose": "pose a whole body from a few handles",
+    "correct": "learn from your corrections of solved poses",
     "keyframe": "make a motion from the paths of a few handles",
     "image": "pose a whole body from points in a photo",
-    "video": "get a body's motion from ordinary video, without markers",
+    "video": "get motion from ordinary video, without markers",
     "phase": "find and correct the phase, steps and transitions of clips",
-    "simulate": "let a motion model walk and run by itself",
+    "simulate": "let a motion model walk and run on its own",
     "animate": "make a motion from foot contacts, paths and keyframes",
     "edit": "change the path of a handle in a clip; the body follows",
     "markers": "solve a body from optical markers, or fill their gaps",
     "fuse": "combine markers, cameras, inertial sensors and keys into one motion",
-    "perform": "drive a whole body by a few markers, sensors or a webcam, recorded or live",
+    "perform": "drive a whole body with a few markers, sensors or a webcam, recorded or live",
     "model": "check and describe model files",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
@@ -24,14 +24,14 @@ COMMANDS = {
     "info": "show what is in motion files: joints, frames, height, units",
     "render": "draw a motion as a contact sheet or an animation",
     "retarget": "put a motion on your own character",
-    "character": "show and correct which joint of a character is which",
+    "character": "show and correct the roles of a character's joints",
     "clean": "remove the foot slide of a motion",
     "convert": "convert between file formats; trim, resample, mirror",
-    "library": "keep many clips as one searchable library",
+    "library": "build and search a library of many clips",
     "serve": "pose characters of other programs over a local socket",
     "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
-    "cameras": "calibrate cameras by a printed board; film a motion with simulated ones",
-    "evaluate": "measure methods on the same data: errors, reached targets, time",
+    "cameras": "calibrate cameras with a printed board; film a motion with simulated ones",
+    "evaluate": "measure all methods under the same protocol: errors, reached targets, time",
     "data": "list and download public recordings",
     "doctor": "report what is installed, what is missing, and how fast this machine is",
     "warm-up": "compile the numerical code ahead of its first use",
@@ -50,14 +50,14 @@ Options:
   --help, -h  show this
   --version   show the version
   --install-completion  complete commands and options with the Tab key in this shell
-  --overwrite replace existing files that a command writes beside the one you named
-  --debug     show where an error arose (POISE_DEBUG=1 does the same)
+  --overwrite replace existing files that a command writes next to the one you named
+  --debug     show the traceback of an error (POISE_DEBUG=1 does the same)
 
 Examples:
   poise demo                                 see what it does
-  poise act walk --style tired -o walk.bvh   a motion without recording one
-  poise info walk.bvh                        what is in a file
-  poise render walk.bvh -o walk.png          look at it
+  poise act walk --style tired -o walk.bvh   a procedural motion
+  poise info walk.bvh                        show what is in a file
+  poise render walk.bvh -o walk.png          draw it
   poise convert walk.bvh walk.glb            for Blender and game engines
   poise retarget walk.bvh me.glb -o out.glb  on your own character
 """

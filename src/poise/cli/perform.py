@@ -32,35 +32,35 @@ if TYPE_CHECKING:
 app = App(
     name="perform",
     help_epilogue="""\
-The library is a folder made by poise library build, or a model; one made by
-poise learn --kind local works best: it goes by velocities too, and fills in what
-markers that are not seen would say. Without one, what is known of people in general
-has to do. A take is a C3D or TRC file, a CSV file with columns
-time,left_hand.x,left_hand.y,left_hand.z,..., or - for standard input: one frame
-a line, JSON ({"left_hand": [x, y, z], ...}) or CSV; poses go out the same way.
+The library is a folder made by poise library build, or a model. A model made by
+poise learn --kind local works best: it also uses velocities and predicts hidden
+markers. Without either, the universal prior is used. A take is a C3D or TRC file,
+a CSV file with columns time,left_hand.x,left_hand.y,left_hand.z,..., or - for
+standard input: one frame per line, JSON ({"left_hand": [x, y, z], ...}) or CSV.
+Poses are written in the same way.
 
 Labels that name a place (left_hand, forehead, left_waist, LFWT, any role or
-joint) are taken as they are; others need a mapping file:
+joint) need no mapping. Others need a mapping file:
 
   [markers]
   LWRIST = "left_hand"
   STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }
 
-With --sensors, inertial sensors take the place of markers: every frame gives how
-these segments are turned (quaternions w, x, y, z in the world; the pelvis first),
-as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
-Where the performer goes is then the library's guess, and drifts.
+--sensors uses inertial sensors instead of markers. Each frame has the orientations
+of these segments (quaternions w, x, y, z in the world; the pelvis first), as
+columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
+The path of the performer is then estimated by the library, and drifts.
 
 vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME follow other programs live.
-Without a library, the whole body that vmc: sends is written as it comes.
+Without a library, the body that vmc: sends is written unchanged.
 
 --calibrate takes one T-pose, or two (left side, then right side), or a motion of
-more than two seconds; the skeleton is interpolated from all of the library's.
-With --sensors it is a T-pose facing +Z, and shows how each sensor is worn.
+more than two seconds. The skeleton is interpolated from those of the library.
+With --sensors it is a T-pose facing +Z, and gives the mounting of each sensor.
 
-With --webcam, whoever stands before a camera drives the body, without markers and
-without a library; a number or an address chooses the camera, a video is played as if
-it were one. The person is measured for a second; Ctrl-C ends the take.
+With --webcam, a person in front of a camera drives the body, without markers and
+without a library. A number or an address selects the camera; a video works too.
+The person is measured for a second. Ctrl-C ends the take.
 
 Examples:
   poise perform --webcam -o take.bvh --to 127.0.0.1:39539
@@ -96,25 +96,25 @@ def perform(
         Parameter(help="A take whose first frame is a T-pose (or two: left, right); or a short motion."),
     ] = (),
     sensors: Annotated[
-        str, Parameter(help="Segments with inertial sensors, with commas between, instead of markers.")
+        str, Parameter(help="Segments with inertial sensors, separated by commas, instead of markers.")
     ] = "",
     noise: Annotated[
         float | None,
         Parameter(
-            help="Metres by which markers may be off (default 0.0002, or the method's own), or radians (default 0)."
+            help="Tolerance of markers in metres (default 0.0002 or the method's), of sensors in radians (default 0)."
         ),
     ] = None,
-    fps: Annotated[float, Parameter(help="Frames a second, where the take does not say.")] = 60.0,
+    fps: Annotated[float, Parameter(help="Frames per second, if the take does not say.")] = 60.0,
     video: Annotated[
         tuple[str, ...],
         Parameter(help="Instead of a take: a video, image folder or camera number per camera."),
     ] = (),
-    cameras: Annotated[Path | None, Parameter(help="The camera file of these (poise cameras).")] = None,
+    cameras: Annotated[Path | None, Parameter(help="The file of these cameras (poise cameras).")] = None,
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
     before: Annotated[BeforeWebcam, Parameter(name="*")] = BeforeWebcam(),  # noqa: B008 - frozen
     onto: Onto = None,
 ) -> None:
-    """Animate a whole body by a few markers, from a library of motion; or by a webcam, without markers."""
+    """Drive a whole body with a few markers and a motion library, or with a webcam."""
     from poise.performance import setup
     from poise.performance.feeds import is_feed, markers_of
 
@@ -174,7 +174,7 @@ def placement(
         Path | None, Parameter(name=("--output", "-o"), help="Also draw the body with the places (.png).")
     ] = None,
 ) -> None:
-    """Find where markers tell the most about what a library holds, by trials on its own poses."""
+    """Find the marker places that predict a library's poses best, by trials."""
     from poise.performance import setup
     from poise.performance.placement import best_placement
     from poise.priors.abilities import examples_of
@@ -285,7 +285,7 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
                 print(f"{output}: {len(recording)} frames came, {terminal.file_size(output)}")
                 journal.close(saved=True)
     if not len(recording):
-        raise InvalidValueError("no frame with a whole body came; check the port, and that the sender sends")
+        raise InvalidValueError("no frame with a whole body arrived; check the port and the sender")
 
 
 def _follow(stream: Stream, take: str) -> None:

@@ -29,24 +29,20 @@ class Watching:
     """Options of performing before cameras."""
 
     live: Annotated[
-        bool, Parameter(help="Cameras as they come, a line of JSON per pose; Ctrl-C ends the take.")
+        bool, Parameter(help="Use cameras live and print a line of JSON per pose. Ctrl-C ends the take.")
     ] = False
-    to: Annotated[
-        str | None, Parameter(help="Also send poses to HOST:PORT as they are found, by OSC (VMC).")
-    ] = None
-    empty: Annotated[float, Parameter(help="Seconds at the start in which the room is empty.")] = 1.0
+    to: Annotated[str | None, Parameter(help="Also send each pose to HOST:PORT over OSC (VMC).")] = None
+    empty: Annotated[float, Parameter(help="Seconds of the empty room at the start.")] = 1.0
     background: Annotated[
         tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
     ] = ()
-    sync: Annotated[
-        str, Parameter(help="How videos are put in step: time, flash, clap (their sound) or motion.")
-    ] = "time"
+    sync: Annotated[str, Parameter(help="How to align videos: time, flash, clap (sound) or motion.")] = "time"
     hue: Annotated[
         str,
         Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright."),
     ] = ""
     record: Annotated[
-        Path | None, Parameter(help="Keep the session in this folder, to perform it again.")
+        Path | None, Parameter(help="Keep the session in this folder, so that it can be performed again.")
     ] = None
 
 

@@ -22,12 +22,12 @@ class BeforeWebcam:
     webcam: Annotated[
         list[str] | None,
         Parameter(
-            help="Follow a person before a camera: its number (0), address, or a video instead.",
+            help="Follow a person in front of a camera: its number (0), its address, or a video.",
             consume_multiple=True,
             negative=(),
         ),
     ] = None
-    height: Annotated[float | None, Parameter(help="Before a webcam: the person's height in metres.")] = None
+    height: Annotated[float | None, Parameter(help="With a webcam: the person's height in metres.")] = None
     fov: Annotated[float | None, Parameter(help="Its vertical field of view in degrees, if known.")] = None
 
 

@@ -43,10 +43,10 @@ def phase(
     ] = None,
     picture: Annotated[Path | None, Parameter(help="Draw phases, contacts and transitions.")] = None,
     rhythm: Annotated[
-        Path | None, Parameter(help="Draw and print what this file says instead of what is found.")
+        Path | None, Parameter(help="Draw and print this file instead of what is found.")
     ] = None,
 ) -> None:
-    """Show the rhythm of clips, and write it to be corrected."""
+    """Show the rhythm of clips, and write it to a file that you can correct."""
     if not clips:
         raise InvalidValueError("name the clips to look at: poise phase walk_1.bvh --picture rhythm.png")
     from poise.apps.learning import read_motion

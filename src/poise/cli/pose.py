@@ -14,7 +14,7 @@ app = App(
     name="pose",
     help_epilogue="""\
 Handles are joints or roles (left_hand, head, ...); targets are in metres, Y up.
-The extension names what is written: .bvh .amc .glb, or .png to look at it.
+The extension selects the output: .bvh .amc .glb, or .png for a picture.
 
 Examples:
   poise pose --handle left_hand=0.4,1.3,0.3 --handle head=0,1.6,0.1 -o pose.png
@@ -31,39 +31,39 @@ Examples:
 @app.default
 def pose(
     model: Annotated[
-        Path | None, Parameter(help="A model written by poise learn; without one, people in general.")
+        Path | None, Parameter(help="A model written by poise learn. Default: the universal prior.")
     ] = None,
     *,
-    handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; may be given many times.")] = (),
+    handle: Annotated[tuple[str, ...], Parameter(help="NAME=x,y,z in metres; repeat for more.")] = (),
     look_at: Annotated[str | None, Parameter(help="x,y,z that the head looks at.")] = None,
     floor: Annotated[
         bool, Parameter(negative="--no-floor", help="Stand on the floor (Y = 0), feet not below it.")
     ] = True,
     heading: Annotated[
-        bool, Parameter(negative="--no-heading", help="Face forward (Z) where the handles do not say.")
+        bool, Parameter(negative="--no-heading", help="Face forward (Z) unless the handles turn the body.")
     ] = True,
     balance: Annotated[
-        bool, Parameter(negative="--no-balance", help="Keep the balance, and let idle arms hang.")
+        bool, Parameter(negative="--no-balance", help="Keep the balance and let idle arms hang.")
     ] = True,
     apart: Annotated[
         bool, Parameter(negative="--no-apart", help="Keep arms and legs out of the body and of each other.")
     ] = True,
     constraints: Annotated[
-        Path | None, Parameter(help="A TOML file of [[constraints]] of any kind, beside the handles.")
+        Path | None, Parameter(help="A TOML file with further [[constraints]] of any kind.")
     ] = None,
     exact: Annotated[float, Parameter(help="Metres within which handles are met.")] = 1e-3,
     output: OptionalOutput = None,
     corrections: Annotated[
-        Path | None, Parameter(help="Correct the pose as a file written by poise correct says.")
+        Path | None, Parameter(help="Apply the corrections in a file written by poise correct.")
     ] = None,
     uncertainty: Annotated[
         bool,
         Parameter(
-            help="Draw other poses that the handles leave open, pale behind the pose (.png); beside a motion "
-            "file, write how sure every joint is (.uncertainty.json)."
+            help="Draw other poses that meet the handles, pale behind the pose (.png). With a motion "
+            "file, write the uncertainty of every joint (.uncertainty.json)."
         ),
     ] = False,
-    suggest: Annotated[bool, Parameter(help="Say which handle to add next.")] = False,
+    suggest: Annotated[bool, Parameter(help="Name the handle to add next.")] = False,
     json: Annotated[bool, Parameter(help="Print the solution as JSON.")] = False,
     onto: Onto = None,
 ) -> None:
@@ -92,7 +92,7 @@ def pose(
         terminal.print_json(posing.report(solution))
         return
     print(solution)
-    print(f"likelihood: higher than {solution.percentile:.0f} % of the poses it is compared with")
+    print(f"likelihood: higher than {solution.percentile:.0f} % of the reference poses")
     roles = [role for role, joint in solution.space.skeleton.roles.items() if {role, joint} & set(handles)]
     for words in (*posing.judged(solution, held=roles, on_floor=floor), posing.nearest_in_words(solution)):
         if words:

@@ -40,7 +40,7 @@ def render(
     size: Annotated[
         tuple[int, int] | None, Parameter(help="Of an animation: width and height in pixels.")
     ] = None,
-    fps: Annotated[float | None, Parameter(help="Of an animation: pictures a second.")] = None,
+    fps: Annotated[float | None, Parameter(help="Of an animation: frames per second.")] = None,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Draw a motion as a contact sheet or an animation."""

@@ -13,10 +13,10 @@ from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 app = App(
     name="retarget",
     help_epilogue="""\
-A character in T, A or I pose is enough. Written as .glb or .vrm, the motion goes into
-the character's own file: mesh, materials and all else stay as they are.
-`poise character me.glb` shows which joint plays which part, and how to correct it.
-Every command that writes a motion takes --onto CHARACTER instead.
+A character in T, A or I pose is enough. A .glb or .vrm output is the character's own
+file with the motion added: mesh and materials stay unchanged.
+`poise character me.glb` shows the role of each joint, and how to correct it.
+Every command that writes a motion also accepts --onto CHARACTER.
 
 Examples:
   poise retarget walk.bvh me.glb -o walking.glb
@@ -28,13 +28,13 @@ Examples:
 
 @app.default
 def retarget(
-    motion: Annotated[Path, Parameter(help="The motion to carry over.")],
+    motion: Annotated[Path, Parameter(help="The motion to retarget.")],
     character: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
     *,
     output: Output,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
-    """Carry a motion onto a character."""
+    """Retarget a motion to a character."""
     from poise.apps.retargeting import retarget
 
     source = reading.motion(motion)

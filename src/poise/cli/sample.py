@@ -12,9 +12,9 @@ from poise.cli import terminal
 app = App(
     name="sample",
     help_epilogue="""\
-Poses come from places of the latent space that are about as likely as those
-of the training poses. A .png is a page of them; .bvh, .amc and .glb have one
-pose per frame.
+Poses come from points of the latent space that are about as likely as the
+training poses. A .png is a page of poses; .bvh, .amc and .glb have one pose per
+frame.
 
 Examples:
   poise sample pitch.poise -o poses.png
@@ -29,9 +29,9 @@ def sample(
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"), help="The picture or motion file to write.")],
     count: Annotated[int, Parameter(help="How many poses.")] = 8,
-    seed: Annotated[int, Parameter(help="Another number gives other poses.")] = 0,
+    seed: Annotated[int, Parameter(help="The random seed.")] = 0,
 ) -> None:
-    """Draw poses at random from a style."""
+    """Draw random poses from a style."""
     from poise.apps.latent import load_style, sample_poses, save_samples
 
     poses = sample_poses(load_style(model), count=count, seed=seed)

@@ -12,8 +12,8 @@ from poise.cli import terminal
 app = App(
     name="serve",
     help_epilogue="""\
-The add-on for Blender (poise-blender.zip) connects to it. Any program may: it sends
-its bones and where handles are, a line of JSON each, and gets every joint's turn. Only
+The Blender add-on (poise-blender.zip) connects to it, and so can any program: it sends
+its bones and handles as lines of JSON and receives the rotation of every joint. Only
 programs on this machine can connect. Ctrl-C ends it.
 
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 @app.default
 def serve(
-    *, port: Annotated[int, Parameter(help="The port to listen on; 0 is any that is free.")] = 39550
+    *, port: Annotated[int, Parameter(help="The port to listen on; 0 selects a free one.")] = 39550
 ) -> None:
     """Pose characters of other programs, such as Blender, over a local socket."""
     from poise.apps import serving

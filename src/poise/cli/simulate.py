@@ -15,7 +15,7 @@ app = App(
 The model starts at a training frame and continues by its dynamics. Activities
 are those it was learned from (poise info MODEL names the clips): walk and
 run, or names of your own. --to leads it from each activity into the next.
-Without --to it keeps doing what is likeliest from there.
+Without --to it continues with the most likely motion.
 
 Examples:
   poise simulate gaits.poise --from run --seconds 6 -o run.gif
@@ -32,23 +32,23 @@ def simulate(
     *,
     output: Output,
     from_: Annotated[str | None, Parameter(name="--from", help="The activity to start in.")] = None,
-    to: Annotated[
-        tuple[str, ...], Parameter(help="The activity to go over into; may be given many times.")
-    ] = (),
+    to: Annotated[tuple[str, ...], Parameter(help="The activity to change to; repeat for more.")] = (),
     seconds: Annotated[float, Parameter(help="How long.")] = 6.0,
     frame: Annotated[int | None, Parameter(help="The training frame to start at.")] = None,
-    pace: Annotated[float, Parameter(help="How fast, over the recorded pace.")] = 1.0,
-    sample: Annotated[bool, Parameter(help="Draw a motion at random instead of the mean.")] = False,
-    seed: Annotated[int, Parameter(help="Another number draws another motion.")] = 0,
+    pace: Annotated[float, Parameter(help="The speed, as a ratio to the recording.")] = 1.0,
+    sample: Annotated[bool, Parameter(help="Draw a random motion instead of the mean.")] = False,
+    seed: Annotated[int, Parameter(help="The random seed.")] = 0,
     fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
     inference: Annotated[
         Literal["guided", "plain"] | None,
-        Parameter(help="Keep to the latent space's surface and rhythm, or go by the dynamics alone."),
+        Parameter(
+            help="guided: follow the surface and rhythm of the latent space; plain: use only the dynamics."
+        ),
     ] = None,
-    picture: Annotated[Path | None, Parameter(help="Also draw the way through the latent space.")] = None,
+    picture: Annotated[Path | None, Parameter(help="Also draw the path through the latent space.")] = None,
     onto: Onto = None,
 ) -> None:
-    """Let a motion model move alone."""
+    """Let a motion model move on its own."""
     from poise.apps.animate import load_dynamics
     from poise.apps.simulating import simulate
 

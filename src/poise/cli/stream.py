@@ -15,8 +15,8 @@ app = App(
     name="stream",
     help_epilogue="""\
 The receiver understands the Virtual Motion Capture protocol: Blender and Unreal
-with a plug-in, Unity, VSeeFace, Warudo and other VTuber tools. The studio sends
-what is posed in it in the same way.
+with a plug-in, Unity, VSeeFace, Warudo and other VTuber tools. The studio can
+send its pose in the same way.
 
 Examples:
   poise stream walk.bvh
@@ -30,9 +30,9 @@ Examples:
 def stream(
     clip: Annotated[Path, Parameter(help="A motion file.")],
     *,
-    to: Annotated[str, Parameter(help="Who receives it: HOST:PORT.")] = "127.0.0.1:39539",
-    loop: Annotated[bool, Parameter(help="Again and again, until Ctrl+C.")] = False,
-    times: Annotated[int, Parameter(help="How often it is sent.")] = 1,
+    to: Annotated[str, Parameter(help="The receiver, HOST:PORT.")] = "127.0.0.1:39539",
+    loop: Annotated[bool, Parameter(help="Repeat until Ctrl+C.")] = False,
+    times: Annotated[int, Parameter(help="How many times to send it.")] = 1,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Send a motion live over OSC, in real time."""

@@ -13,10 +13,10 @@ from poise.cli.options import Onto
 app = App(
     name="video",
     help_epilogue="""\
-One video gives a body of about the right size on a floor of its own; which way
-is up, and where the floor is, are found from the person. Several videos of one
-moment, with the file of their cameras (poise cameras calibrate), give metres.
-People are found by networks that come with Poise; nothing is sent anywhere.
+One video gives a body of about the right size; the vertical and the floor are
+estimated from the person. Several videos of the same moment, with the file of
+their cameras (poise cameras calibrate), give metres. People are found by networks
+that Poise ships. Your videos stay on your machine.
 
 Examples:
   poise video walk.mp4 -o walk.bvh --film check.mp4
@@ -36,24 +36,24 @@ def video(
         Parameter(name=("--output", "-o"), help="The motion: .bvh .glb .amc ... or .mp4 .gif .png."),
     ] = None,
     cameras: Annotated[Path | None, Parameter(help="The file of the cameras, for several videos.")] = None,
-    person: Annotated[int | None, Parameter(help="Which person, from 1, where several are seen.")] = None,
+    person: Annotated[int | None, Parameter(help="Which person, from 1, if there are several.")] = None,
     height: Annotated[float | None, Parameter(help="The person's height in metres, if known.")] = None,
     fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if known.")] = None,
-    model: Annotated[Path | None, Parameter(help="A model; without one, people in general.")] = None,
-    start: Annotated[float, Parameter(help="Seconds at which to begin.")] = 0.0,
-    end: Annotated[float | None, Parameter(help="Seconds at which to end.")] = None,
-    sync: Annotated[str, Parameter(help="How videos are put in step: time, flash, clap or motion.")] = "time",
+    model: Annotated[Path | None, Parameter(help="A model. Default: the universal prior.")] = None,
+    start: Annotated[float, Parameter(help="Start at this second.")] = 0.0,
+    end: Annotated[float | None, Parameter(help="End at this second.")] = None,
+    sync: Annotated[str, Parameter(help="How to align videos: time, flash, clap or motion.")] = "time",
     film: Annotated[
-        Path | None, Parameter(help="The video with the skeleton, beside the body (.mp4).")
+        Path | None, Parameter(help="Write the video with the skeleton, next to the body (.mp4).")
     ] = None,
-    picture: Annotated[Path | None, Parameter(help="A few moments of that (.png).")] = None,
+    picture: Annotated[Path | None, Parameter(help="Write some frames of it as a picture (.png).")] = None,
     uncertainty: Annotated[
-        bool, Parameter(help="Beside the motion, write how sure each joint is, by frame (.uncertainty.json).")
+        bool, Parameter(help="Also write the uncertainty of each joint, per frame (.uncertainty.json).")
     ] = False,
     onto: Onto = None,
-    json: Annotated[bool, Parameter(help="Print what was found as JSON.")] = False,
+    json: Annotated[bool, Parameter(help="Print the result as JSON.")] = False,
 ) -> None:
-    """Find a person in videos and write how the body moves."""
+    """Find a person in videos and write their motion."""
     from poise.apps import video as app
     from poise.apps.outputs import save, save_deviations
     from poise.priors.model_file import load

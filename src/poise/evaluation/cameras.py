@@ -129,7 +129,7 @@ def evaluate_cameras(
     With a stride, every `stride`-th frame is compared with the truth; all are filmed.
     """
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     if cameras < 1 or markers not in SETS:
         raise InvalidValueError(
             f"there are one camera or more, and {' or '.join(map(str, SETS))} markers; got {cameras} and {markers}"

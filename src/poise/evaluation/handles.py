@@ -58,7 +58,7 @@ def evaluate_handles(
     unless others are named. Of several folds, `deg_spread` and `mpjpe_spread_cm` are the deviations between them.
     """
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     for name in methods:
         method_named(name)  # a wrong name is reported before the work begins
     names = tuple(handles) or (FREE_ROOT_HANDLES if free_root else HANDLES)

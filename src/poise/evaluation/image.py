@@ -88,7 +88,7 @@ def evaluate_image(
 ) -> list[Row]:
     """A row per method and number of points, over every `stride`-th frame of the test clips."""
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     for name in methods:
         _learner(name)
     scores = {(name, points): _Scores() for name in methods for points in POINTS}

@@ -58,7 +58,7 @@ def evaluate_markers(
 ) -> list[Row]:
     """A row per take for the complete solve, then one per take, way of hiding and method."""
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     names = tuple(methods) or tuple(METHODS)
     for name in names:
         method_named(name)

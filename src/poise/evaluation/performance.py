@@ -61,7 +61,7 @@ def evaluate_performance(
 ) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds."""
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     learners = [(name, _learner(name, markers)) for name in methods]
     scores = {name: Scores(joints) for name in methods}
     steps, done = len(methods) * sum(len(fold.test) for fold in folds), 0

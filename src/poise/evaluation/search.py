@@ -133,7 +133,7 @@ def evaluate_search(
     Without `methods`, all are measured on the whole library, and `OVER_SIZES` on the others.
     """
     if stride < 1:
-        raise InvalidValueError(f"the stride is 1 or more frames; got {stride}")
+        raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
     for method in methods:
         if method not in METHODS:
             raise UnknownNameError("search", method, METHODS)

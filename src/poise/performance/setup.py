@@ -66,7 +66,7 @@ def perform(
 ) -> Performed:
     """A whole body from the few markers of a take, by a model, a model file or a library's folder; or by none.
 
-    Without a model it goes by what is known of people in general.
+    Without a model the universal prior is used.
     Labels name places (`left_hand`, `forehead`, any role or joint), or a mapping file says where each is. Frames that
     come live go to a `Performance`, one by one.
     """

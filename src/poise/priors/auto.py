@@ -54,7 +54,7 @@ class AutoPrior(BlendPrior):
     """The universal prior and an expert on the clips, with weights chosen on held-out frames."""
 
     kind = "auto"
-    about = "a model of the clips, and people in general for what they do not show"
+    about = "a model of the clips, with the universal prior for what they do not show"
     Options = AutoOptions
     schema = Schema(BlendPrior.schema.header, parts="components", later={"reach": (real(0.0, NEVER), NEVER)})
 

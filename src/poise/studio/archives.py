@@ -68,7 +68,7 @@ def _unpack_one(content: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Arrivi
         while chunk := source.read(_CHUNK):
             if target.size + len(chunk) > most:
                 raise RefusedUploadError(
-                    f"{entry.filename} unpacks to far more than its archive has a right to; it was refused"
+                    f"{entry.filename} unpacks to far more than an archive of its size should; it was refused"
                 )
             target.grow(len(chunk))
             file.write(chunk)

@@ -61,7 +61,7 @@ EVERYTHING, NEAREST = "everything", "nearest of everything"
 
 
 def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ()) -> ModelStore:
-    """Models from files; people in general; and styles and models of everything, learned when they are first used.
+    """Models from files, the universal prior, and embedded models that are learned when they are first used.
 
     A model from a file takes the place of an embedded one of its name.
     """

@@ -45,7 +45,7 @@ class Inbox:
             self._bytes -= self._waiting.pop()[1]
             self.dropped += 1
         elif len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
-            raise CrowdedError(f"{len(self._waiting)} messages wait already; this one was not taken")
+            raise CrowdedError(f"{len(self._waiting)} messages are already waiting; this one was dropped")
         self._waiting.append((message, size))
         self._bytes += size
         self._arrived.set()

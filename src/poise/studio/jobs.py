@@ -86,7 +86,9 @@ class Jobs:
         """Begins a task; another of its kind has to end first."""
         with self._session.lock:
             if task in self._running:
-                raise InvalidValueError(f"{self._running[task].words} is still under way; one at a time")
+                raise InvalidValueError(
+                    f"{self._running[task].words} is still running; wait for it or stop it"
+                )
             self._begin(_Job(task, words, work))
         return _progress(task, words, 0.0)
 
@@ -105,7 +107,7 @@ class Jobs:
         """Ends a task at its next report; what it has found so far stays."""
         with self._session.lock:
             if task not in self._running:
-                raise InvalidValueError(f"there is nothing of the kind {task!r} to stop")
+                raise InvalidValueError(f"no running task of the kind {task!r} to stop")
             self._next.pop(task, None)
             self._running[task].is_cancelled = True
 

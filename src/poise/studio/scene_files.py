@@ -331,7 +331,9 @@ def _decoded(text: bytes, path: Path) -> SavedScene:
 def _pose_of(scene: SavedScene, skeleton: Skeleton) -> Pose:
     turns = np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
     if len(turns) != len(skeleton) or not np.all(np.linalg.norm(turns, axis=1) > 0.5):
-        raise InvalidValueError(f"{len(turns)} rotations for {len(skeleton)} joints, or some that are none")
+        raise InvalidValueError(
+            f"{len(turns)} rotations for {len(skeleton)} joints, or some that are not valid rotations"
+        )
     for handle in scene.handles:
         skeleton.index(handle.joint)
     if lost := handles_on(scene.timeline) - {handle.id for handle in scene.handles}:

@@ -186,6 +186,6 @@ def plain_name(name: str) -> str:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in (useful := (*extensions(), *OTHERS)):
         raise RefusedUploadError(
-            f"files of the kind {suffix or '(none)'} are of no use here; of use are {' '.join(useful)}"
+            f"files of the kind {suffix or '(none)'} cannot be used here; valid: {' '.join(useful)}"
         )
     return re.sub(r"[^\w. ()+-]", "_", name)

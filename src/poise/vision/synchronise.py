@@ -69,7 +69,7 @@ SYNCS: dict[str, Callable[[Sequence[Source]], list[float]]] = {
 def offsets_by(sync: str, sources: Sequence[Source]) -> list[float]:
     """Seconds to add to each source's times, found in one of these ways; the sources are left as they are."""
     if sync not in SYNCS:
-        raise InvalidValueError(f"videos are put in step by {', '.join(SYNCS)}; got {sync!r}")
+        raise InvalidValueError(f"videos are aligned by {', '.join(SYNCS)}; got {sync!r}")
     return SYNCS[sync](sources)
 
 

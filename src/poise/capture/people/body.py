@@ -39,7 +39,7 @@ def fitted_body(
     seen = _seen_lengths(places)
     if len(seen) < FEWEST:
         raise InvalidValueError(
-            "too little of the person is seen to say how large they are: show arms and legs"
+            "too little of the person is visible to estimate their size; show arms and legs"
         )
     groups = _groups(skeleton)
     for _ in range(_ROUNDS):

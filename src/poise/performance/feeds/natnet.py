@@ -93,7 +93,7 @@ def read_version(packet: Packet) -> Version:
     major, minor = packet.numbers("BB")
     if major < 3:
         raise PoiseError(
-            f"NatNet {major:.0f}.{minor:.0f} is spoken here; Poise reads 3.0 and newer (Motive 2.0)"
+            f"the sender uses NatNet {major:.0f}.{minor:.0f}; Poise reads 3.0 and newer (Motive 2.0)"
         )
     return int(major), int(minor)
 

@@ -52,9 +52,7 @@ class BodyRecording:
     def motion(self, fps: float, *, name: str = "") -> Motion:
         """The frames at an even rate, the latest at each moment; as they came where their times do not grow."""
         if not self._poses:
-            raise InvalidValueError(
-                "no frame with a whole body came; check the port, and that the sender sends"
-            )
+            raise InvalidValueError("no frame with a whole body arrived; check the port and the sender")
         kept = [self._poses[number] for number in self._even(fps)]
         turns = rotations.continuous(np.array([pose.rotations for pose in kept]))
         return Motion(self._skeleton, fps, np.array([pose.root_position for pose in kept]), turns, name=name)

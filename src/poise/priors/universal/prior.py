@@ -74,7 +74,7 @@ class UniversalPrior(Savable):
     """A prior learned from many people, on one skeleton or on Poise's own body."""
 
     kind = "universal"
-    about = "people in general: comes with Poise; of clips it learns how joints were calibrated"
+    about = "the universal prior, which Poise ships; it learns the joint calibration of your clips"
     Options = PriorOptions
     held_out = HeldOut(0.24, 0.211, 1.15, (0.536, 0.944, 1.56, 2.49, 3.35, 6.23))
     """On the training performers, with joint zeros predicted from their bones, by tools/calibrate.py."""

@@ -74,7 +74,7 @@ def _learned(clip: Motion) -> Prior:
 
 
 def shown_as_itself(session: Session, body: Motion, entry: Entry) -> Answer:
-    """A character in its own pose, facing the front, posed by people in general, as one step of undo."""
+    """A character in its own pose, facing the front, posed by the universal prior, as one step of undo."""
     pose = _from_the_front(body[0])
     state = session.state.with_(
         model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None, placed=Placed(pose),

@@ -59,7 +59,7 @@ class FilesPanel:
         """Begins to write a model."""
         entry = self._session.models[message.model]
         if entry.is_plain:
-            raise InvalidValueError("plain IK has learned nothing that could be written")
+            raise InvalidValueError("plain IK is not a learned model and cannot be saved")
         return self._written(
             "exportModel",
             f"{_plain(entry.name)}.poise",
@@ -76,7 +76,7 @@ class FilesPanel:
         """The scene that was kept of an earlier session, as one step of undo."""
         autosave = self._session.autosave
         if not autosave.has(message.token):
-            raise InvalidValueError("nothing is kept of that session any more")
+            raise InvalidValueError("that session was not kept")
         return self._opened(
             lambda: autosave.find(message.token), lambda: brought_back(self._session, message.token)
         )
@@ -93,7 +93,7 @@ class FilesPanel:
             report(0.0)
             path = find()
             if path is None:
-                raise InvalidValueError("nothing is kept of it any more")
+                raise InvalidValueError("it was not kept")
             state = session.files.opened(path, session.state)
 
             def take() -> Answer:

@@ -57,7 +57,7 @@ class PerformingPanel:
         """Begins to follow, in a thread of its own."""
         session = self._session
         if self._now is not None and self._now.is_alive:
-            raise InvalidValueError("a performance is under way; stop it first")
+            raise InvalidValueError("a performance is running; stop it first")
         source, prior = self._source(message), session.models[message.model].prior
         switched: Answer = []
         if session.state.model != message.model:

@@ -113,7 +113,7 @@ class PosesPanel:
     def _goal(self, name: str, skeleton: Skeleton) -> Pose:
         found = self._copied if name == CLIPBOARD else self._library.find(name).pose(skeleton)
         if found is None:
-            raise InvalidValueError("nothing was copied yet: copy a pose first")
+            raise InvalidValueError("no pose was copied; copy one first")
         if not found.skeleton.same_topology(skeleton):
             raise InvalidValueError("the pose that was copied is of another skeleton than this body")
         return found

@@ -130,7 +130,7 @@ class PosingPanel:
         if message.handle == LOOK_AT:
             self._head()
             if message.position is None:
-                raise InvalidValueError("what the head looks at is a point; it cannot be turned")
+                raise InvalidValueError("the point that the head looks at cannot be turned")
             return state.with_(look_at=message.position)
         handle = state.handle(message.handle)
         changes = {"position": message.position, "rotation": message.rotation}
@@ -143,7 +143,7 @@ class PosingPanel:
         """A handle on a joint of this body, under the joint's own name, with a unit rotation."""
         skeleton = self._session.state.pose.skeleton
         if handle.id == LOOK_AT:
-            raise InvalidValueError(f"a handle cannot be called {LOOK_AT}: what the head looks at is")
+            raise InvalidValueError(f"the name {LOOK_AT} is reserved for the point that the head looks at")
         joint = skeleton.index(handle.joint)
         handle = msgspec.structs.replace(handle, joint=skeleton.names[joint])
         if handle.rotation is None:

@@ -168,7 +168,7 @@ class TimelinePanel:
         handle = state.handle(pin.handle)
         self._within(pin.last)
         if pin.last <= pin.first:
-            raise InvalidValueError(f"a pin ends after it begins; got frames {pin.first} to {pin.last}")
+            raise InvalidValueError(f"a pin must end after it begins; got frames {pin.first} to {pin.last}")
         if state.is_recording and state.motion is not None and pin.position is None:
             pin = msgspec.structs.replace(pin, position=place_of(handle, state.motion[pin.first]))
         return self._pinned(state.with_(timeline=with_pins(state.timeline, [pin])))

@@ -52,8 +52,8 @@ class CameraView:
         )
         if self._before is not None and is_cut(self._before, small):
             raise PoiseError(
-                f"{self.name}: the picture changes altogether at {at:.2f} s, as at a cut; "
-                f"take one scene alone",
+                f"{self.name}: the whole picture changes at {at:.2f} s, as at a cut; "
+                f"use a part with one scene",
                 settings=("start", "end"),
             )
         self._before = small
