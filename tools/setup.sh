@@ -16,7 +16,7 @@ new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/
 
 interpreter() {
   local candidate
-  for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+  for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
     if new_enough "$candidate"; then echo "$candidate"; return; fi
   done
   fail "Poise needs Python 3.11 or newer; found none as ${PYTHON:-python3}. Name one with: make setup PYTHON=/path/to/python3.12"

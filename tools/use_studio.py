@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from studio_page import StudioPage, browser, chromium
+from studio_page import PATIENCE, StudioPage, browser, chromium
 
 WAY = (-40.0, -60.0)  # pixels
 
@@ -16,13 +16,15 @@ WAY = (-40.0, -60.0)  # pixels
 def use(address: str, picture: str | None = None) -> None:
     """Ends with an error unless the hand follows the pointer and the page has no problem."""
     with browser() as opened:
-        studio = StudioPage(opened.new_context(viewport={"width": 1200, "height": 760}).new_page(), address)
+        page = opened.new_context(viewport={"width": 1200, "height": 760}).new_page()
+        page.set_default_navigation_timeout(1000.0 * PATIENCE)  # while the studio compiles on a busy machine
+        studio = StudioPage(page, address)
         start = studio.pixel(studio.joint("right_hand"))
         studio.drag(start, WAY)
         studio.settled()
         missed = math.dist(studio.pixel(studio.joint("right_hand")), (start[0] + WAY[0], start[1] + WAY[1]))
         if picture is not None:
-            studio.page.screenshot(path=picture)
+            page.screenshot(path=picture)
         if missed > 3.0 or studio.problems:
             raise SystemExit(
                 f"use_studio: the hand is {missed:.0f} pixels from the pointer; {studio.problems}"

@@ -51,7 +51,7 @@ def test_the_body_follows_a_performer_live(studio: StudioPage) -> None:
         lambda: math.dist(studio.joint("left_hand"), markers.points[19, markers.index("left_hand")]) < 0.02,
         "the hand to be where the marker is",
     )
-    figures = studio.page.get_by_label("How the performance goes")
+    figures = studio.page.get_by_label("State of the performance")
     studio.until(lambda: "9 of 9" in figures.inner_text(), "the markers to be counted")
     assert "ms, 95 % within" in figures.inner_text()
     studio.press("Stop")

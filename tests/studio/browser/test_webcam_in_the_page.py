@@ -43,7 +43,7 @@ def test_one_click_and_the_body_follows_and_is_recorded(filmed: StudioPage) -> N
     filmed.work_in("Capture")
     filmed.page.get_by_role("button", name="Use the webcam").click()
     filmed.wait("window.poise.state.performing.value?.frames >= 8")
-    words = filmed.page.get_by_label("How the webcam goes")
+    words = filmed.page.get_by_label("State of the webcam")
     filmed.until(lambda: "ms from picture to pose" in (words.text_content() or ""), "rate and latency")
     assert filmed.page.get_by_label("What the webcam sees").evaluate("video => video.videoWidth") > 0
     assert filmed.joint("head")[1] - min(filmed.joint(f"{s}_foot")[1] for s in ("left", "right")) > 0.9

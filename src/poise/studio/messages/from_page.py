@@ -161,7 +161,7 @@ class SetConstraints(Wire, tag="setConstraints"):
 
 
 class Mirror(Wire, tag="mirror"):
-    """Left becomes right: the pose, its handles and what it looks at."""
+    """Swap left and right: the pose, its handles and what it looks at."""
 
 
 class Undo(Wire, tag="undo"):

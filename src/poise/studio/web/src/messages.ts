@@ -167,7 +167,7 @@ export interface SetConstraints {
   text: string;
 }
 
-/** Left becomes right: the pose, its handles and what it looks at. */
+/** Swap left and right: the pose, its handles and what it looks at. */
 export interface Mirror {
   type: "mirror";
 }

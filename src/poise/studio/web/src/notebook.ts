@@ -24,7 +24,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   el.append(host);
   const stage = new Stage(host);
   stage.paint(isDark() ? DARK : LIGHT);
-  stage.canvas.setAttribute("aria-label", "The body: drag to turn, scroll to come closer");
+  stage.canvas.setAttribute("aria-label", "The body: drag to turn, scroll to zoom");
   stage.canvas.style.cssText += LAYER;
   (stage.canvas.nextElementSibling as HTMLElement).style.cssText = `${LAYER}; pointer-events:none`;
   stage.setBody(body);

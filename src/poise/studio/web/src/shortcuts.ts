@@ -84,7 +84,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "Ctrl+Z", words: "Undo", group: "Pose", does: undo },
   { keys: "Ctrl+Shift+Z", words: "Redo", group: "Pose", does: redo },
   { keys: "Ctrl+Y", words: "", group: "Pose", does: redo },
-  { keys: "Shift+R", words: "Start again from the model's own pose", group: "Pose", does: reset },
+  { keys: "Shift+R", words: "Reset to the model's own pose", group: "Pose", does: reset },
   ...nudges,
   { keys: "Space", words: "Play or stop", group: "Time", does: togglePlay },
   { keys: "K", words: "Key the selected handle at this frame", group: "Time", does: keySelected },
@@ -114,7 +114,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   },
   { keys: "?", words: "This page", group: "Page", does: () => (state.showHelp.value = !state.showHelp.value) },
   { keys: "T", words: "Light or dark", group: "Page", does: toggleTheme },
-  { keys: "Escape", words: "Let go of the selection", group: "Page", does: letGo },
+  { keys: "Escape", words: "Clear the selection", group: "Page", does: letGo },
 ];
 
 function removeSelected(): void {

@@ -25,7 +25,7 @@ const latestByStream = new Map<string, () => void>();
 const sent = new Set<string>();
 
 export function say(message: ClientMessage): void {
-  if (!line.send(message)) state.notify("The studio's server is not there just now; nothing was changed.");
+  if (!line.send(message)) state.notify("The studio's server does not answer; nothing was changed.");
 }
 
 /** The number of the next message that streams; an answer to it says so. */

@@ -10,7 +10,7 @@ export function Alternatives(): JSX.Element | null {
   if (found.length < 2) return null;
   return (
     <Section title="Poses that fit" aside={<span class="quiet">{found.length}</span>}>
-      <p class="empty">A photo does not tell depth. Seen from the left:</p>
+      <p class="empty">A photo does not show depth. From the left:</p>
       <div class="alternatives">
         {found.map((world, number) => (
           <button

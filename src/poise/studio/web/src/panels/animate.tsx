@@ -17,9 +17,9 @@ export function AnimatePanel(): JSX.Element {
       <Section title="Motion" aside={<span class="quiet">{timeline?.clip ?? "from keys"}</span>}>
         {!timeline?.keys.length && (
           <ol class="steps">
-            <li>Drag a joint where it should be: it is keyed at this frame.</li>
-            <li>Move the playhead, and drag it to its next place.</li>
-            <li>Press Space to play what comes of it.</li>
+            <li>Drag a joint. It is keyed at this frame.</li>
+            <li>Move the playhead and drag the joint to its next place.</li>
+            <li>Press Space to play the motion.</li>
           </ol>
         )}
         <PickFiles

@@ -37,7 +37,7 @@ export function Constraints(): JSX.Element {
       />
       <Button
         label="Apply"
-        hint="Hold these while posing; a field with nothing behind it is to be filled in"
+        hint="Hold these while posing; fill in the empty fields"
         onPress={() => setConstraints(text)}
       />
     </Section>

@@ -114,8 +114,8 @@ function Inspector({ handle, place }: { handle: SceneHandle; place: HandlePlace 
           label="Hard or soft"
           value={handle.hard ? "hard" : "soft"}
           choices={[
-            { value: "hard", label: "Hard", hint: "Met exactly where the body can reach" },
-            { value: "soft", label: "Soft", hint: "May give way to a likelier pose" },
+            { value: "hard", label: "Hard", hint: "Met exactly if the body can reach it" },
+            { value: "soft", label: "Soft", hint: "May yield to a more likely pose" },
           ]}
           onChoose={(value) => change({ hard: value === "hard" })}
         />

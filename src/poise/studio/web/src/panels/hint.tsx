@@ -19,7 +19,7 @@ const STEPS: readonly Step[] = [
   },
   {
     name: "prior",
-    words: "Try another model above: same handles, another body. The ghost is the one before.",
+    words: "Try another model above: same handles, another pose. The ghost shows the previous one.",
     done: () => state.ghostOf.value !== null,
   },
   {

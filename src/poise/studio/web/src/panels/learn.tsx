@@ -22,7 +22,7 @@ const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = 
   {
     value: "dynamics",
     label: "Dynamics",
-    hint: "How poses follow one another; from one motion that comes round again",
+    hint: "Poses in sequence; from one cyclic motion",
   },
 ];
 

@@ -35,7 +35,7 @@ export function Library(): JSX.Element {
         <Toggle label="Mirrored" on={mirrored.value} onChange={(on) => (mirrored.value = on)} />
         <Toggle
           label="Selected joints"
-          hint="Paste and take change the selected joints alone (Shift+click selects more)"
+          hint="Paste and take change only the selected joints (Shift+click selects more)"
           on={state.onlySelected.value}
           onChange={(on) => (state.onlySelected.value = on)}
         />

@@ -154,7 +154,7 @@ function VideoFields(): JSX.Element {
       <label class="field">
         In step
         <select
-          aria-label="How videos are put in step"
+          aria-label="How videos are aligned"
           value={sync.value}
           onChange={(event) => (sync.value = event.currentTarget.value as Sync)}
         >
@@ -177,7 +177,7 @@ function CameraFields(): JSX.Element {
       <TextField label="Camera numbers" value={numbers.value} onInput={(value) => (numbers.value = value)} />
       <Colours />
       <CameraFile />
-      <p class="quiet">Leave the room for the first second: what is there then is taken for the background.</p>
+      <p class="quiet">Leave the room for the first second. The studio records the background then.</p>
     </>
   );
 }
@@ -288,11 +288,11 @@ function Running({ now }: { now: Performing }): JSX.Element {
 function Figures({ now }: { now: Performing }): JSX.Element {
   const seen = seenMarkers(now.places);
   return (
-    <dl class="facts" aria-label="How the performance goes">
+    <dl class="facts" aria-label="State of the performance">
       <Fact name="latency" hint="From a frame's arrival to its pose: the median, and the slowest of 20">
         {now.latency === null ? "–" : `${now.latency.toFixed(1)} ms, 95 % within ${now.slowest?.toFixed(1)} ms`}
       </Fact>
-      <Fact name="markers" hint="How many are seen just now">
+      <Fact name="markers" hint="How many are visible now">
         {now.markers.length ? `${seen} of ${now.markers.length}` : "–"}
       </Fact>
       <Fact name="rate" hint="Poses a second">

@@ -14,14 +14,14 @@ interface Use {
 
 /** What models are for; the hint says what they are. */
 const USES: readonly Use[] = [
-  { kinds: ["universal"], label: "General", hint: "People in general: the universal prior, of many recordings" },
+  { kinds: ["universal"], label: "General", hint: "The universal prior, learned from many people" },
   { kinds: ["style"], label: "One action", hint: "One performer's way of doing one thing: style IK (Grochow et al.)" },
   {
     kinds: ["gaussian", "local"],
     label: "From recordings",
     hint: "All recordings at once: Gaussian clusters (Huang et al.), or the nearest poses (local models, Chai and Hodgins)",
   },
-  { kinds: ["dynamics"], label: "In time", hint: "How poses follow one another: dynamics model (Urtasun et al.)" },
+  { kinds: ["dynamics"], label: "In time", hint: "Poses in sequence: dynamics model (Urtasun et al.)" },
   { kinds: ["blend"], label: "Blend", hint: "Several models at once" },
   { kinds: ["plain"], label: "Plain IK", hint: "No model: the nearest pose that meets the handles" },
 ];

@@ -72,7 +72,7 @@ export function PhotoPanel(): JSX.Element {
       <Section title="Photo">
         {!picture.value && (
           <p class="empty">
-            Drop a picture of a person here: the body is found. Move points that are off, or mark your own.
+            Drop a picture of a person here. The studio finds the body. Move points that are wrong, or mark your own.
           </p>
         )}
         <div class="row">
@@ -91,7 +91,7 @@ export function PhotoPanel(): JSX.Element {
         <Section title="Points" aside={<span class="quiet">{points.size} marked</span>}>
           {next && (
             <p class="ask">
-              {points.size < ENOUGH ? "Click the " : "Enough to go by. Go on with the "}
+              {points.size < ENOUGH ? "Click the " : "Enough points. Continue with the "}
               <strong>{state.labelOf(next)}</strong>{" "}
               {points.size < ENOUGH ? "in the picture." : "where the body is not right yet."}
             </p>

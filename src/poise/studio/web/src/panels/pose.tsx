@@ -13,15 +13,15 @@ import { Section, Segmented, Toggle } from "./ui";
 
 const FEET: readonly { value: Scene["feet"]; label: string; hint: string }[] = [
   { value: "planted", label: "Planted", hint: "Feet stay where they are" },
-  { value: "above", label: "Above floor", hint: "Feet go anywhere but below the floor" },
-  { value: "free", label: "Free", hint: "The floor counts for nothing" },
+  { value: "above", label: "Above floor", hint: "Feet move freely above the floor" },
+  { value: "free", label: "Free", hint: "No floor" },
 ];
 
 const BEARING: readonly { of: keyof Bearing; label: string; hint: string }[] = [
-  { of: "heading", label: "Keep facing this way", hint: "Hips turn only where a handle or the gaze turns them" },
+  { of: "heading", label: "Keep facing this way", hint: "Hips turn only if a handle or the gaze turns them" },
   { of: "balance", label: "Keep the balance", hint: "The weight stays over feet, knees, hands and seat that carry it" },
-  { of: "arms", label: "Let idle arms hang", hint: "Arms without a handle hang down where the model does not mind" },
-  { of: "apart", label: "Keep limbs apart", hint: "Arms and legs do not go into the body or each other" },
+  { of: "arms", label: "Let idle arms hang", hint: "Arms without a handle hang down if the model allows it" },
+  { of: "apart", label: "Keep limbs apart", hint: "Arms and legs do not intersect the body or each other" },
   { of: "step", label: "Step where needed", hint: "A planted foot steps when a hand is dragged out of reach" },
 ];
 

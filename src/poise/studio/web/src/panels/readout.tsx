@@ -23,7 +23,7 @@ export function Readout(): JSX.Element | null {
       )}
       {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} />}
       {pose.microseconds > 0 && (
-        <span class="quiet" title="What the solver took">
+        <span class="quiet" title="The time of the solver">
           {(pose.microseconds / 1000).toFixed(1)} ms
         </span>
       )}

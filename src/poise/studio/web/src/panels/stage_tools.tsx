@@ -53,15 +53,10 @@ export function StageTools(): JSX.Element {
         onPress={toggleLookAt}
       />
       <IconButton label="Mirror" hint="Mirror left and right (M)" icon={FlipVertical2} onPress={mirror} />
-      <IconButton
-        label="Reset"
-        hint="Start again from the model's own pose (Shift+R)"
-        icon={RotateCcw}
-        onPress={reset}
-      />
+      <IconButton label="Reset" hint="Reset to the model's own pose (Shift+R)" icon={RotateCcw} onPress={reset} />
       <IconButton
         label="Ghost of the previous result"
-        hint="Show the previous model's result behind this one (G)"
+        hint="Show the result of the previous model behind this one (G)"
         icon={Ghost}
         pressed={state.showGhost.value}
         onPress={() => (state.showGhost.value = !state.showGhost.value)}

@@ -9,9 +9,9 @@ import { IconButton, NumberField, Segmented, Toggle, closeOutside } from "./ui";
 
 const LABELS = { poise: "Poise", blender: "Blender", maya: "Maya" } as const;
 const HINTS = {
-  poise: "Drag empty ground to turn, right button to shift, wheel to come closer; Alt turns over the body",
-  blender: "Middle button turns, with Shift it shifts, wheel to come closer",
-  maya: "Alt with the left button turns, with the middle one shifts, with the right one comes closer",
+  poise: "Drag empty ground to turn, right button to pan, wheel to zoom; Alt turns over the body",
+  blender: "Middle button turns, with Shift it pans, wheel zooms",
+  maya: "Alt with the left button turns, with the middle one pans, with the right one zooms",
 } as const;
 
 export function ViewMenu(): JSX.Element {
@@ -38,13 +38,13 @@ export function ViewMenu(): JSX.Element {
           />
           <Toggle
             label="Motion trails"
-            hint="The ways of the selected joints, or of hands and feet (L)"
+            hint="The paths of the selected joints, or of hands and feet (L)"
             on={view.trails.value}
             onChange={set(view.trails)}
           />
           <Toggle
             label="What else is possible"
-            hint="Other poses that the pinned handles leave open, as ghosts, while nothing moves (U)"
+            hint="Other poses that meet the pinned handles, as ghosts (U)"
             on={view.soft.value}
             onChange={set(view.soft)}
           />
@@ -101,7 +101,7 @@ function Ghosts(): JSX.Element {
       </div>
       <Toggle
         label="Over the range"
-        hint="All over the range of the timeline instead"
+        hint="Over the whole range of the timeline"
         on={view.ghostsOverRange.value}
         onChange={set(view.ghostsOverRange)}
       />

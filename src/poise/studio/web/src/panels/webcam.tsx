@@ -20,8 +20,8 @@ const TROUBLES: Record<string, string> = {
   NotFoundError: "No camera was found: plug one in, then try again.",
   NotReadableError: "The camera does not answer: another program may use it. Close that, then try again.",
 };
-const TAKEN_AWAY = "The camera was taken away; what was performed is on the timeline.";
-const NOT_HERE = "The browser gives no camera to this address: open the studio on this machine, or by https.";
+const TAKEN_AWAY = "The camera was disconnected; the performance is on the timeline.";
+const NOT_HERE = "The browser allows no camera at this address: open the studio on this machine, or use https.";
 
 export function Webcam(): JSX.Element {
   const now = state.performing.value;
@@ -30,7 +30,7 @@ export function Webcam(): JSX.Element {
     <Section title="Webcam">
       {!stream && (
         <p class="empty">
-          The body follows whoever stands before the camera, and the timeline records it. Show the whole body.
+          The body follows the person in front of the camera, and the timeline records it. Show the whole body.
         </p>
       )}
       {stream && (
@@ -46,7 +46,7 @@ export function Webcam(): JSX.Element {
         />
       )}
       {stream && now && (
-        <p class="quiet" role="status" aria-label="How the webcam goes">
+        <p class="quiet" role="status" aria-label="State of the webcam">
           {now.rate > 0 && latencies.value.length
             ? `${now.rate.toFixed(0)} bodies a second, ${middle(latencies.value).toFixed(0)} ms from picture to pose`
             : (now.notes[0] ?? "getting ready")}

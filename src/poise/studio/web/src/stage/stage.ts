@@ -116,7 +116,7 @@ export class Stage {
   private async dress(body: BodyShown): Promise<void> {
     const character = await Character.read(body).catch(() => null);
     if (!character || this.body !== body) {
-      if (!character) notify("The character's meshes cannot be drawn here; the mannequin stands for it.");
+      if (!character) notify("The character's meshes cannot be drawn here; a mannequin is shown instead.");
       character?.dispose();
       return;
     }

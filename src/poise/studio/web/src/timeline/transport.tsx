@@ -57,21 +57,21 @@ export function Transport(): JSX.Element {
           <Button label="Key" icon={Diamond} hint="Key the selected handle here (K)" onPress={keySelected} />
           <Toggle
             label="Auto"
-            hint="Key what is dragged, at once"
+            hint="Key what you drag, automatically"
             on={state.autoKey.value}
             onChange={(on) => (state.autoKey.value = on)}
           />
           {timeline?.clip && <Ease />}
           <IconButton
             label="Pin"
-            hint="Hold the selected handle from here on"
+            hint="Hold the selected handle from this frame on"
             icon={Pin}
             onPress={() => pinSelected(PIN_FRAMES)}
           />
           {!timeline?.clip && (
             <IconButton
               label="Style"
-              hint="From here on, the styles as they are now"
+              hint="Use the current styles from this frame on"
               icon={Sparkles}
               onPress={styleHere}
             />
@@ -90,10 +90,10 @@ export function Transport(): JSX.Element {
 /** What the timeline and the stage show besides; each is on or off. */
 const SHOWN = [
   { label: "Onion", hint: "Onion skin (O)", icon: Layers, shown: state.onion },
-  { label: "Graph", hint: "The selected handle's way as curves", icon: ChartSpline, shown: state.showGraph },
+  { label: "Graph", hint: "The selected handle's path as curves", icon: ChartSpline, shown: state.showGraph },
   {
     label: "Contacts",
-    hint: "When feet stand and hands hold on; double-click one to lock it",
+    hint: "When feet stand and hands hold; double-click one to lock it",
     icon: Footprints,
     shown: state.showContacts,
   },
@@ -181,7 +181,7 @@ function Chosen(): JSX.Element | null {
           <Button
             label="Lock contact"
             icon={Lock}
-            hint="Hold it where it touches, over these frames"
+            hint="Hold the contact in place over these frames"
             onPress={() => lock(contact)}
           />
         </>
@@ -202,14 +202,14 @@ function RangeTools({ first, last }: { first: number; last: number }): JSX.Eleme
       <Button
         label="Mirror range"
         icon={FlipHorizontal2}
-        hint="Left becomes right"
+        hint="Swap left and right"
         disabled={none}
         onPress={() => edit("mirror")}
       />
       <Button
         label="Reverse range"
         icon={Undo}
-        hint="Backwards in time"
+        hint="Reverse the frames in time"
         disabled={none}
         onPress={() => edit("reverse")}
       />
