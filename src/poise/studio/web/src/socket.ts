@@ -57,7 +57,7 @@ export class Line {
       remember(message.token);
       this.wait = FIRST_WAIT;
       lineState.value = "open";
-    }
+    } else if (lineState.value === "lost") lineState.value = "connecting"; // the server answers, but is not ready
     this.receive(message);
   }
 
